@@ -37,7 +37,7 @@ fn seed(format: &Format, shape: &FileShape, encoding: &Encoding) -> Vec<u8> {
     let parts = format.parts.iter().map(|_| Vec::new()).collect();
     let mut sink = Memory { parts, space: vec![0; 4096] };
     let mut content = Content::new(3);
-    content.start(5);
+    content.select_file(5);
     (format.encode)(shape, encoding, &mut content, &mut sink).expect("writing to memory cannot fail");
     let dims: String = shape.dims.as_slice().iter().map(|dim| format!(" {dim}")).collect();
     let plan = format!("{} {}{dims}", shape.element.name(), shape.samples).into_bytes();

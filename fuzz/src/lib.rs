@@ -6,7 +6,7 @@ mod contract;
 /// Checks that the reader of the format `name` keeps its contract on `input`.
 pub fn check(name: &str, input: &[u8]) {
     if let Some(format) = feedrate_data::format::find(name) {
-        contract::hold(format, input);
+        contract::check_contract(format, input);
     } else {
         panic!("there is no format `{name}`");
     }

@@ -1,10 +1,10 @@
-//! An index file with the names of a foreign dataset's files, which needs little memory for any number of files.
-//! [`NamedFiles`] is a storage that accepts the names given by the plan and opens the files named in the index.
+//! Maps file numbers to the names of a foreign dataset's files. The names stay in an index file, so memory use does not
+//! depend on their number. [`NamedFiles`] is a storage that accepts the plan's names and opens the files in the index.
 //!
 //! Layout of the index: the names, each after its length; the offset of each name, training files first; the number of
-//! files in each split.
+//! files in each split; a magic number.
 
-use crate::storage::{Handle, NameKind, ReadStorage, Storage, StorageError, WriteFile};
+use crate::storage::{EntryKind, Handle, ReadStorage, Storage, StorageError, WriteFile};
 use feedrate_spec::catalog::Member;
 use feedrate_spec::plan::DatasetPlan;
 use std::fs::File;
@@ -20,7 +20,7 @@ pub(crate) const PATH_BYTES_MAX: usize = 4095;
 /// Length of the first read of a name: most names fit in it.
 const FIRST_READ_BYTES: usize = 256;
 
-/// Writes the names one after another.
+/// Writes an index.
 pub(crate) struct NameWriter {
     file: BufWriter<File>,
     offset: u64,
@@ -44,7 +44,7 @@ impl NameWriter {
         Ok(start)
     }
 
-    /// Writes the offsets of the names that are used, training files first. A later call replaces the selection.
+    /// Writes the offsets of the selected names, training files first. A later call replaces the selection.
     pub(crate) fn write_selection(
         &mut self,
         offsets: impl Iterator<Item = u64>,
@@ -83,14 +83,14 @@ impl FileIndex {
         let len = file.metadata()?.len();
         let mut tail = [0; TAIL_BYTES as usize];
         let invalid = || Error::new(ErrorKind::InvalidData, "not an index of file names");
-        let tail_at = len.checked_sub(TAIL_BYTES).ok_or_else(invalid)?;
-        file.read_exact_at(&mut tail, tail_at)?;
+        let tail_offset = len.checked_sub(TAIL_BYTES).ok_or_else(invalid)?;
+        file.read_exact_at(&mut tail, tail_offset)?;
         let numbers: [u64; 3] = std::array::from_fn(|i| {
             tail[8 * i..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
         });
         let [train, eval, magic] = numbers;
         let files = train.checked_add(eval).and_then(|files| files.checked_mul(8));
-        let table = files.and_then(|bytes| tail_at.checked_sub(bytes));
+        let table = files.and_then(|bytes| tail_offset.checked_sub(bytes));
         match table {
             Some(table) if magic == MAGIC => Ok(FileIndex { file, table, files: [train, eval] }),
             _ => Err(invalid()),
@@ -104,19 +104,19 @@ impl FileIndex {
         suffix: &str,
         act: impl FnOnce(&str) -> Result<T, StorageError>,
     ) -> io::Result<Result<T, StorageError>> {
-        let mut name_offset = [0; 8];
-        self.file.read_exact_at(&mut name_offset, self.table + file * 8)?;
-        let at = u64::from_le_bytes(name_offset);
+        let mut offset_bytes = [0; 8];
+        self.file.read_exact_at(&mut offset_bytes, self.table + file * 8)?;
+        let name_offset = u64::from_le_bytes(offset_bytes);
         let mut bytes = [0; 2 + PATH_BYTES_MAX + SUFFIX_BYTES_MAX];
-        let first = FIRST_READ_BYTES.min(self.table.saturating_sub(at) as usize);
-        self.file.read_exact_at(&mut bytes[..first], at)?;
+        let first = FIRST_READ_BYTES.min(self.table.saturating_sub(name_offset) as usize);
+        self.file.read_exact_at(&mut bytes[..first], name_offset)?;
         let end = 2 + usize::from(u16::from_le_bytes([bytes[0], bytes[1]]));
         let bad = || Error::new(ErrorKind::InvalidData, "invalid name in the index");
         if end > 2 + PATH_BYTES_MAX || suffix.len() > SUFFIX_BYTES_MAX {
             return Err(bad());
         }
         if end > first {
-            self.file.read_exact_at(&mut bytes[first..end], at + first as u64)?;
+            self.file.read_exact_at(&mut bytes[first..end], name_offset + first as u64)?;
         }
         bytes[end..end + suffix.len()].copy_from_slice(suffix.as_bytes());
         let path = std::str::from_utf8(&bytes[2..end + suffix.len()]).map_err(|_| bad())?;
@@ -124,8 +124,8 @@ impl FileIndex {
     }
 }
 
-/// First character of the names that [`ReadStorage::look_up`] returns. Names given by the plan never begin with it.
-const LOOKED_UP: char = '/';
+/// First character of the names that [`ReadStorage::look_up`] returns. No name in a plan begins with it.
+const REAL_PATH_PREFIX: char = '/';
 /// The longest [`crate::format::Part::suffix`].
 const SUFFIX_BYTES_MAX: usize = 16;
 
@@ -140,7 +140,7 @@ pub struct NamedFiles {
 }
 
 impl NamedFiles {
-    /// The files of `inner` that `index` lists, under the names given by `plan`.
+    /// The files of `inner` that `index` lists, under the names in `plan`.
     pub fn new(inner: Box<dyn Storage>, index: FileIndex, plan: &DatasetPlan) -> Self {
         let prefix = format!("{}_", plan.prefix);
         let extension = format!(".{}", plan.extension);
@@ -181,14 +181,14 @@ impl ReadStorage for NamedFiles {
     fn look_up(&self, path: &str, name: &mut String) -> Result<bool, StorageError> {
         self.with_real_path("open", path, |real| {
             name.clear();
-            name.push(LOOKED_UP);
+            name.push(REAL_PATH_PREFIX);
             name.push_str(real);
             Ok(true)
         })
     }
 
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
-        match path.strip_prefix(LOOKED_UP) {
+        match path.strip_prefix(REAL_PATH_PREFIX) {
             Some(real) => self.inner.open(real),
             None => self.with_real_path("open", path, |path| self.inner.open(path)),
         }
@@ -229,7 +229,7 @@ impl Storage for NamedFiles {
         self.with_real_path("stat", path, |path| self.inner.stat(path))
     }
 
-    fn kind(&self, path: &str) -> Result<Option<NameKind>, StorageError> {
+    fn kind(&self, path: &str) -> Result<Option<EntryKind>, StorageError> {
         self.with_real_path("stat", path, |path| self.inner.kind(path))
     }
 
@@ -264,22 +264,22 @@ mod tests {
     use crate::storage;
 
     #[test]
-    fn files_are_found_by_the_names_of_the_plan() {
+    fn names_in_the_plan_open_the_files_in_the_index() {
         let folder = tempfile::tempdir().unwrap();
         let long = "d".repeat(200);
         let names =
             [("", "naïve cat.JPG"), ("a/b", "1_of_2.png"), (long.as_str(), &long), ("v", "x")];
         let index = folder.path().join("names");
         let mut writer = NameWriter::create(&index).unwrap();
-        let mut places = Vec::new();
+        let mut offsets = Vec::new();
         for (parent, name) in names {
             std::fs::create_dir_all(folder.path().join(parent)).unwrap();
             std::fs::write(folder.path().join(parent).join(name), name).unwrap();
-            places.push(writer.push(parent, name).unwrap());
+            offsets.push(writer.push(parent, name).unwrap());
         }
         std::fs::write(folder.path().join("v/x.idx"), "index").unwrap();
-        writer.write_selection(places.iter().copied(), [4, 0]).unwrap();
-        writer.write_selection(places.into_iter(), [3, 1]).unwrap();
+        writer.write_selection(offsets.iter().copied(), [4, 0]).unwrap();
+        writer.write_selection(offsets.into_iter(), [3, 1]).unwrap();
         let plan =
             DatasetPlan { prefix: "a_b".into(), extension: "npz".into(), ..DatasetPlan::default() };
         let inner = || storage::open("file", folder.path()).unwrap();

@@ -23,21 +23,21 @@ const PIECE_BYTES: usize = 4096;
 /// Relative difference of mean sizes above which a note is added.
 const SIZE_TOLERANCE: f64 = 0.02;
 
-/// Result of a probe.
+/// Files that were opened, and how they differ from the plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Probe {
     /// The files that were opened.
-    pub files: Vec<Probed>,
+    pub files: Vec<ProbedFile>,
     /// Harmless differences from the plan, one sentence each.
     pub notes: Vec<String>,
 }
 
 /// One file that was opened.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Probed {
+pub struct ProbedFile {
     /// Relative to the dataset's folder.
     pub path: String,
-    /// Length of all its parts.
+    /// Total length of its parts.
     pub bytes: u64,
     /// Shape that the file states, if its format stores one.
     pub shape: Option<FileShape>,
@@ -61,20 +61,20 @@ pub fn probe_foreign(
     let mut opener = Opener::new(storage, names, false);
     let last_sample = plan.samples_per_file.saturating_sub(1);
     let needs_plan = names.format.member().has(Ability::NeedsPlan) && plan.samples_per_file > 1;
-    let probed = sampled(layout.files()).map(|file| {
+    let probed = file_numbers_to_probe(layout.files()).map(|file| {
         let shape = needs_plan.then(|| layout.shape(file));
         opener.probe(file, last_sample, shape.as_ref())
     });
     let files = probed.collect::<Result<Vec<_>, _>>()?;
-    let notes = notes(&files, names);
+    let notes = describe_differences(&files, names);
     Ok(Probe { files, notes })
 }
 
-/// Numbers of files with the plan's extension in the folders of training files and of evaluation files.
+/// Counts the files with the plan's extension in the training folders and in the evaluation folders.
 ///
 /// # Errors
 /// A folder cannot be listed.
-pub fn files_there(
+pub fn count_files(
     storage: &dyn Storage,
     plan: &DatasetPlan,
     layout: &Layout,
@@ -101,8 +101,8 @@ fn check_counts([train, eval]: [u64; 2], plan: &DatasetPlan) -> Result<(), Datas
     Ok(())
 }
 
-/// Up to [`PROBED_MAX`] of `files` file numbers, spread evenly, including the first and the last.
-fn sampled(files: u64) -> impl Iterator<Item = u64> {
+/// Up to [`PROBED_MAX`] evenly spaced file numbers below `files`, including the first and the last.
+fn file_numbers_to_probe(files: u64) -> impl Iterator<Item = u64> {
     let count = files.min(PROBED_MAX);
     (0..count).map(move |i| {
         let last = u128::from(files - 1);
@@ -110,7 +110,10 @@ fn sampled(files: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-fn notes(files: &[Probed], FileNames { plan, layout, format }: FileNames<'_>) -> Vec<String> {
+fn describe_differences(
+    files: &[ProbedFile],
+    FileNames { plan, layout, format }: FileNames<'_>,
+) -> Vec<String> {
     let mut notes = Vec::new();
     let more = files
         .iter()
@@ -128,7 +131,7 @@ fn notes(files: &[Probed], FileNames { plan, layout, format }: FileNames<'_>) ->
         return notes;
     }
     let found: u128 = files.iter().map(|file| u128::from(file.bytes)).sum();
-    let planned: u128 = sampled(layout.files())
+    let planned: u128 = file_numbers_to_probe(layout.files())
         .map(|file| u128::from(format.file_bytes(&layout.shape(file), &plan.encoding)))
         .sum();
     let count = files.len().max(1) as f64;
@@ -144,20 +147,21 @@ fn notes(files: &[Probed], FileNames { plan, layout, format }: FileNames<'_>) ->
     notes
 }
 
-/// A note if the samples are not as long as planned. Runs read the real length, but nominal rates use the planned one.
-fn size_note(files: &[Probed], layout: &Layout) -> Option<String> {
-    let shapes: Vec<(&Probed, FileShape)> =
+/// A note if the samples do not have the planned length. Runs read the real length, but nominal rates use the plan's.
+fn size_note(files: &[ProbedFile], layout: &Layout) -> Option<String> {
+    let shapes: Vec<(&ProbedFile, FileShape)> =
         files.iter().filter_map(|file| Some((file, file.shape?))).collect();
     let found: u128 = shapes.iter().map(|(_, shape)| u128::from(shape.sample_bytes())).sum();
-    let planned: u128 =
-        sampled(layout.files()).map(|file| u128::from(layout.shape(file).sample_bytes())).sum();
+    let planned: u128 = file_numbers_to_probe(layout.files())
+        .map(|file| u128::from(layout.shape(file).sample_bytes()))
+        .sum();
     let differs = (found as f64 - planned as f64).abs() > SIZE_TOLERANCE * planned as f64;
     if !differs || shapes.len() != files.len() {
         return None;
     }
     let (file, shape) = shapes.first()?;
     Some(format!(
-        "`{}` holds {}, the plan says {} per sample: nominal rates and the dataset's size are those of the plan",
+        "`{}` holds {}, the plan says {} per sample: nominal rates and the dataset's size are taken from the plan",
         file.path,
         format::describe_shape(shape),
         units::bytes((planned / files.len().max(1) as u128) as u64)
@@ -167,9 +171,9 @@ fn size_note(files: &[Probed], layout: &Layout) -> Option<String> {
 /// Properties of a foreign dataset's samples, found by opening its files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundSamples {
-    /// Samples in each file, except the unfit files.
+    /// Number of samples in each file that is not unfit.
     pub per_file: u64,
-    /// Training files with fewer samples, and those that cannot be read.
+    /// Training files that have fewer samples or cannot be read.
     pub unfit_files: Vec<UnfitFiles>,
     /// Mean dimensions of a sample over the opened files; empty if unknown.
     pub dims: Vec<u64>,
@@ -201,14 +205,14 @@ impl UnfitFiles {
     ) -> Result<Self, DatasetError> {
         let mut bytes = 0;
         for &file in &numbers {
-            bytes += storage.stat(&path_of(layout, file))?.unwrap_or_default();
+            bytes += storage.stat(&file_path(layout, file))?.unwrap_or_default();
         }
         Ok(UnfitFiles { numbers, bytes, reason })
     }
 }
 
-/// Determines the shape and number of a foreign dataset's samples. Of the plan only the format and the number of files
-/// are used. Some files are opened for the shape of their samples. In formats with several samples per file all files
+/// Determines the shape and number of a foreign dataset's samples. Only the plan's format and number of files are
+/// used. Some files are opened for the shape of their samples. In formats with several samples per file all files
 /// are opened to count them; files that cannot be read are then left out if they are the minority.
 ///
 /// # Errors
@@ -220,21 +224,21 @@ pub fn find_samples(
 ) -> Result<FoundSamples, DatasetError> {
     let layout = Layout::new(plan);
     let names = FileNames::new(plan, &layout)?;
-    let holds_many = names.format.member().has(Ability::KeepsOpen);
+    let has_many_samples = names.format.member().has(Ability::KeepsOpen);
     let is_text = names.format.member().has(Ability::Undescribed);
     let mut opener = Opener::new(storage, names, true);
     let mut shapes = Vec::new();
-    for file in sampled(plan.files_train) {
+    for file in file_numbers_to_probe(plan.files_train) {
         match opener.probe(file, 0, None) {
-            Err(DatasetError::Format { .. }) if holds_many => {}
+            Err(DatasetError::Format { .. }) if has_many_samples => {}
             probed => shapes.extend(probed?.shape),
         }
     }
     let mut found = mean_shape(&shapes);
     found.per_file = 1;
     found.probed_files =
-        if holds_many { plan.files_train } else { plan.files_train.min(PROBED_MAX) };
-    if holds_many {
+        if has_many_samples { plan.files_train } else { plan.files_train.min(PROBED_MAX) };
+    if has_many_samples {
         let counted = Mutex::new((vec![0; plan.files_train as usize], BTreeMap::new()));
         let cancel = AtomicBool::new(false);
         let watch = Watch::new(&|_, _| {}, &cancel);
@@ -275,7 +279,7 @@ pub fn find_samples(
     Ok(found)
 }
 
-fn path_of(layout: &Layout, file: u64) -> String {
+fn file_path(layout: &Layout, file: u64) -> String {
     let mut path = String::new();
     layout.write_path(file, &mut path);
     path
@@ -289,7 +293,7 @@ fn best_samples_per_file(counts: &[u64]) -> u64 {
     best.map_or(0, |(samples, _)| *samples)
 }
 
-/// The shape of a file that is one sample, even if its array's last axis was read as an axis of samples.
+/// The shape of a file that is one sample. The cursor may have taken the last axis of its array for an axis of samples.
 fn as_single_sample(shape: FileShape) -> FileShape {
     if shape.samples == 1 {
         return shape;
@@ -300,13 +304,13 @@ fn as_single_sample(shape: FileShape) -> FileShape {
 fn mean_shape(shapes: &[FileShape]) -> FoundSamples {
     let Some(first) = shapes.first() else { return FoundSamples::default() };
     let axes = first.dims.as_slice().len();
-    let is_alike = shapes.iter().all(|shape| shape.dims.as_slice().len() == axes);
+    let has_equal_ranks = shapes.iter().all(|shape| shape.dims.as_slice().len() == axes);
     let means = (0..axes).map(|axis| {
         let sum: u64 = shapes.iter().map(|shape| shape.dims.as_slice()[axis]).sum();
         (sum as f64 / shapes.len() as f64).round() as u64
     });
     FoundSamples {
-        dims: if is_alike { means.collect() } else { Vec::new() },
+        dims: if has_equal_ranks { means.collect() } else { Vec::new() },
         has_equal_dims: shapes.iter().all(|shape| shape.dims == first.dims),
         element: Some(first.element),
         ..FoundSamples::default()
@@ -328,7 +332,7 @@ impl<'o> Opener<'o> {
             piece_bytes: PIECE_BYTES,
             check_crc: true,
             wants_payload: false,
-            samples_alone: false,
+            is_payload_only: false,
             decodes_members,
         };
         let cursor = names.format.reader(&options);
@@ -342,9 +346,9 @@ impl<'o> Opener<'o> {
         file: u64,
         sample: u64,
         expected: Option<&FileShape>,
-    ) -> Result<Probed, DatasetError> {
+    ) -> Result<ProbedFile, DatasetError> {
         let FileNames { plan, layout, format } = self.names;
-        let path = path_of(layout, file);
+        let path = file_path(layout, file);
         let probed = self.open(&path).and_then(|bytes| {
             self.cursor.begin(file, sample, expected);
             Ok((bytes, self.read()?))
@@ -353,11 +357,11 @@ impl<'o> Opener<'o> {
         let (bytes, read) = probed?;
         match read {
             Ok(()) => {
-                let mut shape = self.cursor.decoded().or_else(|| self.cursor.found());
+                let mut shape = self.cursor.decoded_shape().or_else(|| self.cursor.file_shape());
                 if plan.samples_per_file <= 1 && !format.member().has(Ability::KeepsOpen) {
                     shape = shape.map(as_single_sample);
                 }
-                Ok(Probed { path: self.storage.real_path(&path), bytes, shape })
+                Ok(ProbedFile { path: self.storage.real_path(&path), bytes, shape })
             }
             Err(source) => {
                 Err(DatasetError::Format { path: self.storage.real_path(&path), source })
@@ -365,7 +369,7 @@ impl<'o> Opener<'o> {
         }
     }
 
-    /// Number of samples in a file. A request for a sample that cannot exist fails with an error that contains it.
+    /// Number of samples in a file. Requests a sample that cannot exist, because the resulting error contains the number.
     fn count_samples(&mut self, file: u64) -> Result<u64, DatasetError> {
         match self.probe(file, u64::MAX - 1, None) {
             Ok(_) => Ok(1),
@@ -395,7 +399,7 @@ impl<'o> Opener<'o> {
     }
 
     fn read(&mut self) -> Result<Result<(), FormatError>, StorageError> {
-        while self.cursor.found().is_none() {
+        while self.cursor.file_shape().is_none() {
             let need = match self.cursor.need() {
                 Ok(Need::Done) => break,
                 Ok(need) => need,
@@ -412,7 +416,7 @@ impl<'o> Opener<'o> {
     /// Reads the needed bytes into the piece and returns their number.
     fn fetch(&mut self, need: Need) -> Result<usize, StorageError> {
         match need {
-            Need::Done | Need::Kept => Ok(0),
+            Need::Done | Need::Buffered => Ok(0),
             Need::Length { part } => {
                 let length = self.storage.len(&self.handles[part])?.to_le_bytes();
                 self.piece[..length.len()].copy_from_slice(&length);

@@ -3,17 +3,17 @@
 //! An interrupted generation is continued by the next one. A file becomes visible only when it is complete.
 
 pub use crate::foreign::{
-    FoundSamples, Probe, Probed, UnfitFiles, files_there, find_samples, probe_foreign,
+    FoundSamples, Probe, ProbedFile, UnfitFiles, count_files, find_samples, probe_foreign,
 };
 pub use crate::walk::{FileShare, Watch};
 
 use crate::content::Content;
 use crate::error::DatasetError;
-use crate::manifest::{MadeOn, Manifest, State};
+use crate::manifest::{MachineFiles, Manifest, State};
 use crate::names::{FileNames, OwnFiles, first_file_in};
 use crate::removal;
 use crate::sink::{CompareSink, Extent, FirstDifference, WriteSink};
-use crate::storage::{NameKind, Storage};
+use crate::storage::{EntryKind, Storage};
 use crate::walk::for_each;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::DatasetPlan;
@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// Result of a generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Generated {
+pub struct GenerationSummary {
     /// Files that were written.
     pub files_written: u64,
     /// Files among the written ones that existed but were incomplete, because an earlier generation was interrupted.
@@ -37,9 +37,9 @@ pub struct Generated {
     pub bytes_kept: u64,
 }
 
-impl std::iter::Sum for Generated {
-    fn sum<I: Iterator<Item = Generated>>(parts: I) -> Self {
-        parts.fold(Generated::default(), |sum, part| Generated {
+impl std::iter::Sum for GenerationSummary {
+    fn sum<I: Iterator<Item = GenerationSummary>>(parts: I) -> Self {
+        parts.fold(GenerationSummary::default(), |sum, part| GenerationSummary {
             files_written: sum.files_written + part.files_written,
             files_mended: sum.files_mended + part.files_mended,
             files_kept: sum.files_kept + part.files_kept,
@@ -61,9 +61,9 @@ pub fn generate(
     threads: usize,
     progress: &(dyn Fn(u64, u64) + Sync),
     cancel: &AtomicBool,
-) -> Result<Generated, DatasetError> {
+) -> Result<GenerationSummary, DatasetError> {
     let Some(generation) = Generation::new(plan, layout, storage)? else {
-        return Ok(Generated::default());
+        return Ok(GenerationSummary::default());
     };
     let existing = generation.prepare()?;
     let watch = Watch::new(progress, cancel);
@@ -184,9 +184,9 @@ impl<'g> Generation<'g> {
         share: FileShare,
         threads: usize,
         watch: &Watch,
-    ) -> Result<Generated, DatasetError> {
+    ) -> Result<GenerationSummary, DatasetError> {
         let Generation { names, storage } = *self;
-        let files = share.files(names.layout.files());
+        let files = share.file_count(names.layout.files());
         if existing == ExistingFiles::OlderVersion {
             return self.keep_files(share);
         }
@@ -204,7 +204,7 @@ impl<'g> Generation<'g> {
             watch,
             thread_state,
             |(content, writer, comparer, path), i| {
-                let file = share.file(i);
+                let file = share.file_number(i);
                 names.layout.write_path(file, path);
                 // An existing file is kept if its length and both of its ends are right.
                 let difference = match existing {
@@ -222,14 +222,14 @@ impl<'g> Generation<'g> {
                 if is_kept {
                     files_kept.fetch_add(1, Relaxed);
                     bytes_kept.fetch_add(comparer.bytes(), Relaxed);
-                    watch.bytes_done(comparer.bytes());
+                    watch.add_bytes(comparer.bytes());
                 } else {
                     if existing != ExistingFiles::None {
                         self.refuse_link(path)?;
                     }
                     writer.write_file(path, |sink| names.encode(file, content, sink))?;
                 }
-                watch.file_done();
+                watch.add_file();
                 Ok::<(), DatasetError>(())
             },
         );
@@ -242,7 +242,7 @@ impl<'g> Generation<'g> {
         storage.sync_all()?;
         let files_kept = files_kept.into_inner();
         let bytes_kept = bytes_kept.into_inner();
-        Ok(Generated {
+        Ok(GenerationSummary {
             files_written: files - files_kept,
             files_mended: files_mended.into_inner(),
             files_kept,
@@ -256,7 +256,7 @@ impl<'g> Generation<'g> {
         let mut part_path = String::new();
         for part in self.names.format.parts {
             part.write_path(path, &mut part_path);
-            if self.storage.kind(&part_path)? == Some(NameKind::Other) {
+            if self.storage.kind(&part_path)? == Some(EntryKind::Other) {
                 let difference = "not a file but a link or a device".to_string();
                 return Err(DatasetError::Altered { path: part_path, difference });
             }
@@ -265,20 +265,20 @@ impl<'g> Generation<'g> {
     }
 
     /// Counts the files of `share` as kept.
-    fn keep_files(&self, share: FileShare) -> Result<Generated, DatasetError> {
+    fn keep_files(&self, share: FileShare) -> Result<GenerationSummary, DatasetError> {
         let Generation { names, storage } = *self;
-        let files_kept = share.files(names.layout.files());
+        let files_kept = share.file_count(names.layout.files());
         let mut path = String::new();
         let mut part_path = String::new();
         let mut bytes_kept = 0;
-        for file in (0..files_kept).map(|i| share.file(i)) {
+        for file in (0..files_kept).map(|i| share.file_number(i)) {
             names.layout.write_path(file, &mut path);
             for part in names.format.parts {
                 part.write_path(&path, &mut part_path);
                 bytes_kept += storage.stat(&part_path)?.unwrap_or(0);
             }
         }
-        Ok(Generated { files_kept, bytes_kept, ..Generated::default() })
+        Ok(GenerationSummary { files_kept, bytes_kept, ..GenerationSummary::default() })
     }
 
     /// Checks the lengths of all files and marks the dataset as complete in the manifest. Called after all shares have been
@@ -286,7 +286,11 @@ impl<'g> Generation<'g> {
     ///
     /// # Errors
     /// The files do not have the generated lengths, or the manifest cannot be written.
-    pub fn complete(&self, generated: Generated, made_on: Vec<MadeOn>) -> Result<(), DatasetError> {
+    pub fn complete(
+        &self,
+        generated: GenerationSummary,
+        made_on: Vec<MachineFiles>,
+    ) -> Result<(), DatasetError> {
         let total_bytes = generated.bytes_written + generated.bytes_kept;
         let found = self.names.file_lengths(self.storage)?;
         if found.bytes != total_bytes {

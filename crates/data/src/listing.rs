@@ -17,7 +17,7 @@ mod tests;
 
 pub use walk::list;
 
-/// Upper limit on the groups of files. Files of further kinds share one more group.
+/// Upper limit on the file groups. Files of any further type share one extra group.
 const GROUPS_MAX: usize = 200;
 
 /// Purpose of a file, as the name of its folder suggests.
@@ -35,10 +35,11 @@ impl FilePurpose {
     /// The purpose of a folder such as `train` or `train2017`.
     fn from_folder_name(name: &str) -> Self {
         let word = name.trim_end_matches(|end: char| end.is_ascii_digit() || "_-".contains(end));
-        let is_any = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(word));
-        if is_any(&TRAIN) {
+        let matches_any =
+            |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(word));
+        if matches_any(&TRAIN) {
             FilePurpose::Train
-        } else if is_any(&EVALUATION) {
+        } else if matches_any(&EVALUATION) {
             FilePurpose::Evaluation
         } else {
             FilePurpose::Unknown
@@ -57,7 +58,7 @@ impl FilePurpose {
 struct FileGroup {
     name: String,
     format: Option<&'static Format>,
-    /// Whether the format was recognised by the files' content. Otherwise by their names.
+    /// Whether the files' content determined the format, not only their names.
     by_content: bool,
     /// One tally for each [`FilePurpose`].
     tallies: [FileTally; 3],
@@ -65,7 +66,7 @@ struct FileGroup {
 
 impl FileGroup {
     fn total(&self) -> FileTally {
-        self.tallies.into_iter().fold(FileTally::default(), FileTally::join)
+        self.tallies.into_iter().fold(FileTally::default(), FileTally::merge)
     }
 
     /// Whether the group has both more files and more bytes than `other`.
@@ -102,7 +103,7 @@ impl FileTally {
         }
     }
 
-    fn join(self, other: Self) -> Self {
+    fn merge(self, other: Self) -> Self {
         let lengths = [self.lengths, other.lengths].into_iter().flatten();
         FileTally {
             files: self.files + other.files,
@@ -137,8 +138,8 @@ pub struct SelectedFiles {
     /// Training files.
     pub train: FileTally,
     /// Format of the files, or their extension if the format is unknown.
-    pub kind: String,
-    /// Number of unused files of each kind, in descending order.
+    pub file_type: String,
+    /// Types of the unused files with their counts, in descending order of count.
     pub left_out: Vec<(String, u64)>,
 }
 
@@ -177,7 +178,7 @@ impl Listing {
     /// The format to read if the user specifies none.
     pub fn main_format(&self) -> Option<&'static Format> {
         let group = &self.groups[self.main_group()?];
-        Some(group.format.unwrap_or_else(format::plain))
+        Some(group.format.unwrap_or_else(format::plain_bytes))
     }
 
     /// Number of the group that most likely holds the samples.
@@ -206,9 +207,10 @@ impl Listing {
         let (Some(unknown), Some(known)) = (unknown, known) else { return known.or(unknown) };
         let unknown_group = &groups[unknown];
         let known_group = &groups[known];
-        let outweighs_names =
+        let has_more_bytes_than_named =
             !known_group.by_content && known_group.total().bytes < unknown_group.total().bytes;
-        let prefers_unknown = unknown_group.is_larger_than(known_group) || outweighs_names;
+        let prefers_unknown =
+            unknown_group.is_larger_than(known_group) || has_more_bytes_than_named;
         Some(if prefers_unknown { unknown } else { known })
     }
 
@@ -219,8 +221,8 @@ impl Listing {
         accepted.max_by_key(|number| self.groups[*number].total().bytes)
     }
 
-    /// Kinds of files with their numbers, in descending order.
-    pub fn kinds(&self) -> Vec<(String, u64)> {
+    /// File types with their counts, in descending order of count.
+    pub fn counts_by_type(&self) -> Vec<(String, u64)> {
         self.left_out(None, false)
     }
 
@@ -247,19 +249,19 @@ impl Listing {
             names: self.names,
             name_offsets: selected,
             eval: if is_split { eval.files } else { 0 },
-            train: if is_split { train } else { train.join(eval).join(unknown) },
-            kind: number.map_or_else(String::new, |number| self.groups[number].name.clone()),
+            train: if is_split { train } else { train.merge(eval).merge(unknown) },
+            file_type: number.map_or_else(String::new, |number| self.groups[number].name.clone()),
             left_out,
         };
         files.write()?;
         Ok(files)
     }
 
-    /// The group to read as `format`. The main group is preferred if it has this format. As plain bytes, any group can be
-    /// read whose content was not recognised as another format.
+    /// The group to read as `format`. The main group is preferred if it has this format. Any group whose
+    /// content was not recognised can be read as plain bytes.
     fn group_with_format(&self, format: &Format) -> Option<usize> {
         let name = format.member().name;
-        let is_plain = name == format::plain().member().name;
+        let is_plain = name == format::plain_bytes().member().name;
         let has_format =
             |group: &FileGroup| group.format.is_some_and(|format| format.member().name == name);
         let is_readable = |group: &FileGroup| has_format(group) || is_plain && !group.by_content;
@@ -269,21 +271,21 @@ impl Listing {
             .or_else(|| is_plain.then(|| self.largest_group(|group| !group.by_content))?)
     }
 
-    /// Kinds of files outside of the selected group with their numbers, in descending order. With `is_split`, the
+    /// Types of the files outside the selected group with their counts, in descending order of count. With `is_split`, the
     /// evaluation files of the selected group are included.
     fn left_out(&self, selected: Option<usize>, is_split: bool) -> Vec<(String, u64)> {
         let others = self.groups.iter().enumerate().filter(|(i, _)| Some(*i) != selected);
-        let mut kinds: Vec<(String, u64)> =
+        let mut counts: Vec<(String, u64)> =
             others.map(|(_, group)| (group.name.clone(), group.total().files)).collect();
         if let (Some(selected), true) = (selected, is_split) {
             let eval = self.groups[selected].tallies[FilePurpose::Evaluation as usize];
-            kinds.push(("to evaluate on".into(), eval.files));
+            counts.push(("to evaluate on".into(), eval.files));
         }
-        kinds.extend(self.skipped.iter().map(|(reason, files)| (reason.to_string(), *files)));
-        kinds.retain(|(_, files)| *files > 0);
-        kinds.sort_by(|(a_name, a_files), (b_name, b_files)| {
+        counts.extend(self.skipped.iter().map(|(reason, files)| (reason.to_string(), *files)));
+        counts.retain(|(_, files)| *files > 0);
+        counts.sort_by(|(a_name, a_files), (b_name, b_files)| {
             b_files.cmp(a_files).then_with(|| a_name.cmp(b_name))
         });
-        kinds
+        counts
     }
 }

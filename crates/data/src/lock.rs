@@ -39,7 +39,7 @@ pub enum LockAttempt {
     Held(DatasetLock),
     /// Another process holds the lock.
     Busy {
-        /// Who holds it and since when, as the last holder wrote it; `None` if that cannot be read.
+        /// Description of the holder, as the last holder wrote it; `None` if it cannot be read.
         holder: Option<String>,
     },
     /// Locking is not possible: the file system has no locks, or a reader cannot create the lock file.
@@ -94,9 +94,9 @@ impl DatasetLock {
     }
 
     /// Description of the process that is generating or removing the dataset in `folder`, as in [`LockAttempt::Busy`];
-    /// `None` if there is none or the lock cannot be tested. Holds a shared lock for a moment.
+    /// `None` if there is no such process or the lock cannot be tested. Briefly holds a shared lock.
     pub fn writer(folder: &Path) -> Option<String> {
-        let mut file = readable().open(folder.join(LOCK_FILE)).ok()?;
+        let mut file = lock_file_options().open(folder.join(LOCK_FILE)).ok()?;
         match file.try_lock_shared() {
             Err(TryLockError::WouldBlock) => Some(
                 read_holder(&mut file).unwrap_or_else(|| "another process has locked it".into()),
@@ -133,21 +133,21 @@ fn open(folder: &Path, path: &Path, access: LockAccess) -> Result<File, Error> {
     if access == LockAccess::Exclusive {
         std::fs::create_dir_all(folder)?;
     }
-    let opened = readable().write(true).create(true).open(path);
+    let opened = lock_file_options().write(true).create(true).open(path);
     match access {
         LockAccess::Exclusive => opened,
-        LockAccess::Shared => opened.or_else(|_| readable().open(path)),
+        LockAccess::Shared => opened.or_else(|_| lock_file_options().open(path)),
     }
 }
 
 /// Options that do not follow a link and do not wait for the other end of a pipe.
-pub(crate) fn readable() -> OpenOptions {
+pub(crate) fn lock_file_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     options
 }
 
-/// Whether the locked file is still the one at `path`. The previous holder may have removed it.
+/// Whether `path` still names the locked file. The previous holder may have removed the file.
 fn is_at_path(file: &File, path: &Path) -> bool {
     match (std::fs::metadata(path), file.metadata()) {
         (Ok(named), Ok(locked)) => (named.dev(), named.ino()) == (locked.dev(), locked.ino()),
@@ -155,7 +155,7 @@ fn is_at_path(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Writes the holder's description. With several readers, that of the last one stays.
+/// Writes the holder's description. Each reader overwrites the description of the reader before.
 fn write_holder(file: &mut File, holder: &str) -> Result<(), Error> {
     file.set_len(0)?;
     file.rewind()?;
@@ -180,15 +180,15 @@ mod tests {
     use super::*;
 
     fn attempt(folder: &Path, access: LockAccess) -> LockAttempt {
-        DatasetLock::try_acquire(folder, access, "a test, since ever").unwrap()
+        DatasetLock::try_acquire(folder, access, "a test, since noon").unwrap()
     }
 
-    fn held(attempt: LockAttempt) -> DatasetLock {
+    fn expect_lock(attempt: LockAttempt) -> DatasetLock {
         let LockAttempt::Held(lock) = attempt else { panic!("{attempt:?}") };
         lock
     }
 
-    fn busy(attempt: LockAttempt) -> Option<String> {
+    fn expect_holder(attempt: LockAttempt) -> Option<String> {
         let LockAttempt::Busy { holder } = attempt else { panic!("{attempt:?}") };
         holder
     }
@@ -197,41 +197,50 @@ mod tests {
     fn there_is_one_writer_or_many_readers() {
         let folder = tempfile::tempdir().unwrap();
         let folder = &folder.path().join("new");
-        let writer = held(attempt(folder, Exclusive));
+        let writer = expect_lock(attempt(folder, Exclusive));
         for access in [Exclusive, Shared] {
-            assert_eq!(busy(attempt(folder, access)).as_deref(), Some("a test, since ever"));
+            assert_eq!(
+                expect_holder(attempt(folder, access)).as_deref(),
+                Some("a test, since noon")
+            );
         }
         drop(writer);
         assert_eq!(DatasetLock::writer(folder), None);
-        let readers = [Shared, Shared].map(|access| held(attempt(folder, access)));
-        assert_eq!(busy(attempt(folder, Exclusive)).as_deref(), Some("a test, since ever"));
+        let readers = [Shared, Shared].map(|access| expect_lock(attempt(folder, access)));
+        assert_eq!(
+            expect_holder(attempt(folder, Exclusive)).as_deref(),
+            Some("a test, since noon")
+        );
         assert_eq!(DatasetLock::writer(folder), None, "readers are not writers");
         drop(readers);
-        let _writer = held(attempt(folder, Exclusive));
-        assert_eq!(DatasetLock::writer(folder).as_deref(), Some("a test, since ever"));
+        let _writer = expect_lock(attempt(folder, Exclusive));
+        assert_eq!(DatasetLock::writer(folder).as_deref(), Some("a test, since noon"));
     }
 
     /// The description of a holder that died stays in the file and must not be reported.
     #[test]
     fn a_dead_holder_has_no_lock() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join(LOCK_FILE), "a maker that was killed").unwrap();
+        std::fs::write(folder.path().join(LOCK_FILE), "a writer that was killed").unwrap();
         assert_eq!(DatasetLock::writer(folder.path()), None);
-        held(attempt(folder.path(), Exclusive));
+        expect_lock(attempt(folder.path(), Exclusive));
         std::fs::write(folder.path().join(LOCK_FILE), "a reader that was killed").unwrap();
-        let _reader = held(attempt(folder.path(), Shared));
-        assert_eq!(busy(attempt(folder.path(), Exclusive)).as_deref(), Some("a test, since ever"));
+        let _reader = expect_lock(attempt(folder.path(), Shared));
+        assert_eq!(
+            expect_holder(attempt(folder.path(), Exclusive)).as_deref(),
+            Some("a test, since noon")
+        );
     }
 
     #[test]
     fn a_removed_lock_can_be_taken_again() {
         let folder = tempfile::tempdir().unwrap();
         let dataset = folder.path().join("dataset");
-        let first = held(attempt(&dataset, Exclusive));
+        let first = expect_lock(attempt(&dataset, Exclusive));
         std::fs::write(dataset.join("thesis.txt"), "mine").unwrap();
         first.remove().unwrap();
         assert!(dataset.join("thesis.txt").exists());
-        let second = held(attempt(&dataset, Exclusive));
+        let second = expect_lock(attempt(&dataset, Exclusive));
         std::fs::remove_file(dataset.join("thesis.txt")).unwrap();
         second.remove().unwrap();
         assert!(!dataset.exists());
@@ -240,12 +249,12 @@ mod tests {
     #[test]
     fn nothing_is_written_through_a_link() {
         let folder = tempfile::tempdir().unwrap();
-        let theirs = folder.path().join("thesis.txt");
-        std::fs::write(&theirs, "mine").unwrap();
-        std::os::unix::fs::symlink(&theirs, folder.path().join(LOCK_FILE)).unwrap();
+        let linked_file = folder.path().join("thesis.txt");
+        std::fs::write(&linked_file, "mine").unwrap();
+        std::os::unix::fs::symlink(&linked_file, folder.path().join(LOCK_FILE)).unwrap();
         assert!(DatasetLock::try_acquire(folder.path(), Exclusive, "").is_err());
         assert!(matches!(attempt(folder.path(), Shared), LockAttempt::Unsupported { .. }));
-        assert_eq!(std::fs::read(theirs).unwrap(), b"mine");
+        assert_eq!(std::fs::read(linked_file).unwrap(), b"mine");
     }
 
     #[test]

@@ -18,8 +18,8 @@ pub const FILE_NAME: &str = "manifest.json";
 const VERSION: u32 = 1;
 /// Upper limit on the length of a manifest that is read.
 pub(crate) const BYTES_MAX: u64 = 16 << 20;
-/// Upper limit on the runs of equal file lengths in a manifest. Datasets with more runs list none.
-const RUNS_MAX: u64 = 1 << 16;
+/// Upper limit on the length runs in a manifest. Datasets with more of them list none.
+const LENGTH_RUNS_MAX: u64 = 1 << 16;
 
 /// A dataset's manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,10 +38,10 @@ pub struct Manifest {
     pub total_bytes: u64,
     /// Lengths of the files with their sidecars, in the order of the files; `None` if the list would be long, or if lengths
     /// are unknown before the files are generated.
-    pub files: Option<Vec<FileRun>>,
+    pub files: Option<Vec<LengthRun>>,
     /// The machines that generated the files; empty if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub made_on: Vec<MadeOn>,
+    pub made_on: Vec<MachineFiles>,
     /// Set when the removal of a complete dataset begins. A separate field, because older versions only know the state
     /// [`State::Generating`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -50,15 +50,15 @@ pub struct Manifest {
 
 /// The files that one machine generated or checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MadeOn {
-    /// State of the machine when it began.
+pub struct MachineFiles {
+    /// State of the machine when it began generating or checking.
     #[serde(flatten)]
     pub mark: DropMark,
     /// Number of training and evaluation files.
     pub files: u64,
 }
 
-/// Identifies a machine and the period between two drops of its dentry and inode caches.
+/// Identifies a boot of a machine, and a period between two drops of its dentry and inode caches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DropMark {
     /// From `/proc/sys/kernel/random/boot_id`; unique for each boot of a machine.
@@ -88,7 +88,7 @@ pub struct Fingerprint {
 
 /// Consecutive files of the same length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileRun {
+pub struct LengthRun {
     /// Number of files.
     pub files: u64,
     /// Length of each file.
@@ -98,10 +98,10 @@ pub struct FileRun {
     pub data_bytes: Option<u64>,
 }
 
-impl FileRun {
+impl LengthRun {
     /// A run of one file whose parts have these lengths, the data file first.
     pub(crate) fn from_parts(lengths: &[u64]) -> Self {
-        FileRun {
+        LengthRun {
             files: 1,
             bytes: lengths.iter().fold(0, |all, bytes| all.saturating_add(*bytes)),
             data_bytes: if lengths.len() > 1 { lengths.first().copied() } else { None },
@@ -109,20 +109,20 @@ impl FileRun {
     }
 
     /// The files of `runs`, each as a separate run.
-    pub(crate) fn each(runs: Option<&[FileRun]>) -> impl Iterator<Item = FileRun> {
+    pub(crate) fn expand(runs: Option<&[LengthRun]>) -> impl Iterator<Item = LengthRun> {
         let runs = runs.into_iter().flatten();
         runs.flat_map(|run| repeat_n(*run, run.files as usize))
     }
 
-    /// Appends `next` to `runs`. Too many runs become `None`.
-    pub(crate) fn push(runs: &mut Option<Vec<FileRun>>, next: FileRun) {
+    /// Appends `next` to `runs`. Sets `runs` to `None` if there are too many.
+    pub(crate) fn push(runs: &mut Option<Vec<LengthRun>>, next: LengthRun) {
         let Some(all) = runs else { return };
-        let is_long = all.len() as u64 >= RUNS_MAX;
+        let is_full = all.len() as u64 >= LENGTH_RUNS_MAX;
         match all.last_mut() {
             Some(run) if (run.bytes, run.data_bytes) == (next.bytes, next.data_bytes) => {
                 run.files += next.files;
             }
-            _ if is_long => *runs = None,
+            _ if is_full => *runs = None,
             _ => all.push(next),
         }
     }
@@ -161,7 +161,7 @@ impl Manifest {
             .filter(|(key, value)| !is_default_of_newer_setting(key, value))
             .map(|(key, value)| format!("{key}={value}"))
             .collect();
-        // `content=1` in all versions, so that folder names of older datasets stay valid.
+        // All versions use `content=1`, so that folder names of older datasets stay valid.
         let text = format!("content=1\n{}", lines.join("\n"));
         format!("{:032x}", fnv1a_128(text.as_bytes()))
     }
@@ -219,17 +219,17 @@ impl Manifest {
     /// One line for each setting in which the dataset and `plan` differ; empty if a run of `plan` can read the dataset. A
     /// complete dataset of an older version can be read.
     pub fn differences(&self, plan: &DatasetPlan) -> Vec<String> {
-        let held = settings(&self.settings);
+        let stored = settings(&self.settings);
         let mut lines: Vec<String> = settings(plan)
             .iter()
             .filter_map(|(key, wanted)| {
-                let value = held.get(key).unwrap_or(&Value::Null);
+                let value = stored.get(key).unwrap_or(&Value::Null);
                 (value != wanted)
                     .then(|| format!("{key}: dataset has {value}, the plan has {wanted}"))
             })
             .collect();
         let is_readable =
-            self.state == State::Complete && self.content_version < version(&self.settings);
+            self.state == State::Complete && self.content_version < current_version(&self.settings);
         if !is_readable {
             lines.extend(self.other_version());
         }
@@ -238,10 +238,10 @@ impl Manifest {
 
     /// A line that describes the difference if the files were generated by another version of their format.
     pub fn other_version(&self) -> Option<String> {
-        let held = self.content_version;
-        let current = version(&self.settings);
-        (held != current).then(|| {
-            format!("content_version: dataset has {held}, this feedrate generates {current}")
+        let stored = self.content_version;
+        let current = current_version(&self.settings);
+        (stored != current).then(|| {
+            format!("content_version: dataset has {stored}, this feedrate generates {current}")
         })
     }
 }
@@ -272,7 +272,7 @@ pub(crate) fn write_file(
     file.commit()
 }
 
-fn version(plan: &DatasetPlan) -> u32 {
+fn current_version(plan: &DatasetPlan) -> u32 {
     format::find(&plan.format).map_or(0, |format| format.version)
 }
 
@@ -285,7 +285,7 @@ pub fn is_part_of_name(text: &str) -> bool {
 /// plan is plain data, so it always serializes to an object.
 fn settings(plan: &DatasetPlan) -> BTreeMap<String, Value> {
     let mut settings = BTreeMap::new();
-    for (key, value) in object(serde_json::to_value(plan)) {
+    for (key, value) in into_object(serde_json::to_value(plan)) {
         match value {
             Value::Object(fields) => {
                 settings.extend(fields.into_iter().map(|(field, v)| (format!("{key}.{field}"), v)));
@@ -304,7 +304,7 @@ fn is_default_of_newer_setting(key: &str, value: &Value) -> bool {
     key.starts_with("redundancy.") && value == &Value::from(0)
 }
 
-fn object(value: serde_json::Result<Value>) -> serde_json::Map<String, Value> {
+fn into_object(value: serde_json::Result<Value>) -> serde_json::Map<String, Value> {
     match value {
         Ok(Value::Object(fields)) => fields,
         _ => serde_json::Map::new(),
@@ -327,24 +327,24 @@ fn broken(reason: String) -> DatasetError {
 }
 
 /// The planned lengths of all files; `None` if unknown, or if the list would be long.
-fn planned_runs(plan: &DatasetPlan, layout: &Layout, format: &Format) -> Option<Vec<FileRun>> {
+fn planned_runs(plan: &DatasetPlan, layout: &Layout, format: &Format) -> Option<Vec<LengthRun>> {
     if !format.entry.has_exact_size(&plan.encoding) {
         return None;
     }
     if let Some(shape) = layout.common_shape() {
-        return Some(vec![FileRun {
+        return Some(vec![LengthRun {
             files: layout.files(),
             bytes: format.file_bytes(&shape, &plan.encoding),
             data_bytes: None,
         }]);
     }
-    if layout.files() > RUNS_MAX {
+    if layout.files() > LENGTH_RUNS_MAX {
         return None;
     }
     let mut runs = Some(Vec::new());
     for file in 0..layout.files() {
         let bytes = format.file_bytes(&layout.shape(file), &plan.encoding);
-        FileRun::push(&mut runs, FileRun { files: 1, bytes, data_bytes: None });
+        LengthRun::push(&mut runs, LengthRun { files: 1, bytes, data_bytes: None });
     }
     runs
 }

@@ -4,8 +4,8 @@
 use crate::content::Content;
 use crate::error::DatasetError;
 use crate::format::{self, FileSink, Format};
-use crate::manifest::{FILE_NAME, FileRun};
-use crate::storage::{NameKind, Storage, StorageError};
+use crate::manifest::{FILE_NAME, LengthRun};
+use crate::storage::{EntryKind, Storage, StorageError};
 use feedrate_spec::part::final_name;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
@@ -15,11 +15,12 @@ pub(crate) struct FileLengths {
     /// Length of all files.
     pub(crate) bytes: u64,
     /// Lengths in the order of the files; `None` if the list would be long.
-    pub(crate) files: Option<Vec<FileRun>>,
+    pub(crate) files: Option<Vec<LengthRun>>,
 }
 
 /// Receives the paths of a file's parts, and the lengths with which feedrate wrote them, if known.
-pub type OwnFileVisit<'v> = dyn FnMut(&[String], Option<FileRun>) -> Result<(), StorageError> + 'v;
+pub type OwnFileVisit<'v> =
+    dyn FnMut(&[String], Option<LengthRun>) -> Result<(), StorageError> + 'v;
 
 /// The files that feedrate created in a folder that may also contain other files.
 pub trait OwnFiles {
@@ -30,7 +31,7 @@ pub trait OwnFiles {
     ///
     /// # Errors
     /// The first error of `visit`.
-    fn each(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError>;
+    fn visit_all(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError>;
 
     /// Whether `path` is one of the files or a file that describes them, such as the manifest.
     fn has(&self, path: &str) -> bool;
@@ -38,7 +39,7 @@ pub trait OwnFiles {
     /// Whether `path` is the temporary file of an interrupted write of one of the files.
     fn is_unfinished(&self, path: &str) -> bool {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        final_name(name).is_some_and(|file_name| self.has(&join(folder, file_name)))
+        final_name(name).is_some_and(|file_name| self.has(&join_path(folder, file_name)))
     }
 
     /// Removes the temporary files of interrupted writes and nothing else. Links are not followed.
@@ -50,9 +51,9 @@ pub trait OwnFiles {
         let linked = linked_folders(&folders, storage)?;
         let real = folders.iter().filter(|folder| !is_inside(folder, &linked));
         for folder in real.map(String::as_str).chain([""]) {
-            for path in storage.list(folder)?.iter().map(|name| join(folder, name)) {
+            for path in storage.list(folder)?.iter().map(|name| join_path(folder, name)) {
                 if self.is_unfinished(&path)
-                    && matches!(storage.kind(&path)?, Some(NameKind::File { .. }))
+                    && matches!(storage.kind(&path)?, Some(EntryKind::File { .. }))
                 {
                     storage.remove(&path)?;
                 }
@@ -62,7 +63,7 @@ pub trait OwnFiles {
     }
 }
 
-/// The paths among `folders` that are not folders, such as links. Links may lead to foreign files.
+/// The paths among `folders` that are links or other non-folders. Links may lead to foreign files.
 pub(crate) fn linked_folders(
     folders: &[String],
     storage: &dyn Storage,
@@ -70,7 +71,7 @@ pub(crate) fn linked_folders(
     let mut linked = Vec::new();
     for folder in folders {
         if !is_inside(folder, &linked)
-            && !matches!(storage.kind(folder)?, None | Some(NameKind::Folder))
+            && !matches!(storage.kind(folder)?, None | Some(EntryKind::Folder))
         {
             linked.push(folder.clone());
         }
@@ -86,7 +87,7 @@ pub(crate) fn is_inside(path: &str, folders: &[String]) -> bool {
 }
 
 /// The path of a name in a folder, where `""` is the root.
-pub(crate) fn join(folder: &str, name: &str) -> String {
+pub(crate) fn join_path(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_string() } else { format!("{folder}/{name}") }
 }
 
@@ -112,18 +113,18 @@ impl<'n> FileNames<'n> {
         content: &mut Content,
         sink: &mut dyn FileSink,
     ) -> Result<(), StorageError> {
-        content.start(file);
+        content.select_file(file);
         (self.format.encode)(&self.layout.shape(file), &self.plan.encoding, content, sink)
     }
 
     /// Reads the lengths of all files from the storage.
     pub(crate) fn file_lengths(&self, storage: &dyn Storage) -> Result<FileLengths, StorageError> {
         let mut found = FileLengths { bytes: 0, files: Some(Vec::new()) };
-        self.each(&mut |parts, _| {
+        self.visit_all(&mut |parts, _| {
             let lengths = parts.iter().map(|path| Ok(storage.stat(path)?.unwrap_or(0)));
-            let run = FileRun::from_parts(&lengths.collect::<Result<Vec<_>, StorageError>>()?);
+            let run = LengthRun::from_parts(&lengths.collect::<Result<Vec<_>, StorageError>>()?);
             found.bytes = found.bytes.saturating_add(run.bytes);
-            FileRun::push(&mut found.files, run);
+            LengthRun::push(&mut found.files, run);
             Ok(())
         })?;
         Ok(found)
@@ -140,7 +141,7 @@ impl OwnFiles for FileNames<'_> {
         folders
     }
 
-    fn each(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
+    fn visit_all(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
         let mut path = String::new();
         let mut parts = vec![String::new(); self.format.parts.len()];
         for file in 0..self.layout.files() {
@@ -181,7 +182,7 @@ pub(crate) fn first_file_in(
     folders: &[String],
 ) -> Result<Option<String>, StorageError> {
     for folder in folders {
-        let mut paths = storage.list(folder)?.into_iter().map(|name| join(folder, &name));
+        let mut paths = storage.list(folder)?.into_iter().map(|name| join_path(folder, &name));
         if let Some(path) = paths.find(|path| !folders.contains(path)) {
             return Ok(Some(path));
         }

@@ -4,9 +4,9 @@
 
 use crate::error::DatasetError;
 use crate::lock::{DatasetLock, LOCK_FILE, LockAccess, LockAttempt};
-use crate::manifest::{self, FileRun, Manifest, State};
-use crate::names::{FileNames, OwnFileVisit, OwnFiles, is_inside, join, linked_folders};
-use crate::storage::{self, NameKind, Storage, StorageError};
+use crate::manifest::{self, LengthRun, Manifest, State};
+use crate::names::{FileNames, OwnFileVisit, OwnFiles, is_inside, join_path, linked_folders};
+use crate::storage::{self, EntryKind, Storage, StorageError};
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 use std::path::Path;
@@ -25,7 +25,7 @@ pub enum Removal {
         holder: Option<String>,
     },
     /// No manifest says that feedrate generated the files. Nothing was removed.
-    NotOurs,
+    Foreign,
 }
 
 /// Contents of a folder that feedrate created.
@@ -40,8 +40,8 @@ pub struct FolderContents {
     pub foreign_files: Vec<String>,
 }
 
-/// Reports the contents of the dataset folder `folder`. `caller_files` are files that the caller keeps in it. `None` if
-/// there is no manifest of feedrate. A folder with only caller files counts as a dataset, because its generation may
+/// Reports the contents of the dataset folder `folder`. `caller_files` are files that the caller keeps in it. Returns `None`
+/// if there is no manifest of feedrate. A folder with only caller files counts as a dataset, because its generation may
 /// have ended before the manifest was written.
 ///
 /// # Errors
@@ -75,7 +75,7 @@ pub fn remove_folder(
     let storage = storage::open("file", folder)?;
     if read_valid_manifest(&*storage)?.is_none() && !has_only_caller_files(&*storage, caller_files)?
     {
-        return Ok(Removal::NotOurs);
+        return Ok(Removal::Foreign);
     }
     remove_locked(folder, holder, || {
         // Another process may have removed the dataset before this one got the lock.
@@ -116,7 +116,7 @@ pub fn remove_locked<E: From<StorageError>>(
         LockAttempt::Held(lock) => Some(lock),
         LockAttempt::Unsupported { .. } => None,
     };
-    let Some(found) = remove()? else { return Ok(Removal::NotOurs) };
+    let Some(found) = remove()? else { return Ok(Removal::Foreign) };
     match lock {
         Some(lock) => lock.remove()?,
         // Fails if the folder is a mount point, or without permission for its parent.
@@ -134,8 +134,8 @@ fn read_valid_manifest(storage: &dyn Storage) -> Result<Option<Manifest>, Datase
     }
 }
 
-/// Removes a generated dataset, and folders that are empty afterwards. If the removal is interrupted at any moment, the
-/// manifest does not claim that the dataset is complete, or is gone.
+/// Removes a generated dataset, and folders that are empty afterwards. After an interrupted
+/// removal, the manifest is missing or does not claim that the dataset is complete.
 ///
 /// # Errors
 /// See [`DatasetError`].
@@ -179,7 +179,7 @@ pub(crate) fn first_incomplete_file(
 ) -> Result<Option<String>, DatasetError> {
     let mut first = None;
     with_generated_files(manifest, &[], storage, |files| {
-        Ok(files.each(&mut |parts, written| {
+        Ok(files.visit_all(&mut |parts, written| {
             if first.is_some() {
                 return Ok(());
             }
@@ -236,7 +236,7 @@ fn with_root(mut folders: Vec<String>) -> Vec<String> {
     folders
 }
 
-/// Calls `act` with each of `files` that has the length with which feedrate wrote it. Changed files, and folders or links
+/// Calls `act` with each of `files` whose length has not changed since feedrate wrote it. Changed files, and folders or links
 /// with the name of a file, are reported as foreign.
 fn visit_unchanged(
     files: &dyn OwnFiles,
@@ -245,12 +245,12 @@ fn visit_unchanged(
 ) -> Result<FolderContents, StorageError> {
     let linked = linked_folders(&files.folders(), storage)?;
     let mut found = FolderContents::default();
-    files.each(&mut |parts, written| {
+    files.visit_all(&mut |parts, written| {
         let mut existing = Vec::with_capacity(parts.len());
         for path in parts.iter().filter(|path| !is_inside(path, &linked)) {
             match storage.kind(path)? {
-                Some(NameKind::File { bytes }) => existing.push((path, bytes)),
-                Some(NameKind::Folder | NameKind::Other) => found.add_foreign_file(path.clone()),
+                Some(EntryKind::File { bytes }) => existing.push((path, bytes)),
+                Some(EntryKind::Folder | EntryKind::Other) => found.add_foreign_file(path.clone()),
                 None => {}
             }
         }
@@ -295,7 +295,7 @@ impl FolderContents {
     ) -> Result<(), StorageError> {
         let linked = linked_folders(folders, storage)?;
         for folder in folders.iter().rev().filter(|folder| !is_inside(folder, &linked)) {
-            for path in storage.list(folder)?.iter().map(|name| join(folder, name)) {
+            for path in storage.list(folder)?.iter().map(|name| join_path(folder, name)) {
                 if self.foreign_files.len() == REPORTED_MAX {
                     return Ok(());
                 }
@@ -314,9 +314,9 @@ impl FolderContents {
 /// `path` itself, or the first file inside it.
 fn first_file(storage: &dyn Storage, path: String) -> Result<String, StorageError> {
     let mut path = path;
-    while storage.kind(&path)? == Some(NameKind::Folder) {
+    while storage.kind(&path)? == Some(EntryKind::Folder) {
         let Some(first) = storage.list(&path)?.into_iter().next() else { break };
-        path = join(&path, &first);
+        path = join_path(&path, &first);
     }
     Ok(path)
 }
@@ -337,7 +337,7 @@ fn with_generated_files<T>(
 ) -> Result<T, DatasetError> {
     let layout = Layout::new(&manifest.settings);
     let names = FileNames::new(&manifest.settings, &layout)?;
-    // Without single lengths in the manifest, only the total shows whether files were changed.
+    // If the manifest lists no file lengths, only the total length shows whether files were changed.
     if manifest.files.is_none() && manifest.state == State::Complete {
         let found_bytes = names.file_lengths(storage)?.bytes;
         let total_bytes = manifest.total_bytes;
@@ -353,9 +353,9 @@ impl OwnFiles for GeneratedFiles<'_> {
         self.names.folders()
     }
 
-    fn each(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
-        let mut lengths = FileRun::each(self.manifest.files.as_deref());
-        self.names.each(&mut |parts, _| visit(parts, lengths.next()))
+    fn visit_all(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
+        let mut lengths = LengthRun::expand(self.manifest.files.as_deref());
+        self.names.visit_all(&mut |parts, _| visit(parts, lengths.next()))
     }
 
     fn has(&self, path: &str) -> bool {
@@ -370,17 +370,17 @@ fn remove_generated_files(
 ) -> Result<FolderContents, DatasetError> {
     let removing = files.manifest.removing || files.manifest.state == State::Complete;
     let generating = Manifest { state: State::Generating, removing, ..files.manifest.clone() };
-    let mut first = FolderContents::default();
+    let mut first_removed = FolderContents::default();
     match generating.write(storage) {
-        // On a full device, the manifest fits once a file is removed. The manifest still says that the dataset is
-        // complete then, but a missing file is detected.
+        // On a full device, the manifest can be written only after a file is removed. Until then it claims a complete
+        // dataset, but the missing file would be detected.
         Err(DatasetError::Storage(error)) if error.is_full() => {
             visit_unchanged(files, storage, &mut |path| {
-                if first.files > 0 {
+                if first_removed.files > 0 {
                     return Ok(());
                 }
-                first.files = 1;
-                first.bytes = storage.stat(path)?.unwrap_or(0);
+                first_removed.files = 1;
+                first_removed.bytes = storage.stat(path)?.unwrap_or(0);
                 storage.remove(path)
             })?;
             generating.write(storage)?;
@@ -388,8 +388,8 @@ fn remove_generated_files(
         written => written?,
     }
     let mut found = remove_files(files, storage)?;
-    found.files += first.files;
-    found.bytes += first.bytes;
+    found.files += first_removed.files;
+    found.bytes += first_removed.bytes;
     storage.remove(manifest::FILE_NAME)?;
     for path in files.caller_files {
         storage.remove(path)?;

@@ -7,7 +7,7 @@ use crate::storage::{Handle, Storage, StorageError, WriteFile};
 use crate::walk::Watch;
 use std::io::ErrorKind;
 
-/// Writes one file after another to a storage, in pieces aligned to their length.
+/// Writes one file after another to a storage, in pieces of [`PIECE_BYTES`].
 pub(crate) struct WriteSink<'w> {
     storage: &'w dyn Storage,
     watch: &'w Watch<'w>,
@@ -70,7 +70,7 @@ impl<'w> WriteSink<'w> {
     }
 
     fn flush(&mut self, part: usize) -> Result<(), SinkError> {
-        if self.watch.is_over() {
+        if self.watch.should_stop() {
             return Err(StorageError::new("write", &self.path, ErrorKind::Interrupted));
         }
         let PartWriter { file: Some(file), piece, filled, written, .. } = &mut self.parts[part]
@@ -79,7 +79,7 @@ impl<'w> WriteSink<'w> {
         };
         file.write(&piece[..*filled])?;
         *written += *filled as u64;
-        self.watch.bytes_done(std::mem::take(filled) as u64);
+        self.watch.add_bytes(std::mem::take(filled) as u64);
         Ok(())
     }
 }
@@ -126,7 +126,7 @@ pub(crate) enum Extent {
     Ends,
 }
 
-/// Number of bytes compared at each end of a file. The damage of a crash shows there.
+/// Number of bytes compared at each end of a file. A file that a crash damaged usually differs there.
 const ENDS_BYTES: u64 = 64 << 10;
 
 /// The first place where a file differs from its expected bytes.
@@ -134,7 +134,7 @@ const ENDS_BYTES: u64 = 64 << 10;
 pub(crate) struct FirstDifference {
     /// Index into the format's parts.
     pub(crate) part: usize,
-    /// Offset in the part; `None` if the part as a whole is meant.
+    /// Offset in the part; `None` if the difference concerns the whole part.
     pub(crate) offset: Option<u64>,
     /// The difference, a lowercase fragment.
     pub(crate) description: String,
@@ -272,7 +272,9 @@ impl<'w> CompareSink<'w> {
             Err(error) => (None, error.to_string()),
             Ok(read_bytes) => {
                 match first_difference(&expected[..read_bytes], &read[..read_bytes]) {
-                    Some(i) => (Some(offset + i as u64), "not what was generated".to_string()),
+                    Some(i) => {
+                        (Some(offset + i as u64), "differs from the generated data".to_string())
+                    }
                     None if read_bytes < len => {
                         (Some(offset + read_bytes as u64), "the file ends too early".to_string())
                     }
@@ -291,7 +293,7 @@ impl FileSink for CompareSink<'_> {
     }
 
     fn advance(&mut self, part: usize, len: usize) -> Result<(), SinkError> {
-        if self.watch.is_over() {
+        if self.watch.should_stop() {
             return Err(StorageError::new("verify", &self.path, ErrorKind::Interrupted));
         }
         let offset = self.parts[part].offset;
@@ -300,7 +302,7 @@ impl FileSink for CompareSink<'_> {
         }
         self.parts[part].offset += len as u64;
         if self.extent == Extent::Whole {
-            self.watch.bytes_done(len as u64);
+            self.watch.add_bytes(len as u64);
         }
         Ok(())
     }
@@ -315,10 +317,10 @@ impl FileSink for CompareSink<'_> {
             let offset = offset + (i * PIECE_BYTES) as u64;
             self.parts[part].expected[..piece.len()].copy_from_slice(piece);
             let difference = self.compare_piece(part, offset, 0, piece.len());
-            // Patched bytes come before those that have been compared since.
+            // The patch is compared after bytes that follow it in the file, so its difference comes first.
             self.found = difference.or(self.found.take());
             if self.extent == Extent::Whole {
-                self.watch.bytes_done(piece.len() as u64);
+                self.watch.add_bytes(piece.len() as u64);
             }
         }
         Ok(())
@@ -327,13 +329,13 @@ impl FileSink for CompareSink<'_> {
     /// Skips everything after the first difference, and the middle of the file if only its ends are compared.
     fn skip(&mut self, part: usize, len: u64) -> bool {
         let PartReader { offset, len: file_bytes, .. } = self.parts[part];
-        let between = offset >= ENDS_BYTES
+        let is_middle = offset >= ENDS_BYTES
             && offset.saturating_add(len).saturating_add(ENDS_BYTES) <= file_bytes;
-        let skips = self.found.is_some() || (self.extent == Extent::Ends && between);
-        if skips {
+        let is_skipped = self.found.is_some() || (self.extent == Extent::Ends && is_middle);
+        if is_skipped {
             self.parts[part].offset += len;
         }
-        skips
+        is_skipped
     }
 }
 

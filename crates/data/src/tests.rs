@@ -3,10 +3,10 @@
 use crate::error::DatasetError;
 use crate::foreign::Probe;
 use crate::format::{self, FORMATS, Format};
-use crate::generate::{Generated, files_there, generate, probe_foreign};
+use crate::generate::{GenerationSummary, count_files, generate, probe_foreign};
 use crate::manifest::{FILE_NAME, Manifest, State};
 use crate::storage::{self, STORAGES, Storage};
-use crate::verify::{Verified, verify};
+use crate::verify::{VerificationResult, verify};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
@@ -42,8 +42,8 @@ fn plan(format: &str) -> DatasetPlan {
     }
 }
 
-/// The plan, changed to one sample of bytes per file if the format does not support it.
-fn fitting(plan: DatasetPlan, format: &Format) -> DatasetPlan {
+/// Returns the plan, or if the format does not support it, a plan with one sample of bytes per file.
+fn fit_to_format(plan: DatasetPlan, format: &Format) -> DatasetPlan {
     let shape = Layout::new(&plan).shape(0);
     match (format.entry.unsupported_setting)(&shape, &plan.encoding) {
         None => plan,
@@ -51,22 +51,25 @@ fn fitting(plan: DatasetPlan, format: &Format) -> DatasetPlan {
     }
 }
 
-fn made(plan: &DatasetPlan, storage: &dyn Storage) -> Result<Generated, DatasetError> {
+fn generate_dataset(
+    plan: &DatasetPlan,
+    storage: &dyn Storage,
+) -> Result<GenerationSummary, DatasetError> {
     generate(plan, &Layout::new(plan), storage, THREADS, &|_, _| {}, &AtomicBool::new(false))
 }
 
-fn verified(plan: &DatasetPlan, storage: &dyn Storage) -> Verified {
+fn verify_dataset(plan: &DatasetPlan, storage: &dyn Storage) -> VerificationResult {
     verify(plan, &Layout::new(plan), storage, THREADS, &|_, _| {}, &AtomicBool::new(false)).unwrap()
 }
 
-fn path_of(plan: &DatasetPlan, file: u64) -> String {
+fn file_path(plan: &DatasetPlan, file: u64) -> String {
     let mut path = String::new();
     Layout::new(plan).write_path(file, &mut path);
     path
 }
 
 /// Calls `check` with every format that has files, on every storage that keeps them.
-fn each(check: impl Fn(DatasetPlan, &Format, &dyn Storage)) {
+fn for_each_format(check: impl Fn(DatasetPlan, &Format, &dyn Storage)) {
     for kind in STORAGES.iter().filter(|kind| kind.member.has(Ability::Writable)) {
         for format in FORMATS.iter().filter(|format| !format.member().has(Ability::NoFiles)) {
             let folder = tempfile::tempdir().unwrap();
@@ -90,24 +93,28 @@ fn change(storage: &dyn Storage, path: &str, change: impl FnOnce(&mut Vec<u8>)) 
 
 #[test]
 fn a_generated_dataset_is_complete() {
-    each(|plan, format, storage| {
+    for_each_format(|plan, format, storage| {
         let layout = Layout::new(&plan);
         let bytes =
             layout.sum(layout.files(), |shape| format.file_bytes(shape, &plan.encoding)) as u64;
-        let generated = made(&plan, storage).unwrap();
+        let generated = generate_dataset(&plan, storage).unwrap();
         let exact = format.entry.has_exact_size(&plan.encoding);
         let bytes = if exact { bytes } else { generated.bytes_written };
         assert_eq!(
             generated,
-            Generated { files_written: 14, bytes_written: bytes, ..Generated::default() }
+            GenerationSummary {
+                files_written: 14,
+                bytes_written: bytes,
+                ..GenerationSummary::default()
+            }
         );
         let manifest = Manifest::read(storage).unwrap().unwrap();
         assert_eq!(manifest.state, State::Complete);
         assert_eq!(manifest.total_bytes, bytes);
         assert_eq!(manifest.differences(&plan), [""; 0]);
         assert_eq!(
-            verified(&plan, storage),
-            Verified { files: 14, bytes, bad_files: 0, bad: vec![] }
+            verify_dataset(&plan, storage),
+            VerificationResult { files: 14, bytes, bad_files: 0, bad: vec![] }
         );
         assert_eq!(storage.list("train").unwrap(), ["0", "1", "2"]);
     });
@@ -115,7 +122,7 @@ fn a_generated_dataset_is_complete() {
 
 #[test]
 fn samples_of_many_shapes_are_complete() {
-    each(|plan, format, storage| {
+    for_each_format(|plan, format, storage| {
         let plan = DatasetPlan {
             samples_per_file: 3,
             record_bytes: 90_000.0,
@@ -123,9 +130,9 @@ fn samples_of_many_shapes_are_complete() {
             element: Element::Float32,
             ..plan
         };
-        let plan = fitting(plan, format);
-        made(&plan, storage).unwrap();
-        assert_eq!(verified(&plan, storage).bad_files, 0);
+        let plan = fit_to_format(plan, format);
+        generate_dataset(&plan, storage).unwrap();
+        assert_eq!(verify_dataset(&plan, storage).bad_files, 0);
     });
 }
 
@@ -134,20 +141,20 @@ fn any_number_of_threads_generates_the_same_bytes() {
     let plan = plan("npz");
     let layout = Layout::new(&plan);
     let never = AtomicBool::new(false);
-    let bytes_by = |threads: usize| {
+    let bytes_with = |threads: usize| {
         let storage = storage::open("memory", Path::new("")).unwrap();
         generate(&plan, &layout, &*storage, threads, &|_, _| {}, &never).unwrap();
-        let file = storage.open(&path_of(&plan, 7)).unwrap();
+        let file = storage.open(&file_path(&plan, 7)).unwrap();
         let mut bytes = vec![0; storage.len(&file).unwrap() as usize];
         storage.read_at(&file, 0, &mut bytes).unwrap();
         bytes
     };
-    assert_eq!(bytes_by(1), bytes_by(8));
+    assert_eq!(bytes_with(1), bytes_with(8));
 }
 
 #[test]
 fn an_interrupted_generation_is_continued() {
-    each(|plan, _, storage| {
+    for_each_format(|plan, _, storage| {
         let cancel = AtomicBool::new(false);
         let stop_midway = |files: u64, _bytes: u64| {
             cancel.fetch_or(files >= 5, Relaxed);
@@ -159,12 +166,12 @@ fn an_interrupted_generation_is_continued() {
         };
         assert!((5..14).contains(&files));
         assert_eq!(Manifest::read(storage).unwrap().unwrap().state, State::Generating);
-        assert!(verified(&plan, storage).bad_files > 0);
-        let continued = made(&plan, storage).unwrap();
+        assert!(verify_dataset(&plan, storage).bad_files > 0);
+        let continued = generate_dataset(&plan, storage).unwrap();
         assert!(continued.files_kept >= files && continued.files_written > 0, "{continued:?}");
         assert_eq!(continued.files_kept + continued.files_written, 14);
-        assert_eq!(verified(&plan, storage).bad_files, 0);
-        let again = made(&plan, storage).unwrap();
+        assert_eq!(verify_dataset(&plan, storage).bad_files, 0);
+        let again = generate_dataset(&plan, storage).unwrap();
         assert_eq!((again.files_written, again.files_kept), (0, 14));
         assert_eq!(
             (again.bytes_written, again.bytes_kept),
@@ -175,63 +182,63 @@ fn an_interrupted_generation_is_continued() {
 
 #[test]
 fn a_half_written_file_is_not_kept() {
-    each(|plan, _, storage| {
-        made(&plan, storage).unwrap();
-        change(storage, &path_of(&plan, 1), |bytes| bytes.truncate(bytes.len() / 2));
-        change(storage, &path_of(&plan, 2), |bytes| bytes.fill(0));
-        change(storage, &path_of(&plan, 3), |bytes| bytes.push(0));
+    for_each_format(|plan, _, storage| {
+        generate_dataset(&plan, storage).unwrap();
+        change(storage, &file_path(&plan, 1), |bytes| bytes.truncate(bytes.len() / 2));
+        change(storage, &file_path(&plan, 2), |bytes| bytes.fill(0));
+        change(storage, &file_path(&plan, 3), |bytes| bytes.push(0));
         let tail = |bytes: &mut Vec<u8>| {
-            let from = bytes.len() - 4096;
-            bytes[from..].fill(0);
+            let start = bytes.len() - 4096;
+            bytes[start..].fill(0);
         };
-        change(storage, &path_of(&plan, 4), tail);
-        storage.remove(&path_of(&plan, 5)).unwrap();
-        let name = path_of(&plan, 0).split_once("/0/").unwrap().1.to_string();
+        change(storage, &file_path(&plan, 4), tail);
+        storage.remove(&file_path(&plan, 5)).unwrap();
+        let name = file_path(&plan, 0).split_once("/0/").unwrap().1.to_string();
         let part = format!("train/0/.{name}.4711-3.part");
-        let strangers = [format!("train/0/.{name}.part"), "train/0/.mydownload.part".into()];
+        let foreign_paths = [format!("train/0/.{name}.part"), "train/0/.mydownload.part".into()];
         drop(storage.create("train/0/x").map(|mut file| file.write(b"x")));
-        change_or_make(storage, &part);
-        strangers.iter().for_each(|stranger| change_or_make(storage, stranger));
+        write_partial_file(storage, &part);
+        foreign_paths.iter().for_each(|path| write_partial_file(storage, path));
         let whole = Manifest::read(storage).unwrap().unwrap();
         Manifest { state: State::Generating, ..whole }.write(storage).unwrap();
-        let repaired = made(&plan, storage).unwrap();
+        let repaired = generate_dataset(&plan, storage).unwrap();
         assert_eq!((repaired.files_written, repaired.files_kept), (5, 9));
-        assert_eq!(repaired.files_mended, 4, "and one was not there");
-        assert_eq!(verified(&plan, storage).bad_files, 0);
+        assert_eq!(repaired.files_mended, 4, "the fifth file was missing");
+        assert_eq!(verify_dataset(&plan, storage).bad_files, 0);
         assert_eq!(storage.stat(&part).unwrap(), None);
-        strangers.iter().for_each(|path| assert_eq!(storage.stat(path).unwrap(), Some(4)));
+        foreign_paths.iter().for_each(|path| assert_eq!(storage.stat(path).unwrap(), Some(4)));
     });
 }
 
-/// Writes a file as a killed process leaves it.
-fn change_or_make(storage: &dyn Storage, path: &str) {
+/// Writes an incomplete file, as a killed process leaves it.
+fn write_partial_file(storage: &dyn Storage, path: &str) {
     let mut file = storage.create(path).unwrap();
     file.write(b"half").unwrap();
     file.commit().unwrap();
 }
 
 #[test]
-fn verification_names_the_first_bad_byte() {
-    each(|plan, format, storage| {
-        made(&plan, storage).unwrap();
-        let last = storage.stat(&path_of(&plan, 4)).unwrap().unwrap() - 200;
+fn verification_reports_the_first_bad_byte() {
+    for_each_format(|plan, format, storage| {
+        generate_dataset(&plan, storage).unwrap();
+        let last = storage.stat(&file_path(&plan, 4)).unwrap().unwrap() - 200;
         let bad: Vec<(u64, u64)> = vec![(0, 0), (3, 1000), (4, last), (13, last / 2)];
         for &(file, offset) in &bad {
-            change(storage, &path_of(&plan, file), |bytes| bytes[offset as usize] ^= 0x80);
+            change(storage, &file_path(&plan, file), |bytes| bytes[offset as usize] ^= 0x80);
         }
-        storage.remove(&path_of(&plan, 8)).unwrap();
-        let report = verified(&plan, storage);
+        storage.remove(&file_path(&plan, 8)).unwrap();
+        let report = verify_dataset(&plan, storage);
         let found: Vec<(u64, u64)> =
             report.bad.iter().filter_map(|bad| Some((bad.file, bad.offset?))).collect();
         assert_eq!(found, bad);
         assert_eq!(report.bad_files, 5);
         assert_eq!(report.bad[3].difference, "is missing");
-        assert_eq!(report.bad[3].path, path_of(&plan, 8));
+        assert_eq!(report.bad[3].path, file_path(&plan, 8));
         for part in &format.parts[1..] {
             let mut path = String::new();
-            part.write_path(&path_of(&plan, 9), &mut path);
+            part.write_path(&file_path(&plan, 9), &mut path);
             change(storage, &path, |bytes| bytes[3] ^= 1);
-            let report = verified(&plan, storage);
+            let report = verify_dataset(&plan, storage);
             assert!(report.bad.iter().any(|bad| bad.path == path && bad.offset == Some(3)));
             change(storage, &path, |bytes| bytes[3] ^= 1);
         }
@@ -243,17 +250,17 @@ fn verification_names_the_first_bad_byte() {
 fn verification_finds_a_wrong_checksum() {
     let plan = plan("npz");
     let storage = storage::open("memory", Path::new("")).unwrap();
-    made(&plan, &*storage).unwrap();
-    change(&*storage, &path_of(&plan, 2), |bytes| bytes[16] ^= 1);
-    assert_eq!(verified(&plan, &*storage).bad[0].offset, Some(16));
+    generate_dataset(&plan, &*storage).unwrap();
+    change(&*storage, &file_path(&plan, 2), |bytes| bytes[16] ^= 1);
+    assert_eq!(verify_dataset(&plan, &*storage).bad[0].offset, Some(16));
 }
 
 #[test]
-fn verification_names_ten_and_counts_all() {
-    each(|plan, _, storage| {
-        made(&plan, storage).unwrap();
-        (0..14).for_each(|file| storage.remove(&path_of(&plan, file)).unwrap());
-        let report = verified(&plan, storage);
+fn verification_reports_ten_bad_files_and_counts_all() {
+    for_each_format(|plan, _, storage| {
+        generate_dataset(&plan, storage).unwrap();
+        (0..14).for_each(|file| storage.remove(&file_path(&plan, file)).unwrap());
+        let report = verify_dataset(&plan, storage);
         assert_eq!((report.bad_files, report.bad.len()), (14, 10));
         assert!(report.bad.is_sorted_by_key(|bad| bad.file));
     });
@@ -261,10 +268,11 @@ fn verification_names_ten_and_counts_all() {
 
 #[test]
 fn another_dataset_is_not_overwritten() {
-    each(|plan, _, storage| {
-        made(&plan, storage).unwrap();
+    for_each_format(|plan, _, storage| {
+        generate_dataset(&plan, storage).unwrap();
         let other = DatasetPlan { content_seed: 11, record_bytes: 1000.5, ..plan.clone() };
-        let Err(DatasetError::OtherDataset { differences }) = made(&other, storage) else {
+        let Err(DatasetError::OtherDataset { differences }) = generate_dataset(&other, storage)
+        else {
             panic!()
         };
         assert_eq!(
@@ -274,18 +282,18 @@ fn another_dataset_is_not_overwritten() {
                 "record_bytes: dataset has 300000.0, the plan has 1000.5",
             ]
         );
-        assert_eq!(verified(&plan, storage).bad_files, 0);
+        assert_eq!(verify_dataset(&plan, storage).bad_files, 0);
     });
 }
 
 #[test]
 fn foreign_files_are_not_overwritten() {
-    each(|plan, _, storage| {
+    for_each_format(|plan, _, storage| {
         storage.make_dir("train/1").unwrap();
-        let path = path_of(&plan, 1);
-        change_or_make(storage, &path);
-        let error = made(&plan, storage).unwrap_err();
-        assert!(matches!(error, DatasetError::ForeignFiles { path: named } if named == path));
+        let path = file_path(&plan, 1);
+        write_partial_file(storage, &path);
+        let error = generate_dataset(&plan, storage).unwrap_err();
+        assert!(matches!(error, DatasetError::ForeignFiles { path: found } if found == path));
         assert_eq!(storage.stat(&path).unwrap(), Some(4));
     });
 }
@@ -332,7 +340,7 @@ fn redundancies() -> [Redundancy; 3] {
 fn an_older_manifest_has_no_redundancy() {
     let storage = storage::open("memory", Path::new("")).unwrap();
     let plan = plan("raw");
-    made(&plan, &*storage).unwrap();
+    generate_dataset(&plan, &*storage).unwrap();
     let mut manifest = serde_json::to_value(Manifest::read(&*storage).unwrap().unwrap()).unwrap();
     manifest["settings"].as_object_mut().unwrap().remove("redundancy").unwrap();
     change(&*storage, FILE_NAME, |text| *text = manifest.to_string().into_bytes());
@@ -347,18 +355,19 @@ fn an_older_manifest_has_no_redundancy() {
 
 #[test]
 fn redundant_datasets_are_kept_and_verified() {
-    for (redundancy, format) in
-        redundancies().into_iter().flat_map(|one| FORMATS.iter().map(move |format| (one, format)))
+    for (redundancy, format) in redundancies()
+        .into_iter()
+        .flat_map(|redundancy| FORMATS.iter().map(move |format| (redundancy, format)))
     {
         if format.member().has(Ability::NoFiles) {
             continue;
         }
         let storage = storage::open("memory", Path::new("")).unwrap();
         let plan = DatasetPlan { redundancy, files_train: 3, ..plan(format.member().name) };
-        let plan = fitting(plan, format);
-        made(&plan, &*storage).unwrap();
-        assert_eq!(made(&plan, &*storage).unwrap().files_kept, 5, "{}", plan.format);
-        assert_eq!(verified(&plan, &*storage).bad_files, 0, "{}", plan.format);
+        let plan = fit_to_format(plan, format);
+        generate_dataset(&plan, &*storage).unwrap();
+        assert_eq!(generate_dataset(&plan, &*storage).unwrap().files_kept, 5, "{}", plan.format);
+        assert_eq!(verify_dataset(&plan, &*storage).bad_files, 0, "{}", plan.format);
     }
 }
 
@@ -371,12 +380,12 @@ fn compressed_datasets_are_kept_and_verified() {
                 let encoding = Encoding { compression, compression_level, ..Encoding::default() };
                 let name = format.member().name;
                 let plan = DatasetPlan { encoding, files_train: 2, files_eval: 0, ..plan(name) };
-                let plan = DatasetPlan { record_bytes: 100_000.0, ..fitting(plan, format) };
+                let plan = DatasetPlan { record_bytes: 100_000.0, ..fit_to_format(plan, format) };
                 let storage = storage::open("memory", Path::new("")).unwrap();
-                made(&plan, &*storage).unwrap();
+                generate_dataset(&plan, &*storage).unwrap();
                 let context = format!("{name}, {compression:?}, level {compression_level}");
-                assert_eq!(made(&plan, &*storage).unwrap().files_kept, 2, "{context}");
-                assert_eq!(verified(&plan, &*storage).bad, Vec::new(), "{context}");
+                assert_eq!(generate_dataset(&plan, &*storage).unwrap().files_kept, 2, "{context}");
+                assert_eq!(verify_dataset(&plan, &*storage).bad, Vec::new(), "{context}");
             }
         }
     }
@@ -393,7 +402,7 @@ fn a_deflated_dataset_has_the_configured_size() {
         let layout = Layout::new(&plan);
         let format = format::find("npz").unwrap();
         let estimate = Manifest::new(&plan, &layout, format).total_bytes as f64;
-        let found = made(&plan, &*storage).unwrap().bytes_written as f64;
+        let found = generate_dataset(&plan, &*storage).unwrap().bytes_written as f64;
         let payload = layout.sum(layout.files(), |shape| shape.payload_bytes()) as f64;
         assert!((found / payload - share).abs() < 0.02, "{found} of {payload}");
         assert!((estimate / found - 1.0).abs() < 0.05, "{found} instead of {estimate}");
@@ -402,10 +411,10 @@ fn a_deflated_dataset_has_the_configured_size() {
 
 #[test]
 fn a_dataset_beyond_any_device_is_refused_at_once() {
-    each(|plan, _, storage| {
+    for_each_format(|plan, _, storage| {
         let huge =
             DatasetPlan { files_train: 1_000_000_000_000_000_000, subfolders_train: 0, ..plan };
-        let error = made(&huge, storage).unwrap_err();
+        let error = generate_dataset(&huge, storage).unwrap_err();
         assert!(matches!(error, DatasetError::NoSpace { .. }), "{error}");
         assert!(storage.list("").unwrap().is_empty());
     });
@@ -431,19 +440,20 @@ fn progress_ends_at_the_total() {
 
 fn probe(storage: &dyn Storage, plan: &DatasetPlan) -> Result<Probe, DatasetError> {
     let layout = Layout::new(plan);
-    probe_foreign(storage, plan, &layout, files_there(storage, plan, &layout)?)
+    probe_foreign(storage, plan, &layout, count_files(storage, plan, &layout)?)
 }
 
 #[test]
 fn a_foreign_dataset_is_probed() {
-    each(|plan, format, storage| {
-        made(&plan, storage).unwrap();
+    for_each_format(|plan, format, storage| {
+        generate_dataset(&plan, storage).unwrap();
         let probed = probe(storage, &plan).unwrap();
         assert_eq!(probed.notes, [""; 0]);
         assert_eq!(probed.files.len(), 14);
-        let tells = !format.member().has(Ability::Undescribed);
-        let told = |shape: Option<FileShape>| shape.map_or(!tells, |shape| shape.samples == 1);
-        assert!(probed.files.iter().all(|file| told(file.shape)));
+        let has_shape = !format.member().has(Ability::Undescribed);
+        let is_single_sample =
+            |shape: Option<FileShape>| shape.map_or(!has_shape, |shape| shape.samples == 1);
+        assert!(probed.files.iter().all(|file| is_single_sample(file.shape)));
 
         let more_samples = DatasetPlan { samples_per_file: 5, ..plan.clone() };
         if format.member().has(Ability::NeedsPlan) {
@@ -457,17 +467,17 @@ fn a_foreign_dataset_is_probed() {
 
         let smaller = DatasetPlan { record_bytes: 100_000.0, ..plan.clone() };
         let notes = probe(storage, &smaller).unwrap().notes;
-        let noted = notes.iter().any(|note| note.contains("on average"));
-        assert_eq!(noted, format.entry.has_exact_size(&plan.encoding), "{notes:?}");
+        let has_size_note = notes.iter().any(|note| note.contains("on average"));
+        assert_eq!(has_size_note, format.entry.has_exact_size(&plan.encoding), "{notes:?}");
 
-        change(storage, &path_of(&plan, 0), |bytes| bytes.truncate(90));
+        change(storage, &file_path(&plan, 0), |bytes| bytes.truncate(90));
         let broken = probe(storage, &plan);
         // An index does not contain the end of the data, which is checked when the sample is read.
-        let needed = format.parts.iter().filter(|part| !part.optional).count();
-        let seen = matches!(broken, Err(DatasetError::Format { .. }));
-        assert!(!tells || seen == (needed == 1));
+        let required_parts = format.parts.iter().filter(|part| !part.optional).count();
+        let is_refused = matches!(broken, Err(DatasetError::Format { .. }));
+        assert!(!has_shape || is_refused == (required_parts == 1));
 
-        storage.remove(&path_of(&plan, 3)).unwrap();
+        storage.remove(&file_path(&plan, 3)).unwrap();
         let error = probe(storage, &plan).unwrap_err();
         assert!(matches!(error, DatasetError::TooFew { wanted: 12, found: 11, .. }), "{error}");
     });
@@ -484,7 +494,7 @@ fn a_probe_skips_the_samples_of_archives() {
         let folder = tempfile::tempdir().unwrap();
         let storage = storage::open("file", folder.path()).unwrap();
         let plan = DatasetPlan { samples_per_file: 20, record_bytes: 50_000.0, ..plan(format) };
-        made(&plan, &*storage).unwrap();
+        generate_dataset(&plan, &*storage).unwrap();
         let before = read_bytes();
         probe(&*storage, &plan).unwrap();
         let read = read_bytes() - before;
@@ -495,6 +505,6 @@ fn a_probe_skips_the_samples_of_archives() {
 #[test]
 fn the_null_format_generates_nothing() {
     let storage = storage::open("memory", Path::new("")).unwrap();
-    assert_eq!(made(&plan("null"), &*storage).unwrap(), Generated::default());
+    assert_eq!(generate_dataset(&plan("null"), &*storage).unwrap(), GenerationSummary::default());
     assert!(storage.list("").unwrap().is_empty());
 }

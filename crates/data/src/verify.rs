@@ -17,7 +17,7 @@ const REPORTED_MAX: usize = 10;
 
 /// Result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verified {
+pub struct VerificationResult {
     /// Files compared.
     pub files: u64,
     /// Bytes compared.
@@ -33,9 +33,9 @@ pub struct Verified {
 pub struct BadFile {
     /// Number of the dataset file.
     pub file: u64,
-    /// Relative to the dataset's folder, with the suffix of the bad part.
+    /// Path relative to the dataset's folder, with the suffix of the bad part.
     pub path: String,
-    /// Offset of the first difference; `None` if the file as a whole is meant.
+    /// Offset of the first difference; `None` if the difference concerns the whole file.
     pub offset: Option<u64>,
     /// The difference, a lowercase fragment.
     pub difference: String,
@@ -54,19 +54,19 @@ pub fn verify(
     threads: usize,
     progress: &(dyn Fn(u64, u64) + Sync),
     cancel: &AtomicBool,
-) -> Result<Verified, DatasetError> {
+) -> Result<VerificationResult, DatasetError> {
     let names = FileNames::new(plan, layout)?;
     if let Some(version) = Manifest::read(storage)?.and_then(|manifest| manifest.other_version()) {
         return Err(DatasetError::OtherVersion(version));
     }
     let watch = Watch::new(progress, cancel);
-    let bad = Mutex::new(Verified::default());
+    let bad = Mutex::new(VerificationResult::default());
     let parts = names.format.parts;
     let thread_state = || {
         let sink = CompareSink::new(storage, &watch, parts, Extent::Whole);
         (sink, Content::from_plan(plan), String::new())
     };
-    let walked =
+    let result =
         for_each(layout.files(), threads, &watch, thread_state, |(sink, content, path), file| {
             layout.write_path(file, path);
             let difference = sink.compare(path, |sink| names.encode(file, content, sink))?;
@@ -76,22 +76,22 @@ pub fn verify(
                 let bad_file = BadFile { file, path: part_path, offset, difference: description };
                 bad.lock().unwrap_or_else(PoisonError::into_inner).add(bad_file);
             }
-            watch.file_done();
+            watch.add_file();
             Ok::<(), StorageError>(())
         });
     if !watch.is_cancelled() {
-        walked?;
+        result?;
     }
     let bad = bad.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(Verified { files: watch.files(), bytes: watch.bytes(), ..bad })
+    Ok(VerificationResult { files: watch.files(), bytes: watch.bytes(), ..bad })
 }
 
-impl Verified {
-    /// Adds a bad file. Threads find them in any order, so those with the lowest numbers are kept.
+impl VerificationResult {
+    /// Adds a bad file. Threads find bad files in any order; the ones with the lowest numbers are kept.
     fn add(&mut self, bad_file: BadFile) {
         self.bad_files += 1;
-        let at = self.bad.partition_point(|other| other.file < bad_file.file);
-        self.bad.insert(at, bad_file);
+        let position = self.bad.partition_point(|other| other.file < bad_file.file);
+        self.bad.insert(position, bad_file);
         self.bad.truncate(REPORTED_MAX);
     }
 }

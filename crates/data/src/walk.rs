@@ -26,13 +26,13 @@ impl<'w> Watch<'w> {
     }
 
     /// Adds `bytes` to the bytes done.
-    pub(crate) fn bytes_done(&self, bytes: u64) {
+    pub(crate) fn add_bytes(&self, bytes: u64) {
         let total_bytes = self.bytes.fetch_add(bytes, Relaxed) + bytes;
         (self.progress)(self.files.load(Relaxed), total_bytes);
     }
 
     /// Adds one file to the files done.
-    pub(crate) fn file_done(&self) {
+    pub(crate) fn add_file(&self) {
         let files = self.files.fetch_add(1, Relaxed) + 1;
         (self.progress)(files, self.bytes.load(Relaxed));
     }
@@ -53,7 +53,7 @@ impl<'w> Watch<'w> {
     }
 
     /// Whether the walk was cancelled or has failed in another thread.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn should_stop(&self) -> bool {
         self.is_cancelled() || self.failed.load(Acquire)
     }
 }
@@ -72,17 +72,17 @@ impl FileShare {
     pub const ALL: FileShare = FileShare { index: 0, count: 1 };
 
     /// Number of files in the share, out of `files`.
-    pub(crate) fn files(self, files: u64) -> u64 {
+    pub(crate) fn file_count(self, files: u64) -> u64 {
         (files + self.count - 1 - self.index) / self.count
     }
 
     /// Number of the share's file `i`.
-    pub(crate) fn file(self, i: u64) -> u64 {
+    pub(crate) fn file_number(self, i: u64) -> u64 {
         i * self.count + self.index
     }
 }
 
-/// Calls `work` with the number of each of `files` files. Each thread has a separate state, made by `state`. The first
+/// Calls `work` with each file number below `files`. Each thread has a separate state, created by `state`. The first
 /// error ends the walk.
 ///
 /// # Errors
@@ -98,7 +98,7 @@ pub fn for_each<State, Error: Send>(
     let first_error = Mutex::new(None);
     let walk = || {
         let mut state = state();
-        while !watch.is_over() {
+        while !watch.should_stop() {
             let file = next.fetch_add(1, Relaxed);
             if file >= files {
                 break;

@@ -32,7 +32,7 @@ pub struct ZipWriter {
     pub made_by: u16,
     /// External attributes of each member.
     pub attributes: u32,
-    /// Larger sizes and offsets are stored in a zip64 field.
+    /// Largest size or offset that is stored outside a zip64 field.
     pub limit: u64,
 }
 
@@ -82,12 +82,12 @@ pub fn push_end(directory: &mut Vec<u8>, count: u64, start: u64, is_zip64: bool)
     let short_count = u16::try_from(count).unwrap_or(u16::MAX);
     directory.extend(b"PK\x05\x06");
     put16(directory, &[0, 0, short_count, short_count]);
-    put32(directory, &[saturated(bytes), saturated(start)]);
+    put32(directory, &[saturating_u32(bytes), saturating_u32(start)]);
     put16(directory, &[0]);
 }
 
 /// Value of a 32-bit field for a size or offset: all ones if the real value is in a zip64 field.
-pub fn saturated(value: u64) -> u32 {
+pub fn saturating_u32(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 

@@ -15,24 +15,24 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-struct Counting;
+struct CountingAllocator;
 
 // SAFETY: passes everything on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: std::alloc::Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: std::alloc::Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         unsafe { System.dealloc(memory, layout) }
     }
 }
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static COUNTING: CountingAllocator = CountingAllocator;
 
 fn plan(format: &Format, samples: u64, compression: Compression) -> DatasetPlan {
     DatasetPlan {
@@ -66,7 +66,7 @@ fn read_all(format: &Format, storage: &dyn Storage, layout: &Layout, memory: &mu
                 let need = memory.cursor.need().unwrap();
                 let part = match need {
                     Need::Done => break,
-                    Need::Kept => {
+                    Need::Buffered => {
                         memory.cursor.feed(&[], &mut Discard).unwrap();
                         continue;
                     }
@@ -78,8 +78,9 @@ fn read_all(format: &Format, storage: &dyn Storage, layout: &Layout, memory: &mu
                 format.parts[part].write_path(&memory.data_path, &mut memory.path);
                 let handle = storage.open(&memory.path).unwrap();
                 if let Need::Bytes { offset, len, .. } | Need::Again { offset, len, .. } = need {
-                    let came = storage.read_at(&handle, offset, &mut memory.piece[..len]).unwrap();
-                    memory.cursor.feed(&memory.piece[..came], &mut Discard).unwrap();
+                    let read_bytes =
+                        storage.read_at(&handle, offset, &mut memory.piece[..len]).unwrap();
+                    memory.cursor.feed(&memory.piece[..read_bytes], &mut Discard).unwrap();
                 } else {
                     let length = storage.len(&handle).unwrap();
                     memory.cursor.feed(&length.to_le_bytes(), &mut Discard).unwrap();
@@ -100,8 +101,9 @@ struct Memory {
 #[test]
 fn a_warm_cursor_does_not_allocate() {
     let exempt = [Ability::NoFiles, Ability::DecoderAllocates];
-    let held = |format: &&&Format| !exempt.iter().any(|&why| format.member().has(why));
-    for format in FORMATS.iter().filter(held) {
+    let is_checked =
+        |format: &&&Format| !exempt.iter().any(|&ability| format.member().has(ability));
+    for format in FORMATS.iter().filter(is_checked) {
         for compression in [&[Compression::None], format.entry.compressions].concat() {
             for (samples, piece_bytes) in [(1, 16 << 10), (1, 1 << 20), (3, 16 << 10), (3, 1 << 20)]
             {
@@ -124,7 +126,7 @@ fn check(format: &Format, plan: &DatasetPlan, piece_bytes: usize) {
         piece_bytes,
         check_crc: true,
         wants_payload: true,
-        samples_alone: false,
+        is_payload_only: false,
         decodes_members: false,
     };
     let cursor = (format.cursor)(&options);
@@ -134,13 +136,13 @@ fn check(format: &Format, plan: &DatasetPlan, piece_bytes: usize) {
     read_all(format, &*storage, &layout, &mut memory);
     let before = ALLOCATIONS.load(Relaxed);
     read_all(format, &*storage, &layout, &mut memory);
-    let made = ALLOCATIONS.load(Relaxed) - before;
+    let allocations = ALLOCATIONS.load(Relaxed) - before;
     let compression = plan.encoding.compression.name();
     let samples = plan.samples_per_file;
-    assert_eq!(made, 0, "{}, {compression}, {samples} samples", format.member().name);
+    assert_eq!(allocations, 0, "{}, {compression}, {samples} samples", format.member().name);
 }
 
-/// Without images, whose decoders allocate.
+/// Checks decoded members of archives, except images, whose decoders allocate.
 fn check_members() {
     let text = b"{'descr': '<f4', 'fortran_order': False, 'shape': (50, 100)}\n";
     let mut array = [&b"\x93NUMPY\x01\0"[..], &[text.len() as u8, 0], text].concat();
@@ -156,7 +158,7 @@ fn check_members() {
         piece_bytes: 4096,
         check_crc: true,
         wants_payload: true,
-        samples_alone: false,
+        is_payload_only: false,
         decodes_members: true,
     };
     let mut cursor = format::find("webdataset").unwrap().reader(&options);
@@ -169,7 +171,7 @@ fn check_members() {
                 let length = (archive.len() as u64).to_le_bytes();
                 let bytes = match cursor.need().unwrap() {
                     Need::Done => break,
-                    Need::Kept => &[],
+                    Need::Buffered => &[],
                     Need::Length { .. } => &length[..],
                     Need::Bytes { offset, len, .. } | Need::Again { offset, len, .. } => {
                         &archive[offset as usize..][..len.min(archive.len() - offset as usize)]
@@ -177,7 +179,7 @@ fn check_members() {
                 };
                 cursor.feed(bytes, &mut Discard).unwrap();
             }
-            assert_eq!(cursor.undecoded(), kind);
+            assert_eq!(cursor.undecoded_type(), kind);
         }
         allocations = ALLOCATIONS.load(Relaxed) - before;
     }

@@ -208,7 +208,8 @@ impl ReadJob {
             piece_bytes: loader.piece_bytes as usize,
             check_crc: loader.check_crc,
             wants_payload: loader.materialize || loader.verify || loader.in_memory,
-            samples_alone: engine.is_some_and(|engine| engine.member().has(Ability::ServesSamples)),
+            is_payload_only: engine
+                .is_some_and(|engine| engine.member().has(Ability::ServesSamples)),
             decodes_members: loader.decodes_members && !self.trusts_plan,
         };
         SampleReader::new(self.format, &options, self.trusts_plan).with_head(loader.head)

@@ -145,7 +145,7 @@ impl SampleReader {
         let need = self.cursor.need()?;
         let part = match need {
             Need::Bytes { part, .. } | Need::Again { part, .. } | Need::Length { part } => part,
-            Need::Kept => return Ok(Op::Kept),
+            Need::Buffered => return Ok(Op::Kept),
             Need::Done if self.keeps_open => return Ok(Op::Done),
             Need::Done => {
                 return Ok(match self.take_open_handle() {
@@ -212,7 +212,7 @@ impl SampleReader {
 
     /// Returns the payload bytes of the complete sample; `None` if neither the plan nor the file gives them.
     pub fn payload_bytes(&self) -> Option<u64> {
-        self.payload_bytes.or_else(|| match self.cursor.found() {
+        self.payload_bytes.or_else(|| match self.cursor.file_shape() {
             Some(shape) if self.is_single_sample => Some(shape.payload_bytes()),
             _ => self.cursor.payload_bytes(),
         })
@@ -220,7 +220,7 @@ impl SampleReader {
 
     /// Returns the kind of the complete sample if it should have been decoded but could not be decoded.
     pub fn undecoded(&self) -> Option<&'static str> {
-        self.cursor.undecoded()
+        self.cursor.undecoded_type()
     }
 
     /// Passes the requested bytes to the cursor. At the end of the file, `bytes` may be shorter than requested.

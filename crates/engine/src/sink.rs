@@ -26,7 +26,7 @@ impl Sink {
             kept.clear();
         }
         if let Some((content, _)) = &mut self.check {
-            content.start(id.file);
+            content.select_file(id.file);
         }
     }
 

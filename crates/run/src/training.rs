@@ -13,7 +13,7 @@ use crate::page_cache::{CacheBefore, PageCache};
 use crate::ranks::Ranks;
 use crate::system::{DeviceReads, Sampler, TimelineSampler};
 use crate::trace::TraceFile;
-use feedrate_data::stage::{Copied, StageError};
+use feedrate_data::stage::{CopySummary, StageError};
 use feedrate_data::storage::Storage;
 use feedrate_measure::record::ranges::{FileRange, from_message, to_message};
 use feedrate_measure::record::{AcceleratorEpoch, EpochRecord, Record, StagingRecord, StagingSpan};
@@ -71,7 +71,7 @@ pub struct Copying {
     pub work: CopyWork,
 }
 
-type CopyWork = Box<dyn FnOnce(&AtomicBool) -> Result<Copied, StageError> + Send>;
+type CopyWork = Box<dyn FnOnce(&AtomicBool) -> Result<CopySummary, StageError> + Send>;
 
 type SharedCache = Arc<Mutex<PageCache>>;
 
@@ -187,7 +187,7 @@ impl Session<'_> {
         let empty =
             StagingRecord { folder, before_training: Some(span), ..StagingRecord::default() };
         record.staging = Some(parts.iter().fold(empty, |sum, part| {
-            let Copied { files, bytes, kept_files, kept_bytes } = *part;
+            let CopySummary { files, bytes, kept_files, kept_bytes } = *part;
             sum.with(&StagingRecord {
                 files,
                 bytes,

@@ -135,7 +135,7 @@ fn inspect_or_remove(
     let in_use = matches!(removal, Some(Removal::InUse { .. }));
     let found = match removal {
         Some(Removal::Removed(found)) => Some(found),
-        Some(Removal::NotOurs) => None,
+        Some(Removal::Foreign) => None,
         Some(Removal::InUse { .. }) | None => inspect()?,
     };
     Ok(found.map(|found| Contents { found, in_use }))
@@ -214,7 +214,7 @@ impl OwnFiles for RunFiles {
         leftovers::feedrate_folders()
     }
 
-    fn each(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
+    fn visit_all(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
         self.0.iter().try_for_each(|name| visit(std::slice::from_ref(name), None))
     }
 

@@ -6,9 +6,11 @@ use crate::{catalog, dataset_lock, folder, progress_text, threads};
 use anyhow::Context;
 use feedrate_data::error::DatasetError;
 use feedrate_data::file_index::{FileIndex, NamedFiles};
-use feedrate_data::generate::{self, ExistingFiles, FileShare, Generated, Generation, Watch};
+use feedrate_data::generate::{
+    self, ExistingFiles, FileShare, Generation, GenerationSummary, Watch,
+};
 use feedrate_data::lock::{DatasetLock, LOCK_FILE, LockAccess};
-use feedrate_data::manifest::{self, DropMark, MadeOn, Manifest, State};
+use feedrate_data::manifest::{self, DropMark, MachineFiles, Manifest, State};
 use feedrate_data::storage::{self, Storage, StorageError, engine};
 use feedrate_run::live::Signals;
 use feedrate_run::ranks::Ranks;
@@ -37,7 +39,7 @@ pub struct OpenDataset {
     /// Whether the files are known to match the plan.
     pub trusts_plan: bool,
     /// Counts of the files that this process generated; on rank 0, that all processes generated.
-    pub generated: Generated,
+    pub generated: GenerationSummary,
     /// Counts of the files that were opened or generated before the run.
     pub preparation: Preparation,
     /// Settings in the manifest, as in [`Choice::found`].
@@ -192,7 +194,7 @@ pub fn probe(
     let layout = Layout::new(&plan.dataset);
     let dataset = &plan.dataset;
     let probe = counts
-        .map_or_else(|| generate::files_there(storage, dataset, &layout), Ok)
+        .map_or_else(|| generate::count_files(storage, dataset, &layout), Ok)
         .and_then(|counts| generate::probe_foreign(storage, dataset, &layout, counts))
         .with_context(|| format!("the files in `{}` do not match the plan", folder.display()))?;
     for note in &probe.notes {
@@ -217,8 +219,8 @@ pub fn prepare(
     let Some(choice) = choice else { return Ok(None) };
     let folder = &choice.folder;
     let interrupted = &signals.interrupted;
-    let mut generated = Generated::default();
-    let generate = |storage: &dyn Storage| -> anyhow::Result<Generated> {
+    let mut generated = GenerationSummary::default();
+    let generate = |storage: &dyn Storage| -> anyhow::Result<GenerationSummary> {
         let generated = generate_files(plan, storage, ranks, interrupted, listener)
             .with_context(|| format!("cannot generate the dataset in `{}`", folder.display()))?;
         if generated.files_mended > 0 && ranks.is_first() {
@@ -333,10 +335,10 @@ fn generate_files(
     ranks: &Ranks,
     interrupted: &AtomicBool,
     listener: &dyn Listener,
-) -> anyhow::Result<Generated> {
+) -> anyhow::Result<GenerationSummary> {
     let layout = Layout::new(&plan.dataset);
     let Some(generation) = Generation::new(&plan.dataset, &layout, storage)? else {
-        return Ok(Generated::default());
+        return Ok(GenerationSummary::default());
     };
     let comm = &*ranks.comm;
     // Without a folder, each process has a separate storage with all files.
@@ -381,14 +383,14 @@ fn generate_files(
 }
 
 /// Counts the files that the processes of each machine generated.
-fn files_by_machine(by_process: Vec<(Generated, Option<DropMark>)>) -> Vec<MadeOn> {
-    let mut machines: Vec<MadeOn> = Vec::new();
+fn files_by_machine(by_process: Vec<(GenerationSummary, Option<DropMark>)>) -> Vec<MachineFiles> {
+    let mut machines: Vec<MachineFiles> = Vec::new();
     for (generated, mark) in by_process {
         let Some(mark) = mark else { continue };
         let files = generated.files_written + generated.files_kept;
         match machines.iter_mut().find(|machine| machine.mark == mark) {
             Some(machine) => machine.files += files,
-            None => machines.push(MadeOn { mark, files }),
+            None => machines.push(MachineFiles { mark, files }),
         }
     }
     machines

@@ -153,7 +153,7 @@ pub fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
     let listing = listing::list(folder, names)?;
     refuse_generated(&listing)?;
     let Some(format) = listing.main_format() else {
-        let kinds = list_of_kinds(&listing.kinds());
+        let kinds = list_of_kinds(&listing.counts_by_type());
         let found = if kinds.is_empty() { String::new() } else { format!(": {kinds}") };
         return refuse(
             format!("`{}` contains no readable files{found}", folder.display()),
@@ -164,7 +164,7 @@ pub fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
         match examine(listing.select(format)?, format, folder, names) {
             // The format was chosen by the files' names alone, and the content is other text.
             Err(error) if format.member().has(Ability::Undescribed) && is_content_error(&error) => {
-                let plain = format::plain();
+                let plain = format::plain_bytes();
                 examine(listing::list(folder, names)?.select(plain)?, plain, folder, names)?
             }
             examined => examined.map_err(|error| with_conversion_hint(error, format))?,
@@ -174,7 +174,7 @@ pub fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
     Ok(FoundFolder {
         folder: std::path::absolute(folder)?,
         format: format.member().name,
-        kind: files.kind,
+        kind: files.file_type,
         files: files.train.files,
         bytes: files.train.bytes,
         folders: files.train.folders,

@@ -99,7 +99,7 @@ impl<'a> Staging<'a> {
         if ranks.is_first() && listener.redraws_progress() {
             listener.note(format!("copying the dataset into `{}`", stage.folder().display()));
         }
-        let reader = stage.reader()?;
+        let reader = stage.lock_for_reading()?;
         let stage = Arc::new(stage);
         Ok(Some(Staging {
             plan,

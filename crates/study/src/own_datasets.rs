@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(claimed_by(&roots, "me"), BTreeMap::from([(folder.clone(), 0)]));
         fs::write(folder.join("thesis.txt"), "mine").unwrap();
         assert_eq!(claimed_by(&roots, "me"), BTreeMap::new());
-        assert_eq!(delete(&folder).unwrap(), Removal::NotOurs);
+        assert_eq!(delete(&folder).unwrap(), Removal::Foreign);
         fs::remove_file(folder.join("thesis.txt")).unwrap();
         assert!(matches!(delete(&folder).unwrap(), Removal::Removed(_)));
         assert!(!folder.exists());

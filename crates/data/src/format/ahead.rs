@@ -1,12 +1,12 @@
-//! Reads a file of records in pieces that contain many records, as buffered readers do. Shared by the formats whose
-//! records are found one after another.
+//! Reads a file of records in pieces that contain many records, as buffered readers do. Shared by formats without an
+//! index, in which records are found one after another.
 //!
 //! Samples requested in order are read ahead in whole pieces: bytes read beyond a sample are used for the next one. A
-//! sample out of order is read separately. After a step back nothing is reused, as in a new pass over the file.
+//! sample out of order is read separately. After a step backward, nothing is reused, as in a new pass over the file.
 
 use super::{
-    Cursor, FormatError, Need, PayloadSink, check_sample, compare_shapes, cut_off, describe_shape,
-    length_of, piece_len,
+    Cursor, FormatError, Need, PayloadSink, check_sample, compare_shapes, decode_length,
+    describe_shape, piece_len, truncated,
 };
 use feedrate_spec::shape::FileShape;
 use std::ops::Range;
@@ -37,7 +37,7 @@ impl WantedSample {
         WantedSample { file, sample, expected: expected.copied() }
     }
 
-    /// An error if the file has another shape than planned, or no sample with this number.
+    /// Returns an error if the file does not have the planned shape, or no sample with this number.
     pub(super) fn check(&self, found: &FileShape) -> Result<(), FormatError> {
         compare_shapes(found, self.expected.as_ref())?;
         check_sample(found, self.sample)
@@ -55,62 +55,62 @@ pub(super) trait Finder: Send {
     /// Offset of the bytes needed next; `None` if the sample is complete.
     fn offset(&self) -> Option<u64>;
 
-    /// End of the bytes that are needed; the largest number if unknown. After the sample is complete: start of the next
+    /// End of the bytes that are needed; `u64::MAX` if unknown. After the sample is complete: start of the next
     /// record.
     fn end(&self) -> u64;
 
     /// Length of the last record; 0 before the first.
     fn record_bytes(&self) -> u64;
 
-    /// Whether [`Finder::take`] can continue without further bytes of the file.
-    fn has_kept(&self) -> bool {
+    /// Whether [`Finder::take`] can continue with bytes that the finder has buffered.
+    fn has_buffered_bytes(&self) -> bool {
         false
     }
 
-    /// Reads bytes of the file from [`Finder::offset`] on. There is at least one byte, unless the finder has kept some. The finder
+    /// Reads bytes of the file from [`Finder::offset`] on. There is at least one, unless the finder has buffered bytes. The finder
     /// may use only some of them; [`Finder::offset`] then gives the new position.
     fn take(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError>;
 
-    /// Called at the end of the file. Returns an error, or moves to another position in the file.
-    fn end_of_file(&mut self) -> Result<(), FormatError>;
+    /// Called when the end of the file is reached. Returns an error, or moves to another position in the file.
+    fn handle_end_of_file(&mut self) -> Result<(), FormatError>;
 
-    /// See [`Cursor::found`].
-    fn found(&self) -> Option<FileShape>;
+    /// See [`Cursor::file_shape`].
+    fn file_shape(&self) -> Option<FileShape>;
 
     /// See [`Cursor::payload_bytes`].
     fn payload_bytes(&self) -> Option<u64> {
-        self.found().map(|shape| shape.sample_bytes())
+        self.file_shape().map(|shape| shape.sample_bytes())
     }
 }
 
 /// Collects a given number of bytes, which may arrive in pieces.
 #[derive(Default)]
-pub(super) struct Gathered {
+pub(super) struct ByteCollector {
     pub(super) bytes: Vec<u8>,
     /// Number of bytes to collect.
     pub(super) wanted: usize,
 }
 
-impl Gathered {
+impl ByteCollector {
     /// Starts to collect `wanted` bytes.
     pub(super) fn begin(&mut self, wanted: usize) {
         self.bytes.clear();
         self.wanted = wanted;
     }
 
-    /// Takes the missing bytes and returns how many were used.
+    /// Collects the missing bytes from the start of `bytes` and returns their number.
     pub(super) fn take(&mut self, bytes: &[u8]) -> usize {
-        let used = bytes.len().min(self.missing());
+        let used = bytes.len().min(self.missing_bytes());
         self.bytes.extend_from_slice(&bytes[..used]);
         used
     }
 
-    pub(super) fn missing(&self) -> usize {
+    pub(super) fn missing_bytes(&self) -> usize {
         self.wanted - self.bytes.len()
     }
 }
 
-/// An error if the length of a file differs from the length of the planned shape.
+/// Returns an error if the length of a file differs from the length of the planned shape.
 pub(super) fn check_length(
     bytes: u64,
     planned: &FileShape,
@@ -126,12 +126,12 @@ pub(super) fn check_length(
 }
 
 /// A cursor that reads only the data file.
-pub(super) struct AheadCursor<S> {
+pub(super) struct ReadAheadCursor<S> {
     piece_bytes: usize,
     finder: S,
     last: Option<WantedSample>,
     length: Option<u64>,
-    in_order: bool,
+    is_in_order: bool,
     /// Unused range of the last piece. The caller still has its bytes.
     unused: Range<u64>,
     request: Request,
@@ -146,14 +146,14 @@ enum Request {
     Piece { offset: u64, len: usize },
 }
 
-impl<S: Finder> AheadCursor<S> {
+impl<S: Finder> ReadAheadCursor<S> {
     pub(super) fn new(piece_bytes: usize, finder: S) -> Self {
-        AheadCursor {
+        ReadAheadCursor {
             piece_bytes,
             finder,
             last: None,
             length: None,
-            in_order: false,
+            is_in_order: false,
             unused: 0..0,
             request: Request::Length,
         }
@@ -189,7 +189,7 @@ impl<S: Finder> AheadCursor<S> {
             let end = start + piece.len() as u64;
             return match requested - piece.len() {
                 0 => Ok(()),
-                missing => Err(cut_off(end, missing as u64)),
+                missing => Err(truncated(end, missing as u64)),
             };
         }
         self.unused = self.finder.end().max(start)..start + piece.len() as u64;
@@ -197,7 +197,7 @@ impl<S: Finder> AheadCursor<S> {
     }
 }
 
-impl<S: Finder> Cursor for AheadCursor<S> {
+impl<S: Finder> Cursor for ReadAheadCursor<S> {
     fn begin(&mut self, file: u64, sample: u64, expected: Option<&FileShape>) {
         let wanted = WantedSample::new(file, sample, expected);
         let order = match &self.last {
@@ -212,7 +212,7 @@ impl<S: Finder> Cursor for AheadCursor<S> {
             Some(last) if order == ReadOrder::Forward => last.sample + 1,
             _ => 0,
         };
-        self.in_order = sample == next;
+        self.is_in_order = sample == next;
         if order != ReadOrder::Forward {
             self.unused = 0..0;
         }
@@ -228,21 +228,21 @@ impl<S: Finder> Cursor for AheadCursor<S> {
             self.request = Request::Length;
             return Ok(Need::Length { part: 0 });
         };
-        if self.finder.offset().is_some() && self.finder.has_kept() {
+        if self.finder.offset().is_some() && self.finder.has_buffered_bytes() {
             self.request = Request::Kept;
-            return Ok(Need::Kept);
+            return Ok(Need::Buffered);
         }
         if self.finder.offset().is_some_and(|offset| offset >= length) {
-            self.finder.end_of_file()?;
+            self.finder.handle_end_of_file()?;
         }
         let Some(offset) = self.finder.offset() else { return Ok(Need::Done) };
         if self.unused.contains(&offset) {
             self.request = Request::Unused { offset };
             return Ok(Need::Again { part: 0, offset, len: (self.unused.end - offset) as usize });
         }
-        let reads_ahead = self.in_order && self.finder.record_bytes() < self.piece_bytes as u64;
+        let reads_ahead = self.is_in_order && self.finder.record_bytes() < self.piece_bytes as u64;
         let end = if reads_ahead { length } else { self.finder.end().min(length) };
-        // At least one byte, so that a file that ends too early is noticed.
+        // At least one byte is requested, so that a truncated file is noticed.
         let len = piece_len(self.piece_bytes, offset, end.saturating_sub(offset).max(1));
         self.request = Request::Piece { offset, len };
         Ok(Need::Bytes { part: 0, offset, len })
@@ -251,7 +251,7 @@ impl<S: Finder> Cursor for AheadCursor<S> {
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         match self.request {
             Request::Length => {
-                let length = length_of(bytes);
+                let length = decode_length(bytes);
                 self.finder.set_length(length)?;
                 self.length = Some(length);
                 Ok(())
@@ -262,8 +262,8 @@ impl<S: Finder> Cursor for AheadCursor<S> {
         }
     }
 
-    fn found(&self) -> Option<FileShape> {
-        self.finder.found()
+    fn file_shape(&self) -> Option<FileShape> {
+        self.finder.file_shape()
     }
 
     fn payload_bytes(&self) -> Option<u64> {

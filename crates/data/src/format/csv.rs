@@ -23,7 +23,7 @@ pub(super) static FORMAT: Format = Format::new(
     text::cursor::<Fields>,
 );
 
-/// Position in a row.
+/// State of the parser in a row.
 #[derive(Default)]
 struct Fields {
     token: NumberText,
@@ -40,38 +40,43 @@ impl Syntax for Fields {
     }
 
     fn read(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, RowEnd), FormatError> {
-        let mut at = 0;
+        let mut offset = 0;
         loop {
             if values.is_full() {
-                return Ok((at, RowEnd::Full));
+                return Ok((offset, RowEnd::Full));
             }
-            let rest = &text[at..];
+            let rest = &text[offset..];
             let Some(end) = memchr::memchr2(b',', b'\n', rest) else {
                 self.token.push(rest)?;
                 return Ok((text.len(), RowEnd::NeedsBytes));
             };
-            self.field(at, &rest[..end], values)?;
-            at += end + 1;
+            self.push_field(offset, &rest[..end], values)?;
+            offset += end + 1;
             if rest[end] == b'\n' {
-                return Ok((at, RowEnd::LineEnd));
+                return Ok((offset, RowEnd::LineEnd));
             }
         }
     }
 
     fn end(&mut self, values: &mut Values) -> Result<(), FormatError> {
-        self.field(0, &[], values)
+        self.push_field(0, &[], values)
     }
 }
 
 impl Fields {
-    /// Takes the field that ends with `bytes`.
-    fn field(&mut self, at: usize, bytes: &[u8], values: &mut Values) -> Result<(), FormatError> {
+    /// Adds the value of the field that ends with `bytes`.
+    fn push_field(
+        &mut self,
+        offset: usize,
+        bytes: &[u8],
+        values: &mut Values,
+    ) -> Result<(), FormatError> {
         let field = self.token.finish(bytes)?.trim_ascii();
-        let bare = field.strip_prefix(b"\"").and_then(|field| field.strip_suffix(b"\""));
-        let bare = bare.unwrap_or(field).trim_ascii();
-        match bare {
-            [] => values.push_missing(at, field)?,
-            _ => values.push(at, bare)?,
+        let unquoted = field.strip_prefix(b"\"").and_then(|field| field.strip_suffix(b"\""));
+        let unquoted = unquoted.unwrap_or(field).trim_ascii();
+        match unquoted {
+            [] => values.push_missing(offset, field)?,
+            _ => values.push(offset, unquoted)?,
         }
         self.token.clear();
         Ok(())

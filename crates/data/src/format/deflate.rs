@@ -30,15 +30,15 @@ pub(super) struct DeflateSink<'s> {
 
 impl<'s> DeflateSink<'s> {
     pub(super) fn new(level: u32, inner: &'s mut dyn FileSink) -> Self {
-        Self::wrapped(level, false, inner)
+        Self::with_wrapper(level, false, inner)
     }
 
     /// A sink whose streams have the header and checksum of zlib (RFC 1950).
     pub(super) fn zlib(level: u32, inner: &'s mut dyn FileSink) -> Self {
-        Self::wrapped(level, true, inner)
+        Self::with_wrapper(level, true, inner)
     }
 
-    fn wrapped(level: u32, is_zlib: bool, inner: &'s mut dyn FileSink) -> Self {
+    fn with_wrapper(level: u32, is_zlib: bool, inner: &'s mut dyn FileSink) -> Self {
         DeflateSink {
             inner,
             level: Compression::new(zlib_rs_level(level)),
@@ -83,20 +83,20 @@ impl<'s> DeflateSink<'s> {
     /// Begins a stream in a gzip file.
     pub(super) fn begin_gzip(&mut self) -> Result<(), SinkError> {
         self.reset();
-        self.pass_on(&GZIP_HEAD)
+        self.write_inner(&GZIP_HEAD)
     }
 
     /// Ends a stream begun by [`DeflateSink::begin_gzip`].
     pub(super) fn finish_gzip(&mut self) -> Result<(), SinkError> {
         self.finish()?;
         let crc = self.crc();
-        self.pass_on(&crc.to_le_bytes())?;
+        self.write_inner(&crc.to_le_bytes())?;
         // Gzip stores the length modulo 2³².
         let bytes = self.deflate.as_ref().map_or(0, Compress::total_in);
-        self.pass_on(&(bytes as u32).to_le_bytes())
+        self.write_inner(&(bytes as u32).to_le_bytes())
     }
 
-    fn pass_on(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
+    fn write_inner(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
         self.packed_bytes += bytes.len() as u64;
         self.inner.write(0, bytes)
     }
@@ -168,15 +168,15 @@ pub(super) type InflateOutput<'t> = dyn FnMut(u64, &[u8]) -> Result<(), FormatEr
 
 impl Inflate {
     pub(super) fn new() -> Self {
-        Self::wrapped(false)
+        Self::with_wrapper(false)
     }
 
-    /// For streams with the header and checksum of zlib (RFC 1950).
+    /// A decompressor for streams with the header and checksum of zlib (RFC 1950).
     pub(super) fn zlib() -> Self {
-        Self::wrapped(true)
+        Self::with_wrapper(true)
     }
 
-    fn wrapped(is_zlib: bool) -> Self {
+    fn with_wrapper(is_zlib: bool) -> Self {
         Inflate { state: Decompress::new(is_zlib), is_zlib, window: vec![0; PIECE_BYTES] }
     }
 
@@ -185,13 +185,13 @@ impl Inflate {
         self.state.reset(self.is_zlib);
     }
 
-    /// Decompresses `packed`, which begins at offset `at` of the file, up to its end or the end of the stream. `output`
+    /// Decompresses `packed`, which begins at `offset` of the file, up to its end or the end of the stream. `output`
     /// receives the decompressed bytes with the offset reached in the file. Returns the number of bytes used, and whether
     /// the stream has ended.
-    pub(super) fn run(
+    pub(super) fn decompress(
         &mut self,
         packed: &[u8],
-        at: u64,
+        offset: u64,
         output: &mut InflateOutput,
     ) -> Result<(usize, bool), FormatError> {
         let mut used = 0;
@@ -201,17 +201,17 @@ impl Inflate {
             let status =
                 self.state.decompress(&packed[used..], &mut self.window, FlushDecompress::None);
             let broken = |reason| {
-                FormatError::new(at + used as u64, format!("broken deflate stream: {reason}"))
+                FormatError::new(offset + used as u64, format!("broken deflate stream: {reason}"))
             };
             let status = status.map_err(|error| broken(error.to_string()))?;
             let step_bytes = (self.state.total_in() - before_in) as usize;
             let output_bytes = (self.state.total_out() - before_out) as usize;
             let is_end = status == Status::StreamEnd;
             if !is_end && step_bytes == 0 && output_bytes == 0 && used < packed.len() {
-                return Err(broken("it does not go on".to_string()));
+                return Err(broken("it makes no progress".to_string()));
             }
             used += step_bytes;
-            output(at + used as u64, &self.window[..output_bytes])?;
+            output(offset + used as u64, &self.window[..output_bytes])?;
             // With a full window, there may be more output without further input.
             let is_full = output_bytes == self.window.len();
             if is_end || (used == packed.len() && !is_full) {

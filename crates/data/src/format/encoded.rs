@@ -1,7 +1,7 @@
 //! Decodes samples that are complete files inside foreign containers, such as images in a tar archive or a parquet
 //! column, as the readers of WebDataset, Hugging Face and TensorFlow do.
 //!
-//! JPEG, PNG and numpy arrays are decoded. Members of other kinds are passed on unchanged and reported by name.
+//! JPEG, PNG and numpy arrays are decoded. Members of other types are passed through unchanged and reported by name.
 
 #[cfg(test)]
 mod tests;
@@ -10,23 +10,23 @@ use super::npy_header::{self, HeaderProgress};
 use super::whole_image::ImageDecoder;
 use super::{Cursor, CursorOptions, FileShape, FormatError, Need, PayloadSink, as_one_sample};
 
-/// Number of bytes at the start of a member that are enough to recognise its kind.
+/// Number of bytes at the start of a member that are enough to recognise its type.
 const HEAD_BYTES: usize = 16;
 /// Upper limit on the length of a member that is decoded.
 const MEMBER_BYTES_MAX: usize = 1 << 30;
 
-/// A kind of file.
-struct EncodedKind {
+/// A type of file that a member can have.
+struct MemberType {
     /// Name shown to the user.
     name: &'static str,
     /// File name extensions.
     extensions: &'static [&'static str],
-    /// Bytes at fixed offsets that identify the kind; empty if it has no signature.
+    /// Bytes at fixed offsets that identify the type; empty if it has no signature.
     signature: &'static [(usize, &'static [u8])],
     decoder: Option<MemberDecoder>,
 }
 
-/// Decoder of a kind.
+/// Decoder of a member type.
 #[derive(Clone, Copy)]
 enum MemberDecoder {
     Jpeg,
@@ -34,57 +34,57 @@ enum MemberDecoder {
     Npy,
 }
 
-/// The known kinds. A member is recognised by its signature, or else by its extension.
-static KINDS: &[EncodedKind] = &[
-    EncodedKind {
+/// The known types. A member is recognised by its signature, or else by its extension.
+static MEMBER_TYPES: &[MemberType] = &[
+    MemberType {
         decoder: Some(MemberDecoder::Jpeg),
-        ..kind("jpeg", &["jpg", "jpeg"], &[(0, b"\xff\xd8\xff")])
+        ..member_type("jpeg", &["jpg", "jpeg"], &[(0, b"\xff\xd8\xff")])
     },
-    EncodedKind {
+    MemberType {
         decoder: Some(MemberDecoder::Png),
-        ..kind("png", &["png"], &[(0, b"\x89PNG\r\n\x1a\n")])
+        ..member_type("png", &["png"], &[(0, b"\x89PNG\r\n\x1a\n")])
     },
-    EncodedKind {
+    MemberType {
         decoder: Some(MemberDecoder::Npy),
-        ..kind("npy", &["npy"], &[(0, b"\x93NUMPY")])
+        ..member_type("npy", &["npy"], &[(0, b"\x93NUMPY")])
     },
-    kind("webp", &["webp"], &[(0, b"RIFF"), (8, b"WEBP")]),
-    kind("gif", &["gif"], &[(0, b"GIF8")]),
-    kind("bmp", &["bmp"], &[(0, b"BM"), (6, &[0; 4])]),
-    kind("tiff", &["tif", "tiff"], &[(0, b"II*\0")]),
-    kind("tiff", &[], &[(0, b"MM\0*")]),
-    kind("pnm", &["ppm", "pgm", "pbm", "pnm"], &[]),
-    kind("jpeg2000", &["jp2", "j2k"], &[(4, b"jP  \r\n\x87\n")]),
-    kind("avif", &["avif"], &[(4, b"ftypavif")]),
-    kind("mp4", &["mp4", "m4a", "mov"], &[(4, b"ftyp")]),
-    kind("webm", &["webm", "mkv"], &[(0, b"\x1aE\xdf\xa3")]),
-    kind("avi", &["avi"], &[(0, b"RIFF"), (8, b"AVI ")]),
-    kind("wav", &["wav"], &[(0, b"RIFF"), (8, b"WAVE")]),
-    kind("flac", &["flac"], &[(0, b"fLaC")]),
-    kind("ogg", &["ogg", "opus"], &[(0, b"OggS")]),
-    kind("mp3", &["mp3"], &[(0, b"ID3")]),
-    kind("npz", &["npz", "zip"], &[(0, b"PK\x03\x04")]),
-    kind("gzip", &["gz"], &[(0, b"\x1f\x8b\x08")]),
-    kind("pickle", &["pyd", "pickle", "pkl"], &[]),
-    kind("pt", &["pth", "pt"], &[]),
-    kind("msgpack", &["mp", "msg"], &[]),
-    kind("cbor", &["cbor"], &[]),
+    member_type("webp", &["webp"], &[(0, b"RIFF"), (8, b"WEBP")]),
+    member_type("gif", &["gif"], &[(0, b"GIF8")]),
+    member_type("bmp", &["bmp"], &[(0, b"BM"), (6, &[0; 4])]),
+    member_type("tiff", &["tif", "tiff"], &[(0, b"II*\0")]),
+    member_type("tiff", &[], &[(0, b"MM\0*")]),
+    member_type("pnm", &["ppm", "pgm", "pbm", "pnm"], &[]),
+    member_type("jpeg2000", &["jp2", "j2k"], &[(4, b"jP  \r\n\x87\n")]),
+    member_type("avif", &["avif"], &[(4, b"ftypavif")]),
+    member_type("mp4", &["mp4", "m4a", "mov"], &[(4, b"ftyp")]),
+    member_type("webm", &["webm", "mkv"], &[(0, b"\x1aE\xdf\xa3")]),
+    member_type("avi", &["avi"], &[(0, b"RIFF"), (8, b"AVI ")]),
+    member_type("wav", &["wav"], &[(0, b"RIFF"), (8, b"WAVE")]),
+    member_type("flac", &["flac"], &[(0, b"fLaC")]),
+    member_type("ogg", &["ogg", "opus"], &[(0, b"OggS")]),
+    member_type("mp3", &["mp3"], &[(0, b"ID3")]),
+    member_type("npz", &["npz", "zip"], &[(0, b"PK\x03\x04")]),
+    member_type("gzip", &["gz"], &[(0, b"\x1f\x8b\x08")]),
+    member_type("pickle", &["pyd", "pickle", "pkl"], &[]),
+    member_type("pt", &["pth", "pt"], &[]),
+    member_type("msgpack", &["mp", "msg"], &[]),
+    member_type("cbor", &["cbor"], &[]),
 ];
 
-/// A kind that is not decoded.
-const fn kind(
+/// A type that is not decoded.
+const fn member_type(
     name: &'static str,
     extensions: &'static [&'static str],
     signature: &'static [(usize, &'static [u8])],
-) -> EncodedKind {
-    EncodedKind { name, extensions, signature, decoder: None }
+) -> MemberType {
+    MemberType { name, extensions, signature, decoder: None }
 }
 
-impl EncodedKind {
+impl MemberType {
     fn has_signature(&self, head: &[u8]) -> bool {
         let mut parts = self.signature.iter();
         !self.signature.is_empty()
-            && parts.all(|&(at, bytes)| head.get(at..at + bytes.len()) == Some(bytes))
+            && parts.all(|&(offset, bytes)| head.get(offset..offset + bytes.len()) == Some(bytes))
     }
 
     fn has_extension(&self, extension: &[u8]) -> bool {
@@ -96,7 +96,7 @@ impl EncodedKind {
 pub(super) struct DecodingCursor {
     container: Box<dyn Cursor>,
     member: EncodedMember,
-    /// Whether all bytes of the member have arrived, so that it is decoded next.
+    /// Whether all bytes of the member have arrived, so that decoding is next.
     is_complete: bool,
 }
 
@@ -127,7 +127,7 @@ impl Cursor for DecodingCursor {
     fn need(&mut self) -> Result<Need, FormatError> {
         let need = self.container.need()?;
         self.is_complete = need == Need::Done && self.member.is_collected();
-        Ok(if self.is_complete { Need::Kept } else { need })
+        Ok(if self.is_complete { Need::Buffered } else { need })
     }
 
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
@@ -137,11 +137,11 @@ impl Cursor for DecodingCursor {
         self.container.feed(bytes, &mut MemberSink { member: &mut self.member, sink })
     }
 
-    fn found(&self) -> Option<FileShape> {
+    fn file_shape(&self) -> Option<FileShape> {
         if self.member.is_collected() {
             return None;
         }
-        let found = self.container.found()?;
+        let found = self.container.file_shape()?;
         let decoded = self.member.decoded.unwrap_or(found);
         Some(FileShape { samples: found.samples, ..decoded })
     }
@@ -150,11 +150,11 @@ impl Cursor for DecodingCursor {
         self.container.payload_bytes()
     }
 
-    fn decoded(&self) -> Option<FileShape> {
+    fn decoded_shape(&self) -> Option<FileShape> {
         self.member.decoded
     }
 
-    fn undecoded(&self) -> Option<&'static str> {
+    fn undecoded_type(&self) -> Option<&'static str> {
         self.member.undecoded
     }
 }
@@ -168,18 +168,18 @@ struct EncodedMember {
     png: ImageDecoder,
     /// Shape of the decoded content.
     decoded: Option<FileShape>,
-    /// Kind of the member, if it cannot be decoded or is broken.
+    /// Type of the member, if it cannot be decoded or is broken.
     undecoded: Option<&'static str>,
 }
 
 #[derive(Clone, Copy)]
 enum MemberState {
-    /// Bytes are passed on unchanged.
+    /// Bytes are passed through unchanged.
     PassThrough,
-    /// The first bytes are collected to recognise the kind.
+    /// The first bytes are collected to recognise the type.
     Head,
     /// All bytes are collected for the decoder.
-    Collect(&'static EncodedKind, MemberDecoder),
+    Collect(&'static MemberType, MemberDecoder),
 }
 
 impl EncodedMember {
@@ -216,10 +216,10 @@ impl EncodedMember {
                 }
                 return self.take(offset + missing as u64, rest, sink);
             }
-            MemberState::Collect(kind, _) => {
+            MemberState::Collect(member_type, _) => {
                 let fits = self.bytes.len() + bytes.len() <= MEMBER_BYTES_MAX;
                 if !fits || self.bytes.try_reserve(bytes.len()).is_err() {
-                    self.give_up(kind, sink)?;
+                    self.pass_through_undecoded(member_type, sink)?;
                     return sink.payload(offset, bytes);
                 }
             }
@@ -230,30 +230,35 @@ impl EncodedMember {
 
     /// Recognises the member by its first bytes, or else by its extension. Only members with a signature are decoded.
     fn recognise(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        let signed = KINDS.iter().find(|kind| kind.has_signature(&self.bytes));
-        let named = KINDS.iter().find(|kind| kind.has_extension(&self.extension));
-        match (signed.or(named), signed.and_then(|kind| kind.decoder)) {
-            (Some(kind), Some(decoder)) => {
-                self.state = MemberState::Collect(kind, decoder);
+        let by_signature =
+            MEMBER_TYPES.iter().find(|member_type| member_type.has_signature(&self.bytes));
+        let by_extension =
+            MEMBER_TYPES.iter().find(|member_type| member_type.has_extension(&self.extension));
+        match (
+            by_signature.or(by_extension),
+            by_signature.and_then(|member_type| member_type.decoder),
+        ) {
+            (Some(member_type), Some(decoder)) => {
+                self.state = MemberState::Collect(member_type, decoder);
                 Ok(())
             }
-            (Some(kind), None) => self.give_up(kind, sink),
-            (None, _) => self.pass_on(sink),
+            (Some(member_type), None) => self.pass_through_undecoded(member_type, sink),
+            (None, _) => self.pass_through(sink),
         }
     }
 
-    /// Reports the kind of a member that is not decoded, and passes its bytes on.
-    fn give_up(
+    /// Reports the type of a member that is not decoded, and passes its bytes through.
+    fn pass_through_undecoded(
         &mut self,
-        kind: &EncodedKind,
+        member_type: &MemberType,
         sink: &mut dyn PayloadSink,
     ) -> Result<(), FormatError> {
-        self.undecoded = Some(kind.name);
-        self.pass_on(sink)
+        self.undecoded = Some(member_type.name);
+        self.pass_through(sink)
     }
 
-    /// Passes on the collected bytes, and all further ones, unchanged.
-    fn pass_on(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+    /// Passes the collected bytes, and all further ones, through unchanged.
+    fn pass_through(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         self.state = MemberState::PassThrough;
         if self.bytes.is_empty() { Ok(()) } else { sink.payload(0, &self.bytes) }
     }
@@ -263,22 +268,24 @@ impl EncodedMember {
         if matches!(self.state, MemberState::Head) {
             self.recognise(sink)?;
         }
-        let MemberState::Collect(kind, decoder) = self.state else { return Ok(()) };
+        let MemberState::Collect(member_type, decoder) = self.state else { return Ok(()) };
         self.state = MemberState::PassThrough;
         let decoded = match decoder {
             MemberDecoder::Jpeg => self.jpeg.decode(&self.bytes),
             MemberDecoder::Png => self.png.decode(&self.bytes),
-            MemberDecoder::Npy => array(&self.bytes),
+            MemberDecoder::Npy => decode_npy(&self.bytes),
         };
         // Readers of real data skip broken members or stop. For a measurement it is enough to report them.
-        let Ok((shape, payload)) = decoded else { return self.give_up(kind, sink) };
+        let Ok((shape, payload)) = decoded else {
+            return self.pass_through_undecoded(member_type, sink);
+        };
         self.decoded = Some(shape);
         if payload.is_empty() { Ok(()) } else { sink.payload(0, payload) }
     }
 }
 
 /// The shape of a numpy array that is one sample, and its payload.
-fn array(file: &[u8]) -> Result<(FileShape, &[u8]), FormatError> {
+fn decode_npy(file: &[u8]) -> Result<(FileShape, &[u8]), FormatError> {
     let mut head_bytes = 0;
     let array = loop {
         match npy_header::read(&file[..head_bytes])? {

@@ -5,7 +5,7 @@ use super::ahead::WantedSample;
 use super::located::{LocatedCursor, Locator, Lookup};
 use super::payload_range::PayloadRange;
 use super::{
-    Content, FileSink, Format, FormatError, Part, SinkError, length_of, packed, shape_of_bytes,
+    Content, FileSink, Format, FormatError, Part, SinkError, decode_length, packed, shape_of_bytes,
 };
 use feedrate_spec::catalog::{FormatEntry, Member};
 use feedrate_spec::shape::{Encoding, FileShape};
@@ -54,17 +54,17 @@ struct Index {
     samples: Option<u64>,
     /// Samples whose entries are kept: all, or only the last one requested.
     kept: Range<u64>,
-    /// Their offsets and their sizes, as stored in the files.
+    /// Offsets and sizes of these samples, as stored in the files.
     entries: [Vec<u8>; 2],
     /// Number of elements of `entries` that have been read.
     loaded: usize,
-    /// Whether the data file has been found to have the planned length.
-    data_fits: bool,
+    /// Whether the data file is known to have the planned length.
+    has_planned_length: bool,
 }
 
 impl Index {
     fn entry(&self, index: usize, sample: u64) -> u64 {
-        length_of(&self.entries[index][((sample - self.kept.start) * ENTRY_BYTES) as usize..])
+        decode_length(&self.entries[index][((sample - self.kept.start) * ENTRY_BYTES) as usize..])
     }
 
     /// The range of a sample, after a check against the plan.
@@ -116,7 +116,7 @@ impl Locator for Index {
             let range = PayloadRange::new(self.kept.start * ENTRY_BYTES, entries * ENTRY_BYTES);
             return Ok(Lookup::Bytes { part: OFFSETS + self.loaded, range });
         }
-        if wanted.expected.is_some() && !self.data_fits {
+        if wanted.expected.is_some() && !self.has_planned_length {
             return Ok(Lookup::Length { part: DATA });
         }
         let payload = self.sample_range(wanted)?;
@@ -125,8 +125,8 @@ impl Locator for Index {
         Ok(Lookup::Found { payload, shape })
     }
 
-    fn learn(&mut self, wanted: &WantedSample, bytes: &mut Vec<u8>) -> Result<(), FormatError> {
-        let length = length_of(bytes);
+    fn accept(&mut self, wanted: &WantedSample, bytes: &mut Vec<u8>) -> Result<(), FormatError> {
+        let length = decode_length(bytes);
         if self.samples.is_none() {
             if !length.is_multiple_of(ENTRY_BYTES) {
                 return Err(FormatError::new(length, "the index of offsets ends within an entry"));
@@ -141,14 +141,14 @@ impl Locator for Index {
                 let message = format!("holds {length} bytes, but the plan says {planned}");
                 return Err(FormatError::new(length.min(planned), message));
             }
-            self.data_fits = true;
+            self.has_planned_length = true;
         }
         Ok(())
     }
 
-    fn forget(&mut self) {
+    fn reset(&mut self) {
         self.samples = None;
         self.kept = 0..0;
-        self.data_fits = false;
+        self.has_planned_length = false;
     }
 }

@@ -1,7 +1,7 @@
 //! `json`: JSON lines. Each line is one sample, an array of numbers.
 //!
 //! Files written by `json.dumps(x.tolist())` or `pandas.to_json(orient="records", lines=True)` can be read too: nested
-//! arrays are flattened, and of objects the values are read. `NaN`, `Infinity` and `null` are floats, as in Python.
+//! arrays are flattened, and objects are read as their values. `NaN`, `Infinity` and `null` are floats, as in Python.
 
 use super::text::{self, LineMarks, NumberText, RowEnd, Syntax, Values};
 use super::{Format, FormatError};
@@ -39,18 +39,18 @@ enum NextToken {
     /// After a backslash.
     InKeyEscaped,
     Colon,
-    /// A comma, or the end of what is open.
+    /// A comma, or the end of the open array or object.
     After,
     /// The end of the line.
     LineEnd,
 }
 
-/// Position in a line.
+/// State of the parser in a line.
 #[derive(Default)]
 struct Tokens {
     next: NextToken,
     depth: u32,
-    /// A bit for each open array or object, the innermost lowest; set for objects.
+    /// One bit per open array or object, the innermost in the lowest bit; set for objects.
     objects: u32,
     token: NumberText,
 }
@@ -64,28 +64,28 @@ impl Syntax for Tokens {
     }
 
     fn read(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, RowEnd), FormatError> {
-        let mut at = 0;
+        let mut offset = 0;
         loop {
             if values.is_full() {
-                return Ok((at, RowEnd::Full));
+                return Ok((offset, RowEnd::Full));
             }
-            let Some(&byte) = text.get(at) else { return Ok((at, RowEnd::NeedsBytes)) };
+            let Some(&byte) = text.get(offset) else { return Ok((offset, RowEnd::NeedsBytes)) };
             if self.begins_number(byte) {
-                let rest = &text[at..];
+                let rest = &text[offset..];
                 let Some(end) = rest.iter().position(|&byte| ends_number(byte)) else {
                     self.token.push(rest)?;
                     return Ok((text.len(), RowEnd::NeedsBytes));
                 };
-                self.number(at, &rest[..end], values)?;
-                at += end;
+                self.push_number(offset, &rest[..end], values)?;
+                offset += end;
                 continue;
             }
             let used = self
-                .punctuation(&text[at..])
-                .map_err(|message| FormatError::new(at as u64, message))?;
-            at += used;
+                .read_punctuation(&text[offset..])
+                .map_err(|message| FormatError::new(offset as u64, message))?;
+            offset += used;
             if self.next == NextToken::Value && self.depth == 0 && byte == b'\n' {
-                return Ok((at, RowEnd::LineEnd));
+                return Ok((offset, RowEnd::LineEnd));
             }
         }
     }
@@ -102,7 +102,7 @@ impl Syntax for Tokens {
 }
 
 impl Tokens {
-    fn in_object(&self) -> bool {
+    fn is_in_object(&self) -> bool {
         self.objects & 1 == 1
     }
 
@@ -112,36 +112,41 @@ impl Tokens {
         is_allowed && (!self.token.is_empty() || !is_punctuation)
     }
 
-    fn number(&mut self, at: usize, bytes: &[u8], values: &mut Values) -> Result<(), FormatError> {
+    fn push_number(
+        &mut self,
+        offset: usize,
+        bytes: &[u8],
+        values: &mut Values,
+    ) -> Result<(), FormatError> {
         let field = self.token.finish(bytes)?;
         match field {
-            b"null" => values.push_missing(at, field)?,
-            _ => values.push(at, field)?,
+            b"null" => values.push_missing(offset, field)?,
+            _ => values.push(offset, field)?,
         }
         self.token.clear();
         self.next = NextToken::After;
         Ok(())
     }
 
-    /// Reads anything but a number, and returns the number of bytes used.
-    fn punctuation(&mut self, text: &[u8]) -> Result<usize, String> {
+    /// Reads a token other than a number, and returns the number of bytes used.
+    fn read_punctuation(&mut self, text: &[u8]) -> Result<usize, String> {
         let byte = text[0];
         self.next = match (self.next, byte) {
-            (NextToken::InKey, _) => return Ok(self.key(text)),
+            (NextToken::InKey, _) => return Ok(self.read_key(text)),
             (NextToken::InKeyEscaped, _) => NextToken::InKey,
             (next, b' ' | b'\t' | b'\r') => next,
             (NextToken::LineEnd, b'\n') => NextToken::Value,
             (_, b'\n') => return Err("the line ends within a JSON value".to_string()),
             (NextToken::Value | NextToken::First, b'[') => self.open(0)?,
             (NextToken::Value | NextToken::First, b'{') => self.open(1)?,
-            (NextToken::First | NextToken::After, b']') if !self.in_object() => self.close(),
-            (NextToken::FirstKey | NextToken::After, b'}') if self.in_object() => self.close(),
-            (NextToken::After, b',') if self.in_object() => NextToken::Key,
+            (NextToken::First | NextToken::After, b']') if !self.is_in_object() => self.close(),
+            (NextToken::FirstKey | NextToken::After, b'}') if self.is_in_object() => self.close(),
+            (NextToken::After, b',') if self.is_in_object() => NextToken::Key,
             (NextToken::After, b',') => NextToken::Value,
             (NextToken::FirstKey | NextToken::Key, b'"') => NextToken::InKey,
             (NextToken::Colon, b':') => NextToken::Value,
             (NextToken::Value, _) if self.depth == 0 => {
-                return Err(format!("`{}` begins no array", byte.escape_ascii()));
+                return Err(format!("expected an array, found `{}`", byte.escape_ascii()));
             }
             (NextToken::LineEnd, _) => {
                 return Err(format!("`{}` follows the array of its line", byte.escape_ascii()));
@@ -149,19 +154,19 @@ impl Tokens {
             (NextToken::Value | NextToken::First, b'"') => {
                 return Err("a string instead of a number".to_string());
             }
-            _ => return Err(format!("`{}` is out of place", byte.escape_ascii())),
+            _ => return Err(format!("unexpected `{}`", byte.escape_ascii())),
         };
         Ok(1)
     }
 
     /// Reads a key up to its end or the end of the text, and returns the number of bytes used.
-    fn key(&mut self, text: &[u8]) -> usize {
+    fn read_key(&mut self, text: &[u8]) -> usize {
         let Some(end) = memchr::memchr3(b'"', b'\\', b'\n', text) else { return text.len() };
         match text[end] {
             b'"' => self.next = NextToken::Colon,
             b'\\' => self.next = NextToken::InKeyEscaped,
             _ => {
-                // The newline is not used here, so that the next step reports it as out of place.
+                // The newline is not used here, so that the next step reports it as unexpected.
                 self.next = NextToken::Colon;
                 return end;
             }

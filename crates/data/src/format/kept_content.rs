@@ -1,12 +1,12 @@
-//! Content for writers that need it in runs shorter than a block. Generated blocks are kept for later runs, because a run
-//! in the middle of a block would generate the block from its start. Shared by the formats that write in short runs.
+//! Content for writers that need pieces shorter than a block. Generated blocks are cached, because otherwise each piece
+//! would generate its block again from the start. Shared by the formats that write short pieces.
 
 use super::Content;
 use crate::content::BLOCK_BYTES;
 use feedrate_spec::shape::{Element, FileShape};
 
 /// Generates the samples of one file.
-pub(super) struct KeptContent<'c> {
+pub(super) struct CachedContent<'c> {
     content: &'c mut Content,
     element: Element,
     sample_bytes: u64,
@@ -17,15 +17,15 @@ pub(super) struct KeptContent<'c> {
     memory: Vec<u8>,
 }
 
-impl<'c> KeptContent<'c> {
-    /// Content for files of this shape, in `bytes` bytes of memory. At least one block is kept.
+impl<'c> CachedContent<'c> {
+    /// Content for files of this shape, in `bytes` bytes of memory. At least one block is cached.
     pub(super) fn new(shape: &FileShape, bytes: u64, content: &'c mut Content) -> Self {
         let sample_bytes = shape.sample_bytes();
         let all_blocks = blocks_in(sample_bytes).saturating_mul(shape.samples);
         let slot_bytes = sample_bytes.min(BLOCK_BYTES as u64) as usize;
         let slots_in_memory = bytes / (slot_bytes + size_of::<Option<u64>>()) as u64;
         let slots = slots_in_memory.min(all_blocks).max(1) as usize;
-        KeptContent {
+        CachedContent {
             content,
             element: shape.element,
             sample_bytes,
@@ -37,20 +37,22 @@ impl<'c> KeptContent<'c> {
 
     /// See [`Content::fill`].
     pub(super) fn fill(&mut self, sample: u64, offset: u64, bytes: &mut [u8]) {
-        let mut at = offset;
+        let mut position = offset;
         let mut rest = bytes;
         while !rest.is_empty() {
-            let block = at / BLOCK_BYTES as u64;
-            let skip = (at % BLOCK_BYTES as u64) as usize;
-            let bytes_to_end = self.sample_bytes - (at - skip as u64);
+            let block = position / BLOCK_BYTES as u64;
+            let skip = (position % BLOCK_BYTES as u64) as usize;
+            let bytes_to_end = self.sample_bytes - (position - skip as u64);
             let block_bytes = bytes_to_end.min(BLOCK_BYTES as u64) as usize;
-            let (run, remainder) = rest.split_at_mut(rest.len().min(block_bytes - skip));
-            if run.len() == block_bytes {
-                self.content.fill(sample, at, self.element, run);
+            let (piece, remainder) = rest.split_at_mut(rest.len().min(block_bytes - skip));
+            if piece.len() == block_bytes {
+                self.content.fill(sample, position, self.element, piece);
             } else {
-                run.copy_from_slice(&self.block(sample, block, block_bytes)[skip..][..run.len()]);
+                piece.copy_from_slice(
+                    &self.block(sample, block, block_bytes)[skip..][..piece.len()],
+                );
             }
-            at += run.len() as u64;
+            position += piece.len() as u64;
             rest = remainder;
         }
     }
@@ -77,14 +79,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_of_any_order_and_length_are_the_content() {
+    fn pieces_of_any_order_and_length_match_the_content() {
         let (mut content, mut plain) = (Content::new(7), Content::new(7));
         let shapes = [100, 10_001].map(|bytes| shape(&[bytes], Element::Uint8, 3));
         for (shape, memory) in
             shapes.iter().flat_map(|shape| [0, 250, 9000, 1 << 20].map(|memory| (shape, memory)))
         {
             let bytes = shape.sample_bytes() as usize;
-            let mut kept = KeptContent::new(shape, memory, &mut content);
+            let mut kept = CachedContent::new(shape, memory, &mut content);
             for len in [1, 64, 4096, 5000, bytes].into_iter().filter(|len| *len <= bytes) {
                 for at in (0..=bytes - len).step_by(97) {
                     for sample in [0, 2, 1] {
@@ -98,12 +100,12 @@ mod tests {
         }
     }
 
-    /// The order in which chunks of an image's columns are written: each run belongs to another row.
+    /// The order in which chunks of an image's columns are written: each piece belongs to another row.
     #[test]
     fn a_block_that_fits_is_generated_once() {
         let shape = shape(&[64, 256], Element::Uint8, 1);
         let mut content = Content::new(7);
-        let mut kept = KeptContent::new(&shape, 1 << 20, &mut content);
+        let mut kept = CachedContent::new(&shape, 1 << 20, &mut content);
         let mut generated = 0;
         for column in 0..4 {
             for row in 0..64 {

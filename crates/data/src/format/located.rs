@@ -1,5 +1,5 @@
-//! Reads samples whose position is known from lengths, a header or an index. These are loaded once per file, then the
-//! sample's bytes are passed on.
+//! Reads samples whose position is known from lengths, a header or an index. This information is loaded once per file,
+//! then the sample's bytes are passed on.
 
 use super::ahead::WantedSample;
 use super::payload_range::PayloadRange;
@@ -12,7 +12,7 @@ pub(super) enum Lookup {
     Length { part: usize },
     /// These bytes of a part are needed first.
     Bytes { part: usize, range: PayloadRange },
-    /// The range of the sample in the data file, and its shape as in [`Cursor::found`].
+    /// The range of the sample in the data file, and its shape as in [`Cursor::file_shape`].
     Found { payload: PayloadRange, shape: Option<FileShape> },
 }
 
@@ -22,10 +22,10 @@ pub(super) trait Locator: Default + Send {
     fn locate(&mut self, wanted: &WantedSample) -> Result<Lookup, FormatError>;
 
     /// Takes the bytes requested last; a length is 8 little-endian bytes. The locator may swap the buffer for another one.
-    fn learn(&mut self, wanted: &WantedSample, bytes: &mut Vec<u8>) -> Result<(), FormatError>;
+    fn accept(&mut self, wanted: &WantedSample, bytes: &mut Vec<u8>) -> Result<(), FormatError>;
 
-    /// Discards all knowledge, because another file or another plan follows.
-    fn forget(&mut self);
+    /// Discards everything loaded, because another file or another plan follows.
+    fn reset(&mut self);
 }
 
 pub(super) struct LocatedCursor<L> {
@@ -52,7 +52,7 @@ impl<L: Locator> LocatedCursor<L> {
             self.loaded.clear();
             match self.locator.locate(&self.wanted)? {
                 Lookup::Bytes { range, .. } if range.remaining() == 0 => {
-                    self.locator.learn(&self.wanted, &mut self.loaded)?;
+                    self.locator.accept(&self.wanted, &mut self.loaded)?;
                 }
                 lookup => return Ok(lookup),
             }
@@ -65,7 +65,7 @@ impl<L: Locator> Cursor for LocatedCursor<L> {
         let last = std::mem::replace(&mut self.wanted, WantedSample::new(file, sample, expected));
         let was_found = matches!(self.lookup.take(), Some(Lookup::Found { .. }));
         if !was_found || last.file != file || last.expected.as_ref() != expected {
-            self.locator.forget();
+            self.locator.reset();
         }
     }
 
@@ -92,12 +92,12 @@ impl<L: Locator> Cursor for LocatedCursor<L> {
             }
             _ => self.loaded.extend_from_slice(bytes),
         }
-        self.locator.learn(&self.wanted, &mut self.loaded)?;
+        self.locator.accept(&self.wanted, &mut self.loaded)?;
         self.lookup = Some(self.look_up()?);
         Ok(())
     }
 
-    fn found(&self) -> Option<FileShape> {
+    fn file_shape(&self) -> Option<FileShape> {
         match self.lookup {
             Some(Lookup::Found { shape, .. }) => shape,
             _ => None,

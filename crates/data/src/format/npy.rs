@@ -1,13 +1,13 @@
 //! `npy`: one numpy array per file, with the samples along the last axis, as `numpy.save` writes it.
 
 use super::npy_stream::{self, ArrayStream};
-use super::{Cursor, Format, FormatError, Need, PayloadSink, cut_off, npy_header, piece_len};
+use super::{Cursor, Format, FormatError, Need, PayloadSink, npy_header, piece_len, truncated};
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
 use feedrate_spec::shape::FileShape;
 
 static MEMBER: Member = Member {
     name: "npy",
-    summary: "One numpy array per file; a sample is read by reading the whole file.",
+    summary: "One numpy array per file; reading a sample reads the whole file.",
     abilities: &[Ability::EvenReads],
 };
 
@@ -41,7 +41,7 @@ struct NpyCursor {
 }
 
 impl NpyCursor {
-    /// End of the array, from its header or else from the plan. The largest number if both are unknown.
+    /// End of the array, from its header or else from the plan. `u64::MAX` if both are unknown.
     fn end(&self) -> u64 {
         let guess = self.expected_bytes.filter(|&end| end > self.offset).unwrap_or(u64::MAX);
         self.array.bytes().unwrap_or(guess)
@@ -68,15 +68,15 @@ impl Cursor for NpyCursor {
         self.offset += bytes.len() as u64;
         if bytes.len() < self.requested && !self.array.is_done() {
             let missing = match self.end() {
-                u64::MAX => self.array.missing(),
+                u64::MAX => self.array.missing_bytes(),
                 end => end - self.offset,
             };
-            return Err(cut_off(self.offset, missing));
+            return Err(truncated(self.offset, missing));
         }
         Ok(())
     }
 
-    fn found(&self) -> Option<FileShape> {
+    fn file_shape(&self) -> Option<FileShape> {
         self.array.shape()
     }
 }

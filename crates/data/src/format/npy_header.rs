@@ -3,11 +3,11 @@
 //! Samples are along the last axis, as in DLIO: the shape is `(d1, …, dn, samples)`.
 
 use super::FormatError;
-use super::decimal::digits;
+use super::decimal::digit_count;
 use feedrate_spec::shape::{DIMS_MAX, Dims, Element, FileShape};
 
 pub(super) const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// The array's bytes start at a multiple of this.
+/// The array's bytes start at a multiple of this length.
 const ALIGN_BYTES: usize = 64;
 /// numpy pads the header so that the first axis can grow to this number of digits.
 const GROWTH_DIGITS: u64 = 21;
@@ -15,7 +15,7 @@ const GROWTH_DIGITS: u64 = 21;
 const TEXT_BYTES_MAX: usize = 1 << 16;
 /// Length of the magic bytes, version 1.0 and its length field.
 const PREFIX_BYTES: usize = 10;
-/// The same with the longest length field.
+/// Length of the magic bytes, the version and the longest length field.
 const PREFIX_BYTES_MAX: usize = 12;
 
 /// The header, version 1.0, of an array of this shape.
@@ -41,13 +41,13 @@ pub(super) fn array_bytes(shape: &FileShape) -> u64 {
     (header_bytes(shape) as u64).saturating_add(shape.payload_bytes())
 }
 
-/// Length of the header. numpy adds room for the first axis to grow, then pads to the next multiple of [`ALIGN_BYTES`], and
-/// by a whole [`ALIGN_BYTES`] if the length is a multiple already.
+/// Length of the header. numpy adds room for the first axis to grow, then pads to the next multiple of [`ALIGN_BYTES`]. If the
+/// length already is a multiple, it pads by a whole [`ALIGN_BYTES`].
 fn header_bytes(shape: &FileShape) -> usize {
     let count = axes(shape).count();
     let commas = if count == 1 { 1 } else { 2 * (count - 1) };
-    let axes_bytes = axes(shape).map(digits).sum::<u64>() as usize + commas;
-    let growth = GROWTH_DIGITS.saturating_sub(axes(shape).next().map_or(1, digits)) as usize;
+    let axes_bytes = axes(shape).map(digit_count).sum::<u64>() as usize + commas;
+    let growth = GROWTH_DIGITS.saturating_sub(axes(shape).next().map_or(1, digit_count)) as usize;
     let fixed = "{'descr': '', 'fortran_order': False, 'shape': (), }\n".len();
     let text = fixed + shape.element.npy_descr().len() + axes_bytes + growth;
     (PREFIX_BYTES + text) / ALIGN_BYTES * ALIGN_BYTES + ALIGN_BYTES
@@ -94,7 +94,9 @@ pub(super) fn read(bytes: &[u8]) -> Result<HeaderProgress, FormatError> {
         None => Ok(HeaderProgress::Needs(text_start + length)),
         Some(text) => {
             let start = text_start as u64;
-            Dictionary { text, from: 0, to: 0, start }.read().map(HeaderProgress::Done)
+            Dictionary { text, token_start: 0, token_end: 0, start }
+                .read()
+                .map(HeaderProgress::Done)
         }
     }
 }
@@ -106,8 +108,8 @@ pub(super) const BYTES_MAX: usize = PREFIX_BYTES_MAX + TEXT_BYTES_MAX;
 struct Dictionary<'t> {
     text: &'t [u8],
     /// Start and end of the last token.
-    from: usize,
-    to: usize,
+    token_start: usize,
+    token_end: usize,
     /// Offset of the text in the array.
     start: u64,
 }
@@ -119,17 +121,17 @@ impl<'t> Dictionary<'t> {
         let mut axes = None;
         self.expect(b'{')?;
         loop {
-            let token = self.token();
+            let token = self.next_token();
             if token == b"}" {
                 break;
             }
-            let key = self.unquoted(token)?;
+            let key = self.unquote(token)?;
             self.expect(b':')?;
             match key {
-                b"descr" => element = Some(self.element()?),
-                b"fortran_order" => is_c_order = self.c_order()?,
-                b"shape" => axes = Some(self.axes()?),
-                _ => return Err(self.error(self.to, "unknown key in the npy header")),
+                b"descr" => element = Some(self.read_element()?),
+                b"fortran_order" => is_c_order = self.read_c_order()?,
+                b"shape" => axes = Some(self.read_axes()?),
+                _ => return Err(self.error(self.token_end, "unknown key in the npy header")),
             }
             if !self.comma_or_end(b"}")? {
                 break;
@@ -137,28 +139,28 @@ impl<'t> Dictionary<'t> {
         }
         let (Some(element), true, Some((axes, count))) = (element, is_c_order, axes) else {
             let message = "npy header without `descr`, `fortran_order` and `shape`";
-            return Err(self.error(self.from, message));
+            return Err(self.error(self.token_start, message));
         };
         let Some((&samples, dims)) = axes[..count].split_last() else {
             let message = "array of shape `()`, which has no axis of samples";
-            return Err(self.error(self.from, message));
+            return Err(self.error(self.token_start, message));
         };
-        let dims = Dims::new(dims).ok_or_else(|| self.error(self.from, "too many axes"))?;
+        let dims = Dims::new(dims).ok_or_else(|| self.error(self.token_start, "too many axes"))?;
         Ok(FileShape { dims, element, samples })
     }
 
-    fn element(&mut self) -> Result<Element, FormatError> {
-        let token = self.token();
+    fn read_element(&mut self) -> Result<Element, FormatError> {
+        let token = self.next_token();
         if token == b"[" {
             let message = "structured dtype, which cannot be read as samples";
-            return Err(self.error(self.from, message));
+            return Err(self.error(self.token_start, message));
         }
-        let descr = self.unquoted(token)?;
+        let descr = self.unquote(token)?;
         let found = Element::ALL.into_iter().find(|element| {
             let known = element.npy_descr().as_bytes();
-            let same_order =
+            let has_same_order =
                 descr.first() == known.first() || matches!(descr.first(), Some(b'<' | b'='));
-            same_order && descr.get(1..) == known.get(1..)
+            has_same_order && descr.get(1..) == known.get(1..)
         });
         found.ok_or_else(|| {
             let shown = String::from_utf8_lossy(&descr[..descr.len().min(32)]);
@@ -169,27 +171,27 @@ impl<'t> Dictionary<'t> {
                 [b'>', ..] => format!("dtype `{shown}` is big-endian, which is not supported"),
                 _ => format!("dtype `{shown}` is not one of the supported element types"),
             };
-            self.error(self.to, message)
+            self.error(self.token_end, message)
         })
     }
 
-    fn c_order(&mut self) -> Result<bool, FormatError> {
-        match self.token() {
+    fn read_c_order(&mut self) -> Result<bool, FormatError> {
+        match self.next_token() {
             b"False" => Ok(true),
             b"True" => {
                 let message = "array in Fortran order, which is not supported: save it with `numpy.ascontiguousarray`";
-                Err(self.error(self.to, message))
+                Err(self.error(self.token_end, message))
             }
-            _ => Err(self.error(self.from, "`fortran_order` is neither True nor False")),
+            _ => Err(self.error(self.token_start, "`fortran_order` is neither True nor False")),
         }
     }
 
-    fn axes(&mut self) -> Result<([u64; DIMS_MAX + 1], usize), FormatError> {
+    fn read_axes(&mut self) -> Result<([u64; DIMS_MAX + 1], usize), FormatError> {
         self.expect(b'(')?;
         let mut axes = [0; DIMS_MAX + 1];
         let mut count = 0;
         loop {
-            let token = self.token();
+            let token = self.next_token();
             if token == b")" {
                 break;
             }
@@ -198,13 +200,13 @@ impl<'t> Dictionary<'t> {
             let is_number = digits.iter().all(u8::is_ascii_digit);
             let axis = std::str::from_utf8(digits).ok().filter(|_| is_number);
             let axis = axis.and_then(|digits| digits.parse().ok()).ok_or_else(|| {
-                self.error(self.from, "the shape contains something other than a number")
+                self.error(self.token_start, "the shape contains something other than a number")
             })?;
-            let Some(place) = axes.get_mut(count) else {
+            let Some(slot) = axes.get_mut(count) else {
                 let message = format!("array of more than {} axes", DIMS_MAX + 1);
-                return Err(self.error(self.to, message));
+                return Err(self.error(self.token_end, message));
             };
-            *place = axis;
+            *slot = axis;
             count += 1;
             if !self.comma_or_end(b")")? {
                 break;
@@ -215,33 +217,33 @@ impl<'t> Dictionary<'t> {
 
     /// Reads a comma or `end`, and returns whether it was a comma.
     fn comma_or_end(&mut self, end: &[u8]) -> Result<bool, FormatError> {
-        match self.token() {
+        match self.next_token() {
             b"," => Ok(true),
             token if token == end => Ok(false),
-            _ => Err(self.error(self.from, "`,` was expected in the npy header")),
+            _ => Err(self.error(self.token_start, "`,` was expected in the npy header")),
         }
     }
 
     fn expect(&mut self, byte: u8) -> Result<(), FormatError> {
-        if self.token() == [byte] {
+        if self.next_token() == [byte] {
             return Ok(());
         }
         let message = format!("`{}` was expected in the npy header", byte as char);
-        Err(self.error(self.from, message))
+        Err(self.error(self.token_start, message))
     }
 
     /// The text of a quoted string.
-    fn unquoted(&self, token: &'t [u8]) -> Result<&'t [u8], FormatError> {
+    fn unquote(&self, token: &'t [u8]) -> Result<&'t [u8], FormatError> {
         match token {
             [quote @ (b'\'' | b'"'), text @ .., last] if quote == last => Ok(text),
-            [b'\'' | b'"', ..] => Err(self.error(self.from, "a string without end")),
-            _ => Err(self.error(self.from, "a string was expected")),
+            [b'\'' | b'"', ..] => Err(self.error(self.token_start, "a string without end")),
+            _ => Err(self.error(self.token_start, "a string was expected")),
         }
     }
 
     /// The next token: a quoted string, a punctuation mark or a word; empty at the end.
-    fn token(&mut self) -> &'t [u8] {
-        let rest = self.text[self.to..].trim_ascii_start();
+    fn next_token(&mut self) -> &'t [u8] {
+        let rest = self.text[self.token_end..].trim_ascii_start();
         let len = match rest.first() {
             Some(quote @ (b'\'' | b'"')) => {
                 rest[1..].iter().position(|byte| byte == quote).map_or(rest.len(), |end| end + 2)
@@ -252,13 +254,13 @@ impl<'t> Dictionary<'t> {
                 .position(|byte| byte.is_ascii_whitespace() || MARKS.contains(byte))
                 .unwrap_or(rest.len()),
         };
-        self.from = self.text.len() - rest.len();
-        self.to = self.from + len;
+        self.token_start = self.text.len() - rest.len();
+        self.token_end = self.token_start + len;
         &rest[..len]
     }
 
-    fn error(&self, at: usize, message: impl Into<String>) -> FormatError {
-        FormatError::new(self.start + at as u64, message)
+    fn error(&self, offset: usize, message: impl Into<String>) -> FormatError {
+        FormatError::new(self.start + offset as u64, message)
     }
 }
 
@@ -272,7 +274,7 @@ mod tests {
         FileShape { dims: Dims::new(dims).unwrap(), element, samples }
     }
 
-    fn header_of(text: &str) -> Vec<u8> {
+    fn header_with_text(text: &str) -> Vec<u8> {
         let mut header = b"\x93NUMPY\x01\x00".to_vec();
         header.extend_from_slice(&(text.len() as u16).to_le_bytes());
         header.extend_from_slice(text.as_bytes());
@@ -280,7 +282,7 @@ mod tests {
     }
 
     fn read_text(text: &str) -> Result<FileShape, String> {
-        match read(&header_of(text)) {
+        match read(&header_with_text(text)) {
             Ok(HeaderProgress::Done(shape)) => Ok(shape),
             Ok(HeaderProgress::Needs(_)) => Err("needs more".into()),
             Err(error) => Err(error.to_string()),

@@ -66,8 +66,12 @@ fn write_interleaved(
 fn piece_bytes(shape: &FileShape) -> u64 {
     let block = BLOCK_BYTES as u64;
     let element = shape.element.bytes();
-    let fit = (INTERLEAVE_BYTES / shape.samples.max(1)).min(16 * block);
-    if fit < block { (fit / element * element).max(element) } else { fit / block * block }
+    let max_bytes = (INTERLEAVE_BYTES / shape.samples.max(1)).min(16 * block);
+    if max_bytes < block {
+        (max_bytes / element * element).max(element)
+    } else {
+        max_bytes / block * block
+    }
 }
 
 /// Copies element `i` of `piece` to byte `i × row_bytes` of `rows`.
@@ -88,7 +92,7 @@ pub(super) struct ArrayStream {
     shape: Option<FileShape>,
     total: u64,
     payload_offset: u64,
-    gathered: Vec<u8>,
+    sample_piece: Vec<u8>,
 }
 
 impl ArrayStream {
@@ -103,11 +107,11 @@ impl ArrayStream {
             shape: None,
             total: 0,
             payload_offset: 0,
-            gathered: Vec::new(),
+            sample_piece: Vec::new(),
         }
     }
 
-    /// Starts reading an array, of which sample `sample` is passed on.
+    /// Starts reading an array to pass on its sample `sample`.
     pub(super) fn begin(&mut self, sample: u64, expected: Option<&FileShape>) {
         self.expected = expected.copied();
         self.sample = sample;
@@ -122,8 +126,8 @@ impl ArrayStream {
         self.origin = offset;
     }
 
-    /// Reads the next bytes of the array. Returns the number of bytes that belong to it, which is less than their number only if the
-    /// array ends within them.
+    /// Reads the next bytes of the array. Returns how many of them belong to the array: all, unless the array ends
+    /// within them.
     pub(super) fn feed(
         &mut self,
         bytes: &[u8],
@@ -134,9 +138,9 @@ impl ArrayStream {
             if let Some(shape) = self.shape {
                 break shape;
             }
-            match npy_header::read(&self.head).map_err(|error| self.at_origin(error))? {
+            match npy_header::read(&self.head).map_err(|error| self.with_file_offset(error))? {
                 HeaderProgress::Done(shape) => {
-                    self.header_done(shape).map_err(|error| self.at_origin(error))?
+                    self.accept_header(shape).map_err(|error| self.with_file_offset(error))?
                 }
                 HeaderProgress::Needs(len) => {
                     let taken =
@@ -173,7 +177,7 @@ impl ArrayStream {
     }
 
     /// Number of bytes that are still missing; a header of unknown length counts as one byte.
-    pub(super) fn missing(&self) -> u64 {
+    pub(super) fn missing_bytes(&self) -> u64 {
         self.shape.map_or(1, |_| self.total - self.payload_offset)
     }
 
@@ -181,7 +185,7 @@ impl ArrayStream {
         self.shape
     }
 
-    fn header_done(&mut self, shape: FileShape) -> Result<(), FormatError> {
+    fn accept_header(&mut self, shape: FileShape) -> Result<(), FormatError> {
         compare_shapes(&shape, self.expected.as_ref())?;
         check_sample(&shape, self.sample)?;
         let total = shape.payload_bytes();
@@ -195,7 +199,7 @@ impl ArrayStream {
     }
 
     /// The error with its offset in the file instead of in the array.
-    fn at_origin(&self, error: FormatError) -> FormatError {
+    fn with_file_offset(&self, error: FormatError) -> FormatError {
         FormatError { offset: error.offset.saturating_add(self.origin), ..error }
     }
 
@@ -212,28 +216,28 @@ impl ArrayStream {
             return Ok(());
         }
         let element_bytes = shape.element.bytes();
-        let first = self.gather(element_bytes, shape.samples * element_bytes, bytes);
-        if self.gathered.is_empty() { Ok(()) } else { sink.payload(first, &self.gathered) }
+        let first = self.extract_sample(element_bytes, shape.samples * element_bytes, bytes);
+        if self.sample_piece.is_empty() { Ok(()) } else { sink.payload(first, &self.sample_piece) }
     }
 
     /// Collects the bytes of the sample in `bytes`, and returns the offset in the sample's payload at which they begin.
-    fn gather(&mut self, element_bytes: u64, row_bytes: u64, bytes: &[u8]) -> u64 {
-        self.gathered.clear();
-        let from = self.payload_offset;
-        let to = self.payload_offset + bytes.len() as u64;
+    fn extract_sample(&mut self, element_bytes: u64, row_bytes: u64, bytes: &[u8]) -> u64 {
+        self.sample_piece.clear();
+        let piece_start = self.payload_offset;
+        let piece_end = self.payload_offset + bytes.len() as u64;
         let column = self.sample * element_bytes;
-        let mut row_start = from / row_bytes * row_bytes;
+        let mut row_start = piece_start / row_bytes * row_bytes;
         let mut first = 0;
-        while row_start + column < to {
+        while row_start + column < piece_end {
             let element_start = row_start + column;
-            let start = element_start.max(from);
-            let end = (element_start + element_bytes).min(to);
+            let start = element_start.max(piece_start);
+            let end = (element_start + element_bytes).min(piece_end);
             if start < end {
-                if self.gathered.is_empty() {
+                if self.sample_piece.is_empty() {
                     first = row_start / row_bytes * element_bytes + (start - element_start);
                 }
-                let piece = &bytes[(start - from) as usize..(end - from) as usize];
-                self.gathered.extend_from_slice(piece);
+                let piece = &bytes[(start - piece_start) as usize..(end - piece_start) as usize];
+                self.sample_piece.extend_from_slice(piece);
             }
             row_start += row_bytes;
         }

@@ -1,5 +1,5 @@
-//! `null`: no files and no headers. A sample is the planned number of bytes, with the content that the storage returns. For
-//! measuring loaders, and storages of known cost.
+//! `null`: no files and no headers. A sample is the planned number of bytes, with the content that the storage returns. Used
+//! to measure loaders, and storages of known cost.
 
 use super::payload_range::PayloadRange;
 use super::{Cursor, Format, FormatError, Need, PayloadSink};
@@ -8,7 +8,7 @@ use feedrate_spec::shape::FileShape;
 
 static MEMBER: Member = Member {
     name: "null",
-    summary: "No files: a sample is a stream of bytes of its length and of no content.",
+    summary: "No files: a sample is a number of bytes without content.",
     abilities: &[Ability::RandomAccess, Ability::NoFiles],
 };
 
@@ -31,7 +31,7 @@ struct NullCursor {
 }
 
 impl Cursor for NullCursor {
-    /// Without a plan the length of a sample is unknown, and it is empty.
+    /// Without a plan, the length of a sample is unknown, and the sample is empty.
     fn begin(&mut self, _file: u64, sample: u64, expected: Option<&FileShape>) {
         let bytes = expected.map_or(0, FileShape::sample_bytes);
         self.start = sample.saturating_mul(bytes);

@@ -5,7 +5,7 @@ use super::ahead::WantedSample;
 use super::located::{LocatedCursor, Locator, Lookup};
 use super::payload_range::PayloadRange;
 use super::{
-    Content, Cursor, CursorOptions, FileSink, FormatError, SinkError, check_sample, length_of,
+    Content, Cursor, CursorOptions, FileSink, FormatError, SinkError, check_sample, decode_length,
 };
 use feedrate_spec::shape::FileShape;
 
@@ -33,18 +33,18 @@ pub(super) fn write_samples(
     Ok(())
 }
 
-/// Writes sample `sample` of `shape` to part `part`. `seen` is called with each generated piece.
+/// Writes sample `sample` of `shape` to part `part`. `on_piece` is called with each generated piece.
 pub(super) fn write_sample(
     part: usize,
     sample: u64,
     shape: &FileShape,
     content: &mut Content,
     sink: &mut dyn FileSink,
-    seen: &mut dyn FnMut(&[u8]),
+    on_piece: &mut dyn FnMut(&[u8]),
 ) -> Result<Payload, SinkError> {
-    write_generated(part, shape.sample_bytes(), sink, &mut |at, piece| {
-        content.fill(sample, at, shape.element, piece);
-        seen(piece);
+    write_generated(part, shape.sample_bytes(), sink, &mut |offset, piece| {
+        content.fill(sample, offset, shape.element, piece);
+        on_piece(piece);
     })
 }
 
@@ -57,19 +57,19 @@ pub(super) fn write_generated(
     generate: &mut dyn FnMut(u64, &mut [u8]),
 ) -> Result<Payload, SinkError> {
     let mut payload = Payload::Complete;
-    let mut at = 0;
-    while at < bytes {
-        let stride_end = bytes.min(at.saturating_add(STRIDE_BYTES));
-        if sink.skip(part, stride_end - at) {
+    let mut offset = 0;
+    while offset < bytes {
+        let stride_end = bytes.min(offset.saturating_add(STRIDE_BYTES));
+        if sink.skip(part, stride_end - offset) {
             payload = Payload::Skipped;
-            at = stride_end;
+            offset = stride_end;
         }
-        while at < stride_end {
+        while offset < stride_end {
             let space = sink.space(part);
-            let len = (space.len() as u64).min(stride_end - at) as usize;
-            generate(at, &mut space[..len]);
+            let len = (space.len() as u64).min(stride_end - offset) as usize;
+            generate(offset, &mut space[..len]);
             sink.advance(part, len)?;
-            at += len as u64;
+            offset += len as u64;
         }
     }
     Ok(payload)
@@ -106,12 +106,12 @@ impl Locator for Packed {
         Ok(Lookup::Found { payload, shape: None })
     }
 
-    fn learn(&mut self, _wanted: &WantedSample, bytes: &mut Vec<u8>) -> Result<(), FormatError> {
-        self.file_bytes = Some(length_of(bytes));
+    fn accept(&mut self, _wanted: &WantedSample, bytes: &mut Vec<u8>) -> Result<(), FormatError> {
+        self.file_bytes = Some(decode_length(bytes));
         Ok(())
     }
 
-    fn forget(&mut self) {
+    fn reset(&mut self) {
         self.file_bytes = None;
     }
 }

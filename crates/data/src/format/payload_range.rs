@@ -1,6 +1,6 @@
 //! Reads one range of a part piece by piece.
 
-use super::{FormatError, Need, PayloadSink, cut_off, piece_len};
+use super::{FormatError, Need, PayloadSink, piece_len, truncated};
 
 /// A range of a part, and the position in it.
 #[derive(Default)]
@@ -42,7 +42,7 @@ impl PayloadRange {
         Need::Bytes { part, offset, len: self.requested }
     }
 
-    /// Passes on the requested piece.
+    /// Passes the requested piece on to `sink`.
     pub(super) fn feed(
         &mut self,
         bytes: &[u8],
@@ -51,7 +51,7 @@ impl PayloadRange {
         sink.payload(self.payload_offset, bytes)?;
         self.payload_offset += bytes.len() as u64;
         if bytes.len() < self.requested {
-            return Err(cut_off(
+            return Err(truncated(
                 self.start + self.payload_offset,
                 self.bytes - self.payload_offset,
             ));

@@ -6,7 +6,7 @@ use feedrate_spec::catalog::{Ability, FormatEntry, Member};
 
 static MEMBER: Member = Member {
     name: "raw",
-    summary: "Samples one after another, without header or index; a sample is read by itself.",
+    summary: "Samples one after another, without header or index; each sample can be read separately.",
     abilities: &[
         Ability::RandomAccess,
         Ability::KeepsOpen,

@@ -7,7 +7,7 @@ use feedrate_spec::shape::FileShape;
 
 static MEMBER: Member = Member {
     name: "synthetic",
-    summary: "No files and no reads: samples of zeros are there at once.",
+    summary: "No files and no reads: samples of zeros are available at once.",
     abilities: &[Ability::RandomAccess, Ability::NoFiles],
 };
 
@@ -18,31 +18,31 @@ pub(super) static FORMAT: Format = Format::new(
     |_, _, _, _| Ok(()),
     |options| {
         let wants_payload = options.wants_payload;
-        Box::new(SyntheticCursor { wants_payload, left: 0, len: 0 })
+        Box::new(SyntheticCursor { wants_payload, remaining: 0, len: 0 })
     },
 );
 
 struct SyntheticCursor {
     wants_payload: bool,
     len: u64,
-    left: u64,
+    remaining: u64,
 }
 
 impl Cursor for SyntheticCursor {
-    /// Without a plan the length of a sample is unknown, and it is empty.
+    /// Without a plan, the length of a sample is unknown, and the sample is empty.
     fn begin(&mut self, _file: u64, _sample: u64, expected: Option<&FileShape>) {
         self.len = expected.map_or(0, FileShape::sample_bytes);
-        self.left = if self.wants_payload { self.len } else { 0 };
+        self.remaining = if self.wants_payload { self.len } else { 0 };
     }
 
     fn need(&mut self) -> Result<Need, FormatError> {
-        Ok(if self.left == 0 { Need::Done } else { Need::Kept })
+        Ok(if self.remaining == 0 { Need::Done } else { Need::Buffered })
     }
 
     fn feed(&mut self, _bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        let len = self.left.min(ZEROS.len() as u64);
-        sink.payload(self.len - self.left, &ZEROS[..len as usize])?;
-        self.left -= len;
+        let len = self.remaining.min(ZEROS.len() as u64);
+        sink.payload(self.len - self.remaining, &ZEROS[..len as usize])?;
+        self.remaining -= len;
         Ok(())
     }
 }

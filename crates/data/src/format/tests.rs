@@ -1,5 +1,5 @@
 //! Contract tests of formats, run on every row of the table: files that are written can be read, sizes are as planned, and
-//! no broken file makes a cursor panic, loop or allocate memory without limit.
+//! broken files do not make a cursor panic, loop or allocate memory without limit.
 
 use super::*;
 use feedrate_spec::catalog::Ability;
@@ -39,12 +39,16 @@ pub(super) fn shape(dims: &[u64], element: Element, samples: u64) -> FileShape {
     FileShape { dims: Dims::new(dims).unwrap(), element, samples }
 }
 
-/// The default encoding of a format.
-pub(super) fn encoded(format: &Format, shape: &FileShape, space_bytes: usize) -> Vec<Vec<u8>> {
-    encoded_as(format, shape, &Encoding::default(), space_bytes)
+/// Encodes a file with the default encoding of its format.
+pub(super) fn encode_default(
+    format: &Format,
+    shape: &FileShape,
+    space_bytes: usize,
+) -> Vec<Vec<u8>> {
+    encode_with(format, shape, &Encoding::default(), space_bytes)
 }
 
-pub(super) fn encoded_as(
+pub(super) fn encode_with(
     format: &Format,
     shape: &FileShape,
     encoding: &Encoding,
@@ -53,16 +57,16 @@ pub(super) fn encoded_as(
     let parts = format.parts.iter().map(|_| Vec::new()).collect();
     let mut sink = MemorySink { parts, space: vec![0; space_bytes] };
     let mut content = Content::new(SEED);
-    content.start(FILE);
+    content.select_file(FILE);
     (format.encode)(shape, encoding, &mut content, &mut sink).unwrap();
     sink.parts
 }
 
-struct Collect(Vec<u8>);
+struct CollectingSink(Vec<u8>);
 
-impl PayloadSink for Collect {
+impl PayloadSink for CollectingSink {
     fn payload(&mut self, offset: u64, bytes: &[u8]) -> Result<(), FormatError> {
-        assert_eq!(offset, self.0.len() as u64, "payload comes in order");
+        assert_eq!(offset, self.0.len() as u64, "payload arrives in order");
         self.0.extend_from_slice(bytes);
         Ok(())
     }
@@ -73,7 +77,7 @@ pub(super) fn options(piece_bytes: usize) -> CursorOptions {
         piece_bytes,
         check_crc: true,
         wants_payload: true,
-        samples_alone: false,
+        is_payload_only: false,
         decodes_members: true,
     }
 }
@@ -86,26 +90,26 @@ pub(super) fn read_with(
     sample: u64,
     expected: Option<&FileShape>,
 ) -> Result<Vec<u8>, FormatError> {
-    let mut collect = Collect(Vec::new());
+    let mut sink = CollectingSink(Vec::new());
     let total: usize = parts.iter().map(Vec::len).sum();
     cursor.begin(FILE, sample, expected);
     for _ in 0..total + 100 {
         match cursor.need()? {
-            Need::Done => return Ok(collect.0),
-            Need::Kept => cursor.feed(&[], &mut collect)?,
+            Need::Done => return Ok(sink.0),
+            Need::Buffered => cursor.feed(&[], &mut sink)?,
             Need::Length { part } => {
                 let length = parts[part].len() as u64;
-                cursor.feed(&length.to_le_bytes(), &mut collect)?;
+                cursor.feed(&length.to_le_bytes(), &mut sink)?;
             }
             Need::Bytes { part, offset, len } | Need::Again { part, offset, len } => {
-                assert!(0 < len && len <= piece_bytes, "asks for {len} bytes");
-                let from = (offset as usize).min(parts[part].len());
-                let to = from.saturating_add(len).min(parts[part].len());
-                cursor.feed(&parts[part][from..to], &mut collect)?;
+                assert!(0 < len && len <= piece_bytes, "requests {len} bytes");
+                let start = (offset as usize).min(parts[part].len());
+                let end = start.saturating_add(len).min(parts[part].len());
+                cursor.feed(&parts[part][start..end], &mut sink)?;
             }
         }
     }
-    panic!("the cursor does not come to an end");
+    panic!("the cursor does not end");
 }
 
 pub(super) fn read(
@@ -117,7 +121,7 @@ pub(super) fn read(
     read_with(&mut *(format.cursor)(&options(4096)), 4096, parts, sample, expected)
 }
 
-fn with_files() -> impl Iterator<Item = &'static Format> {
+fn formats_with_files() -> impl Iterator<Item = &'static Format> {
     FORMATS.iter().copied().filter(|format| !format.member().has(Ability::NoFiles))
 }
 
@@ -138,19 +142,22 @@ fn shapes() -> Vec<FileShape> {
     shapes
 }
 
-/// The first of `shapes` that the format supports.
-fn fitting(format: &Format, shapes: &[FileShape]) -> FileShape {
-    *shapes.iter().find(|shape| fits(format, shape, &Encoding::default())).unwrap()
+/// Returns the first of `shapes` that the format supports.
+fn first_supported(format: &Format, shapes: &[FileShape]) -> FileShape {
+    *shapes.iter().find(|shape| is_supported(format, shape, &Encoding::default())).unwrap()
 }
 
-fn fits(format: &Format, shape: &FileShape, encoding: &Encoding) -> bool {
+fn is_supported(format: &Format, shape: &FileShape, encoding: &Encoding) -> bool {
     let elements = format.entry.elements;
-    let is_held = elements.is_empty() || elements.contains(&shape.element);
-    is_held && (format.entry.unsupported_setting)(shape, encoding).is_none()
+    let has_element = elements.is_empty() || elements.contains(&shape.element);
+    has_element && (format.entry.unsupported_setting)(shape, encoding).is_none()
 }
 
 fn small(format: &Format) -> FileShape {
-    fitting(format, &[shape(&[4, 5], Element::Float32, 3), shape(&[4, 5], Element::Uint8, 1)])
+    first_supported(
+        format,
+        &[shape(&[4, 5], Element::Float32, 3), shape(&[4, 5], Element::Uint8, 1)],
+    )
 }
 
 /// All encodings of a format: without compression and with each supported one, and in chunks if it has them.
@@ -187,11 +194,11 @@ fn names_are_unique_and_found() {
 
 #[test]
 fn written_samples_can_be_read() {
-    for format in with_files() {
+    for format in formats_with_files() {
         for (shape, encoding) in shapes().iter().flat_map(|shape| {
             encodings(format, shape).into_iter().map(move |encoding| (*shape, encoding))
         }) {
-            if fits(format, &shape, &encoding) {
+            if is_supported(format, &shape, &encoding) {
                 read_back(format, &shape, &encoding);
             }
         }
@@ -200,12 +207,12 @@ fn written_samples_can_be_read() {
 
 fn read_back(format: &Format, shape: &FileShape, encoding: &Encoding) {
     let context = format!("{} {} {encoding:?}", format.member().name, describe_shape(shape));
-    let parts = encoded_as(format, shape, encoding, 1000);
+    let parts = encode_with(format, shape, encoding, 1000);
     if format.entry.has_exact_size(encoding) {
         let bytes: usize = parts.iter().map(Vec::len).sum();
         assert_eq!(format.file_bytes(shape, encoding), bytes as u64, "{context}");
     }
-    assert_eq!(parts, encoded_as(format, shape, encoding, 4099), "{context}");
+    assert_eq!(parts, encode_with(format, shape, encoding, 4099), "{context}");
     for piece_bytes in [4096, 8192, 1 << 20] {
         let mut cursor = (format.cursor)(&options(piece_bytes));
         for expected in [Some(shape), None] {
@@ -216,7 +223,7 @@ fn read_back(format: &Format, shape: &FileShape, encoding: &Encoding) {
                 let payload = read_with(&mut *cursor, piece_bytes, &parts, sample, expected);
                 let payload = payload.unwrap_or_else(|error| panic!("{context}: {error}"));
                 check_payload(format, shape, sample, expected, &payload, &context);
-                assert!(cursor.found().is_none_or(|found| found.samples == shape.samples));
+                assert!(cursor.file_shape().is_none_or(|found| found.samples == shape.samples));
             }
         }
     }
@@ -237,16 +244,16 @@ fn check_payload(
     assert_eq!(payload.len() as u64, shape.sample_bytes(), "{context}");
     if !format.member().has(Ability::Lossy) {
         let mut content = Content::new(SEED);
-        content.start(FILE);
+        content.select_file(FILE);
         assert_eq!(content.matches(sample, 0, shape.element, payload), Ok(()), "{context}");
     }
 }
 
 #[test]
 fn pieces_begin_at_multiples_of_the_piece() {
-    for format in with_files() {
+    for format in formats_with_files() {
         let shape = shape(&[300, 1000], Element::Uint8, 1);
-        let parts = encoded(format, &shape, 1 << 20);
+        let parts = encode_default(format, &shape, 1 << 20);
         let bytes: usize = parts.iter().map(Vec::len).sum();
         let mut cursor = (format.cursor)(&options(8192));
         let mut reads = 0;
@@ -254,12 +261,12 @@ fn pieces_begin_at_multiples_of_the_piece() {
         loop {
             let bytes: Vec<u8> = match cursor.need().unwrap() {
                 Need::Done => break,
-                Need::Kept => Vec::new(),
+                Need::Buffered => Vec::new(),
                 Need::Again { part, offset, len } => parts[part][offset as usize..][..len].to_vec(),
                 Need::Length { part } => (parts[part].len() as u64).to_le_bytes().into(),
                 Need::Bytes { part, offset, len } => {
-                    let begins_whole = offset % 8192 == 0 || len < 8192;
-                    assert!(begins_whole, "{}: {len} at {offset}", format.member().name);
+                    let is_aligned = offset % 8192 == 0 || len < 8192;
+                    assert!(is_aligned, "{}: {len} at {offset}", format.member().name);
                     reads += 1;
                     parts[part][offset as usize..][..len].to_vec()
                 }
@@ -275,7 +282,7 @@ fn bytes_until_found(format: &Format, file: &[u8]) -> Result<usize, FormatError>
     let mut cursor = (format.cursor)(&options(4096));
     cursor.begin(FILE, 0, None);
     let mut read = 0;
-    while cursor.found().is_none() {
+    while cursor.file_shape().is_none() {
         match cursor.need()? {
             Need::Length { .. } => cursor.feed(&(file.len() as u64).to_le_bytes(), &mut Discard)?,
             Need::Bytes { offset, len, .. } => {
@@ -294,7 +301,7 @@ fn images_are_recognised_or_refused_by_their_first_bytes() {
     let shape = shape(&[400, 400], Element::Uint8, 1);
     for name in ["png", "jpeg"] {
         let format = find(name).unwrap();
-        let mut file = encoded(format, &shape, 1000).remove(0);
+        let mut file = encode_default(format, &shape, 1000).remove(0);
         assert!(file.len() > 50_000);
         assert_eq!(bytes_until_found(format, &file), Ok(4096), "{name}");
         file[0] ^= 1;
@@ -306,7 +313,7 @@ fn images_are_recognised_or_refused_by_their_first_bytes() {
 #[test]
 fn long_headers_of_a_jpeg_are_read() {
     let (jpeg, shape) = (find("jpeg").unwrap(), shape(&[400, 400], Element::Uint8, 1));
-    let plain = encoded(jpeg, &shape, 1000).remove(0);
+    let plain = encode_default(jpeg, &shape, 1000).remove(0);
     let segment = [&[0xff, 0xe1, 0xc3, 0x52][..], &[0; 50_000]].concat();
     let file = [&plain[..2], &segment, &plain[2..]].concat();
     let found = bytes_until_found(jpeg, &file).unwrap();
@@ -316,15 +323,15 @@ fn long_headers_of_a_jpeg_are_read() {
 
 #[test]
 fn a_file_of_another_shape_is_refused_with_both_shapes() {
-    for format in with_files().filter(|format| !format.member().has(Ability::Undescribed)) {
+    for format in formats_with_files().filter(|format| !format.member().has(Ability::Undescribed)) {
         let small = small(format);
-        let parts = encoded(format, &small, 1000);
+        let parts = encode_default(format, &small, 1000);
         for other in [
             shape(&[4, 6], small.element, small.samples),
             shape(&[4, 5], small.element, 2),
             shape(&[4, 5], Element::Float64, small.samples),
         ] {
-            if !fits(format, &other, &Encoding::default()) {
+            if !is_supported(format, &other, &Encoding::default()) {
                 continue;
             }
             let error = read(format, &parts, 0, Some(&other)).unwrap_err();
@@ -341,23 +348,23 @@ fn a_file_of_another_shape_is_refused_with_both_shapes() {
 }
 
 #[test]
-fn a_file_cut_off_anywhere_is_an_error() {
-    for format in with_files() {
+fn a_file_truncated_anywhere_is_an_error() {
+    for format in formats_with_files() {
         let small = small(format);
-        let parts = encoded(format, &small, 1000);
-        let loose = format.member().has(Ability::LooseEnd);
-        let needed = (0..parts.len()).filter(|&part| !format.parts[part].optional);
-        for part in needed {
+        let parts = encode_default(format, &small, 1000);
+        let has_loose_end = format.member().has(Ability::LooseEnd);
+        let required_parts = (0..parts.len()).filter(|&part| !format.parts[part].optional);
+        for part in required_parts {
             for len in 0..parts[part].len() {
-                let mut cut = parts.clone();
-                cut[part].truncate(len);
-                let planned = read(format, &cut, small.samples - 1, Some(&small));
-                let free = read(format, &cut, small.samples - 1, None);
-                if !loose {
+                let mut truncated = parts.clone();
+                truncated[part].truncate(len);
+                let planned = read(format, &truncated, small.samples - 1, Some(&small));
+                let free = read(format, &truncated, small.samples - 1, None);
+                if !has_loose_end {
                     assert!(planned.is_err(), "{} part {part} at {len}", format.member().name);
-                    let tells = !format.member().has(Ability::Undescribed);
+                    let has_shape = !format.member().has(Ability::Undescribed);
                     assert!(
-                        !tells || free.is_err(),
+                        !has_shape || free.is_err(),
                         "{} part {part} at {len}",
                         format.member().name
                     );
@@ -367,12 +374,12 @@ fn a_file_cut_off_anywhere_is_an_error() {
     }
 }
 
-/// A flipped bit outside of the payload is either refused or harmless. In payload with a checksum it is refused.
+/// A flipped bit outside the payload is either refused or harmless. In payload with a checksum, it is refused.
 #[test]
-fn no_flipped_bit_makes_a_cursor_panic() {
-    for format in with_files() {
+fn a_flipped_bit_does_not_make_a_cursor_panic() {
+    for format in formats_with_files() {
         let small = small(format);
-        let parts = encoded(format, &small, 1000);
+        let parts = encode_default(format, &small, 1000);
         let sample = small.samples - 1;
         let whole = read(format, &parts, sample, Some(&small)).unwrap();
         for part in 0..parts.len() {
@@ -393,8 +400,8 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_bytes_make_a_cursor_panic(bytes in proptest::collection::vec(any::<u8>(), 0..3000), sample in 0u64..4) {
-        for format in with_files() {
+    fn random_bytes_do_not_make_a_cursor_panic(bytes in proptest::collection::vec(any::<u8>(), 0..3000), sample in 0u64..4) {
+        for format in formats_with_files() {
             let parts = vec![bytes.clone(); format.parts.len()];
             let _ = read(format, &parts, sample, None);
             let _ = read(format, &parts, sample, Some(&small(format)));
@@ -403,15 +410,15 @@ proptest! {
 
     /// Broken files with a valid start reach more code than random bytes.
     #[test]
-    fn no_overwritten_bytes_make_a_cursor_panic(
-        at in 0usize..1200, patch in proptest::collection::vec(any::<u8>(), 1..12), sample in 0u64..4,
+    fn overwritten_bytes_do_not_make_a_cursor_panic(
+        offset in 0usize..1200, patch in proptest::collection::vec(any::<u8>(), 1..12), sample in 0u64..4,
     ) {
-        for format in with_files() {
-            let mut parts = encoded(format, &small(format), 1000);
+        for format in formats_with_files() {
+            let mut parts = encode_default(format, &small(format), 1000);
             for part in &mut parts {
-                let from = at % part.len();
-                let len = patch.len().min(part.len() - from);
-                part[from..from + len].copy_from_slice(&patch[..len]);
+                let start = offset % part.len();
+                let len = patch.len().min(part.len() - start);
+                part[start..start + len].copy_from_slice(&patch[..len]);
             }
             let _ = read(format, &parts, sample, None);
             let _ = read(format, &parts, sample, Some(&small(format)));
@@ -422,7 +429,7 @@ proptest! {
 /// A sink that skips as much as possible. The other bytes must be the same as in a complete encoding.
 struct SparseSink {
     whole: MemorySink,
-    at: u64,
+    position: u64,
     reserved: u64,
 }
 
@@ -433,15 +440,19 @@ impl FileSink for SparseSink {
 
     fn advance(&mut self, part: usize, len: usize) -> Result<(), SinkError> {
         if part == 0 {
-            let from = self.at as usize;
-            assert_eq!(self.whole.space[..len], self.whole.parts[0][from..from + len], "at {from}");
-            self.at += len as u64;
+            let start = self.position as usize;
+            assert_eq!(
+                self.whole.space[..len],
+                self.whole.parts[0][start..start + len],
+                "at {start}"
+            );
+            self.position += len as u64;
         }
         Ok(())
     }
 
     fn reserve(&mut self, _part: usize, len: usize) -> Result<(), SinkError> {
-        self.at += len as u64;
+        self.position += len as u64;
         self.reserved += len as u64;
         Ok(())
     }
@@ -451,34 +462,34 @@ impl FileSink for SparseSink {
     }
 
     fn skip(&mut self, part: usize, len: u64) -> bool {
-        let skips = part == 0 && self.at > 100_000;
-        self.at += if skips { len } else { 0 };
-        skips
+        let is_skipped = part == 0 && self.position > 100_000;
+        self.position += if is_skipped { len } else { 0 };
+        is_skipped
     }
 }
 
 #[test]
 fn a_sink_may_skip_payload() {
-    for format in with_files() {
+    for format in formats_with_files() {
         for shape in [shape(&[3_000_000], Element::Uint8, 1), shape(&[500_000], Element::Uint16, 3)]
         {
-            if !fits(format, &shape, &Encoding::default()) {
+            if !is_supported(format, &shape, &Encoding::default()) {
                 continue;
             }
-            let parts = encoded(format, &shape, 1 << 20);
+            let parts = encode_default(format, &shape, 1 << 20);
             let bytes = parts[0].len() as u64;
             let whole = MemorySink { parts, space: vec![0; 1 << 20] };
-            let mut sink = SparseSink { whole, at: 0, reserved: 0 };
+            let mut sink = SparseSink { whole, position: 0, reserved: 0 };
             let mut content = Content::new(SEED);
-            content.start(FILE);
+            content.select_file(FILE);
             (format.encode)(&shape, &Encoding::default(), &mut content, &mut sink).unwrap();
-            assert_eq!(sink.at, bytes, "{}", format.member().name);
+            assert_eq!(sink.position, bytes, "{}", format.member().name);
         }
     }
 }
 
 #[test]
-fn null_reads_as_many_bytes_as_the_plan_says() {
+fn null_reads_the_planned_number_of_bytes() {
     let format = find("null").unwrap();
     let shape = shape(&[10_000], Element::Uint8, 2);
     let parts = [vec![7; 20_000]];
@@ -492,7 +503,7 @@ fn null_reads_as_many_bytes_as_the_plan_says() {
 fn a_long_index_is_read_entry_by_entry() {
     let format = find("indexed_binary").unwrap();
     let shape = shape(&[1], Element::Uint8, (16 << 20) / 16 + 1);
-    let parts = encoded(format, &shape, 1 << 20);
+    let parts = encode_default(format, &shape, 1 << 20);
     for sample in [0, 77, shape.samples - 1] {
         let payload = read(format, &parts, sample, Some(&shape)).unwrap();
         check_payload(format, &shape, sample, Some(&shape), &payload, "");

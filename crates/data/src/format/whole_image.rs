@@ -4,11 +4,11 @@
 //! Two buffers are allocated once and reused: the bytes of the file and its pixels. Images are written row by row.
 
 use super::ahead::WantedSample;
-use super::kept_content::KeptContent;
+use super::kept_content::CachedContent;
 use super::payload_range::PayloadRange;
 use super::{
     Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
-    describe_shape, length_of,
+    decode_length, describe_shape,
 };
 use feedrate_spec::catalog::{FormatEntry, Member, UnsupportedSetting};
 use feedrate_spec::shape::{Dims, Element, Encoding, FileShape};
@@ -38,15 +38,15 @@ pub(super) trait ImageFormat: Sync + 'static {
     /// Estimated length of a file. The exact length depends on the content.
     fn file_bytes(shape: &FileShape) -> u64;
 
-    /// Writes an image. Errors of the sink are returned as the encoder passes them on.
+    /// Writes an image. An error of the sink is returned only if the encoder passes it on.
     fn write(
         shape: &FileShape,
         pixels: PixelSource,
         writer: &mut SinkWriter,
     ) -> Result<(), Self::WriteError>;
 
-    /// Decodes a complete file into the memory that [`Pixels::claim`] returns. Of an incomplete file only the headers are
-    /// read, and truncated headers are no error.
+    /// Decodes a complete file into the memory that [`Pixels::claim`] returns. Of an incomplete file, only the headers
+    /// are read, and truncated headers are not an error.
     fn decode(file: &[u8], check_crc: bool, pixels: &mut Pixels) -> Result<(), FormatError>;
 }
 
@@ -55,7 +55,7 @@ pub(super) const fn format<P: ImageFormat>() -> Format {
     let entry = FormatEntry {
         elements: P::ELEMENTS,
         dlio_dims_max: Some(2),
-        unsupported_setting: |shape, _| P::LIMITS.unfit(shape),
+        unsupported_setting: |shape, _| P::LIMITS.find_unsupported_setting(shape),
         ..FormatEntry::new(P::MEMBER, |shape, _| P::file_bytes(shape))
     };
     Format {
@@ -73,7 +73,7 @@ fn encode<P: ImageFormat>(
     sink: &mut dyn FileSink,
 ) -> Result<(), SinkError> {
     let mut writer = SinkWriter { sink, error: None };
-    let pixels = PixelSource { content: KeptContent::new(shape, 0, content), offset: 0 };
+    let pixels = PixelSource { content: CachedContent::new(shape, 0, content), offset: 0 };
     let encoded = P::write(shape, pixels, &mut writer);
     match (writer.error, encoded) {
         (Some(error), _) => Err(error),
@@ -94,7 +94,7 @@ fn cursor<P: ImageFormat>(options: &CursorOptions) -> Box<dyn Cursor> {
     })
 }
 
-/// Upper limit on the pixels of a foreign image, because memory is allocated for the size stated in the file.
+/// Upper limit on the bytes of a foreign image's pixels, because memory is allocated for the size stated in the file.
 const FOREIGN_PIXEL_BYTES_MAX: u64 = 1 << 30;
 
 /// The expected image, and memory for its pixels.
@@ -193,7 +193,7 @@ struct ImageCursor {
     piece_bytes: usize,
     /// Bytes of the file that are still missing.
     range: PayloadRange,
-    /// Length of the file read so far at which headers are checked the next time.
+    /// Number of bytes read at which the headers are checked next.
     next_check_bytes: usize,
     file: Vec<u8>,
 }
@@ -203,7 +203,7 @@ impl ImageCursor {
     fn reserve_file(&mut self, length: u64) -> Result<(), FormatError> {
         let expected = self.decoder.pixels.wanted.expected.as_ref();
         let pixel_bytes = expected.map_or(FOREIGN_PIXEL_BYTES_MAX, FileShape::sample_bytes);
-        // Even noise does not double its length, and some metadata is allowed.
+        // Encoded noise is less than twice as long as its pixels. The constant allows for metadata.
         let limit = pixel_bytes.saturating_mul(2).saturating_add(64 << 10);
         if length == 0 {
             return Err(FormatError::new(0, "the file is empty"));
@@ -239,7 +239,7 @@ impl Cursor for ImageCursor {
 
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         if self.decoder.pixels.length.is_none() {
-            return self.reserve_file(length_of(bytes));
+            return self.reserve_file(decode_length(bytes));
         }
         self.range.feed(bytes, &mut self.file)?;
         if self.range.remaining() == 0 {
@@ -254,21 +254,21 @@ impl Cursor for ImageCursor {
         Ok(())
     }
 
-    fn found(&self) -> Option<FileShape> {
+    fn file_shape(&self) -> Option<FileShape> {
         self.decoder.pixels.found
     }
 }
 
 /// Generates the content of the sample, row by row.
 pub(super) struct PixelSource<'c> {
-    content: KeptContent<'c>,
+    content: CachedContent<'c>,
     /// Offset of the next row in the sample.
     offset: u64,
 }
 
 impl PixelSource<'_> {
     /// Fills `row` with the next bytes of the sample.
-    pub(super) fn next(&mut self, row: &mut [u8]) {
+    pub(super) fn fill_next_row(&mut self, row: &mut [u8]) {
         self.content.fill(0, self.offset, row);
         self.offset += row.len() as u64;
     }
@@ -296,7 +296,7 @@ impl io::Write for SinkWriter<'_> {
 }
 
 /// Height and width of an image; 1 for a missing dimension.
-pub(super) fn sides(shape: &FileShape) -> [u64; 2] {
+pub(super) fn height_and_width(shape: &FileShape) -> [u64; 2] {
     [0, 1].map(|i| shape.dims.as_slice().get(i).copied().unwrap_or(1))
 }
 
@@ -309,14 +309,14 @@ pub(super) struct ImageLimits {
 
 impl ImageLimits {
     /// Reason why a file of this shape cannot be written; `None` if it can.
-    pub(super) fn unfit(&self, shape: &FileShape) -> Option<UnsupportedSetting> {
+    pub(super) fn find_unsupported_setting(&self, shape: &FileShape) -> Option<UnsupportedSetting> {
         let dims = shape.dims.as_slice();
         let fits = match dims {
             [_, _] => true,
             [_, _, channels] => self.channels.contains(channels),
             _ => false,
         };
-        let [height, width] = sides(shape);
+        let [height, width] = height_and_width(shape);
         let (key, message, hint) = if shape.samples != 1 {
             (
                 "dataset.num_samples_per_file",

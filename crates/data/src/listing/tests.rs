@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn splits_may_have_a_year() {
+fn a_folder_name_may_end_in_a_year() {
     let purposes = ["train2017", "Val_1", "trainers", "7"].map(FilePurpose::from_folder_name);
     use FilePurpose::{Evaluation, Train, Unknown};
     assert_eq!(purposes, [Train, Evaluation, Unknown, Unknown]);
@@ -24,13 +24,13 @@ fn extensions_beyond_the_limit_are_others() {
         std::fs::write(data.join(format!("b/{number}.png")), b"\x89PNG\r\n\x1a\n").unwrap();
     }
     let listing = list(&data, &folder.path().join("names")).unwrap();
-    let kinds = listing.kinds();
-    assert_eq!((kinds.len(), &kinds[0]), (GROUPS_MAX + 1, &("others".to_string(), 13)));
+    let counts = listing.counts_by_type();
+    assert_eq!((counts.len(), &counts[0]), (GROUPS_MAX + 1, &("others".to_string(), 13)));
     assert_eq!(listing.main_format().map(|format| format.member().name), Some("raw"));
 }
 
 #[test]
-fn the_selected_files_are_those_of_the_main_format() {
+fn files_of_the_main_format_are_selected() {
     for (files, expected) in [
         (&[("raw", 1, 10), ("xyz", 2, 90)][..], ("raw", "xyz", 2)),
         (&[("raw", 3, 90), ("xyz", 2, 10)], ("raw", "raw", 3)),
@@ -41,18 +41,18 @@ fn the_selected_files_are_those_of_the_main_format() {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
         std::fs::create_dir(&data).unwrap();
-        for (ending, count, bytes) in files {
+        for (extension, count, bytes) in files {
             for number in 0..*count {
                 let mut content = b"\x89PNG\r\n\x1a\n".to_vec();
                 content.resize(*bytes, b'1');
-                let content = if *ending == "png" { content } else { vec![b'1'; *bytes] };
-                std::fs::write(data.join(format!("{number}.{ending}")), content).unwrap();
+                let content = if *extension == "png" { content } else { vec![b'1'; *bytes] };
+                std::fs::write(data.join(format!("{number}.{extension}")), content).unwrap();
             }
         }
         let listing = list(&data, &folder.path().join("names")).unwrap();
         let format = listing.main_format().unwrap();
         let selected = listing.select(format).unwrap();
-        let found = (format.member().name, selected.kind.as_str(), selected.train.files);
+        let found = (format.member().name, selected.file_type.as_str(), selected.train.files);
         assert_eq!(found, expected, "{files:?}");
     }
 }
@@ -68,6 +68,6 @@ fn the_main_group_can_be_read_as_plain_bytes() {
     }
     let listing = list(&data, &folder.path().join("names")).unwrap();
     assert_eq!(listing.main_format().unwrap().member().name, "csv");
-    let selected = listing.select(format::plain()).unwrap();
-    assert_eq!((selected.kind.as_str(), selected.train.files), ("csv", 2));
+    let selected = listing.select(format::plain_bytes()).unwrap();
+    assert_eq!((selected.file_type.as_str(), selected.train.files), ("csv", 2));
 }

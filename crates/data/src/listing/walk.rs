@@ -14,8 +14,8 @@ use std::path::Path;
 
 /// Number of names in a folder that are sorted together.
 const SORTED_NAMES: usize = 1 << 20;
-/// Upper limit on the files of an extension that are opened to recognise its format: the first ones may be broken.
-const HEADS_MAX: u8 = 16;
+/// Upper limit on the files that are opened to recognise the format of an extension. Some may be broken.
+const UNRECOGNISED_MAX: u8 = 16;
 /// Upper limit on the extensions that are remembered. Files of further extensions are opened one by one.
 const EXTENSIONS_MAX: usize = 1 << 16;
 
@@ -31,7 +31,7 @@ pub fn list(root: &Path, index: &Path) -> Result<Listing, StorageError> {
         root,
         seen: HashSet::new(),
         extensions: HashMap::new(),
-        folder: 0,
+        folder_number: 0,
         chunk: Vec::new(),
         text: String::new(),
         listing: Listing {
@@ -58,8 +58,8 @@ struct FolderWalk<'r> {
     /// Group of each extension that has been found.
     extensions: HashMap<String, KnownExtension>,
     /// Number of the current folder.
-    folder: u64,
-    /// Names of the current folder that have not been sorted and written yet.
+    folder_number: u64,
+    /// Names in the current folder that have not been sorted and written yet.
     chunk: Vec<ListedName>,
     /// Text of the names in `chunk`.
     text: String,
@@ -70,7 +70,7 @@ struct FolderWalk<'r> {
 struct KnownExtension {
     group: u8,
     /// Number of files that were opened and not recognised.
-    heads: u8,
+    unrecognised: u8,
 }
 
 struct ListedName {
@@ -101,7 +101,7 @@ impl FolderWalk<'_> {
         if !self.seen.insert((found.dev(), found.ino())) {
             return Ok(());
         }
-        self.folder += 1;
+        self.folder_number += 1;
         let mut subfolders = Vec::new();
         for entry in entries {
             let entry = entry?;
@@ -113,7 +113,7 @@ impl FolderWalk<'_> {
                 Ok(metadata) if metadata.is_file() => {
                     self.add_file(&name, &entry, &metadata, folder, purpose)?
                 }
-                Ok(_) => self.skip("no file"),
+                Ok(_) => self.skip("not a regular file"),
                 Err(_) => self.skip("broken link"),
             }
         }
@@ -175,7 +175,7 @@ impl FolderWalk<'_> {
             known => known,
         };
         let tallies = &mut self.listing.groups[usize::from(group)].tallies;
-        tallies[purpose as usize].add(metadata.len(), self.folder);
+        tallies[purpose as usize].add(metadata.len(), self.folder_number);
         let start = self.text.len() as u32;
         self.text.push_str(name);
         let group_and_purpose = u64::from(group) << GROUP_SHIFT | (purpose as u64) << PURPOSE_SHIFT;
@@ -195,7 +195,8 @@ impl FolderWalk<'_> {
         let groups = &mut self.listing.groups;
         let known = self.extensions.get(&extension).copied();
         if let Some(known) = known
-            && (known.heads == HEADS_MAX || groups[usize::from(known.group)].format.is_some())
+            && (known.unrecognised == UNRECOGNISED_MAX
+                || groups[usize::from(known.group)].format.is_some())
         {
             return known.group;
         }
@@ -203,7 +204,7 @@ impl FolderWalk<'_> {
             read_head(&entry.path()).and_then(|head| format::recognise(&head, &extension));
         let group_name = match (recognised, extension.as_str()) {
             (Some((format, _)), _) => format.member().name.to_string(),
-            (None, "") => "without ending".into(),
+            (None, "") => "without extension".into(),
             (None, extension) => extension.to_string(),
         };
         let (format, by_content) = recognised.unzip();
@@ -236,13 +237,13 @@ impl FolderWalk<'_> {
                 }
             }
         });
-        let heads = match group {
+        let unrecognised = match group {
             // The group of mixed extensions has no format, so no further files are opened.
-            GROUPS_MAX => HEADS_MAX,
-            _ => known.map_or(0, |known| known.heads) + u8::from(recognised.is_none()),
+            GROUPS_MAX => UNRECOGNISED_MAX,
+            _ => known.map_or(0, |known| known.unrecognised) + u8::from(recognised.is_none()),
         };
         if known.is_some() || self.extensions.len() < EXTENSIONS_MAX {
-            self.extensions.insert(extension, KnownExtension { group: group as u8, heads });
+            self.extensions.insert(extension, KnownExtension { group: group as u8, unrecognised });
         }
         group as u8
     }

@@ -2,24 +2,24 @@
 
 use super::{MANIFEST_FILE, READERS_FILE, Stage};
 use crate::lock::LOCK_FILE;
-use crate::manifest::FileRun;
+use crate::manifest::LengthRun;
 use crate::names::{FileNames, OwnFileVisit, OwnFiles};
 use crate::storage::StorageError;
 
-/// The copy's files in its folder. If the manifest does not list their lengths, the lengths of the dataset's files show
-/// which copies are unchanged. If the dataset's files are missing, no copy counts as unchanged.
+/// The files of a copy. If the manifest does not list their lengths, they are compared with the dataset's files; a copy of
+/// a missing file counts as changed.
 pub(super) struct Copies<'s> {
     pub(super) names: FileNames<'s>,
-    pub(super) files: Option<Vec<FileRun>>,
+    pub(super) files: Option<Vec<LengthRun>>,
     pub(super) stage: &'s Stage,
 }
 
 impl Copies<'_> {
-    fn source_lengths(&self, parts: &[String]) -> FileRun {
-        let lengths = parts
-            .iter()
-            .map(|path| self.stage.original(path).metadata().map_or(u64::MAX, |file| file.len()));
-        FileRun::from_parts(&lengths.collect::<Vec<_>>())
+    fn source_lengths(&self, parts: &[String]) -> LengthRun {
+        let lengths = parts.iter().map(|path| {
+            self.stage.source_path(path).metadata().map_or(u64::MAX, |file| file.len())
+        });
+        LengthRun::from_parts(&lengths.collect::<Vec<_>>())
     }
 }
 
@@ -28,9 +28,9 @@ impl OwnFiles for Copies<'_> {
         self.names.folders()
     }
 
-    fn each(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
-        let mut lengths = FileRun::each(self.files.as_deref());
-        self.names.each(&mut |parts, _| {
+    fn visit_all(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
+        let mut lengths = LengthRun::expand(self.files.as_deref());
+        self.names.visit_all(&mut |parts, _| {
             let is_listed = self.files.is_some();
             visit(parts, if is_listed { lengths.next() } else { Some(self.source_lengths(parts)) })
         })

@@ -19,7 +19,7 @@ pub enum StageError {
     ForeignFiles {
         /// The copy's folder.
         folder: PathBuf,
-        /// Relative to the folder.
+        /// Path relative to the folder.
         path: String,
     },
     /// The dataset is larger than the configured limit.
@@ -59,7 +59,7 @@ pub enum StageError {
     /// A file of the dataset changed during the copy.
     #[error("`{}` changed its length while it was copied", escape::one_line(.path))]
     Changed {
-        /// Relative to the dataset's folder.
+        /// Path relative to the dataset's folder.
         path: String,
     },
 }

@@ -1,7 +1,7 @@
 //! A copy of a dataset in a local folder, which a run reads instead of the dataset.
 //!
 //! A manifest in the folder names the dataset and the lengths of its files. Files with other names or lengths belong to
-//! somebody else and are never removed.
+//! other programs and are never removed.
 
 mod copies;
 mod error;
@@ -13,8 +13,8 @@ pub use error::StageError;
 
 use self::copies::Copies;
 use crate::error::DatasetError;
-use crate::lock::{DatasetLock, LOCK_FILE, LockAccess, LockAttempt, readable};
-use crate::manifest::{BYTES_MAX, FileRun, Manifest, fnv1a_128, read_file, write_file};
+use crate::lock::{DatasetLock, LOCK_FILE, LockAccess, LockAttempt, lock_file_options};
+use crate::manifest::{BYTES_MAX, LengthRun, Manifest, fnv1a_128, read_file, write_file};
 use crate::names::{FileNames, OwnFiles};
 use crate::piece::Piece;
 use crate::removal::{FolderContents, inspect_files, remove_files};
@@ -34,8 +34,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Name of the manifest in the copy's folder.
 pub const MANIFEST_FILE: &str = "stage.json";
-/// The file that readers of the copy lock. The manifest cannot be locked instead, because it is replaced. Copies of
-/// earlier versions have a file of this name too.
+/// The file that readers of the copy lock. The manifest cannot be locked instead, because it is replaced. Earlier versions created this file too.
 const READERS_FILE: &str = ".feedrate.stage";
 /// Version of the manifest format.
 const VERSION: u32 = 1;
@@ -59,7 +58,7 @@ pub struct Stage {
 pub struct Survey {
     /// Length of all files.
     pub bytes: u64,
-    files: Option<Vec<FileRun>>,
+    files: Option<Vec<LengthRun>>,
     fingerprint: String,
 }
 
@@ -76,13 +75,13 @@ struct StageManifest {
     /// durable.
     boot_id: Option<String>,
     /// Lengths of the dataset's files; `None` if the list would be long.
-    files: Option<Vec<FileRun>>,
+    files: Option<Vec<LengthRun>>,
 }
 
 /// Files that were copied now, and files kept from an earlier copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the field names are self-explanatory")]
-pub struct Copied {
+pub struct CopySummary {
     pub files: u64,
     pub bytes: u64,
     pub kept_files: u64,
@@ -130,7 +129,7 @@ impl Stage {
     }
 
     /// Path of a file of the dataset.
-    fn original(&self, path: &str) -> PathBuf {
+    fn source_path(&self, path: &str) -> PathBuf {
         self.source.join(self.dataset.real_path(path))
     }
 
@@ -156,10 +155,10 @@ impl Stage {
     pub fn survey(&self) -> Result<Survey, StageError> {
         let mut survey = Survey { bytes: 0, files: Some(Vec::new()), fingerprint: String::new() };
         let mut hash = fnv1a_128(Manifest::fingerprint_of(&self.plan).as_bytes());
-        self.names()?.each(&mut |parts, _| {
+        self.names()?.visit_all(&mut |parts, _| {
             let mut lengths = Vec::with_capacity(parts.len());
             for path in parts {
-                let path = self.original(path);
+                let path = self.source_path(path);
                 let metadata = path.metadata();
                 let metadata = metadata.map_err(|error| StorageError::new("open", &path, error))?;
                 let properties = [metadata.len() as i64, metadata.mtime(), metadata.mtime_nsec()]
@@ -167,9 +166,9 @@ impl Stage {
                 hash = fnv1a_128(&[&hash.to_le_bytes()[..], &properties.concat()].concat());
                 lengths.push(metadata.len());
             }
-            let run = FileRun::from_parts(&lengths);
+            let run = LengthRun::from_parts(&lengths);
             survey.bytes = survey.bytes.saturating_add(run.bytes);
-            FileRun::push(&mut survey.files, run);
+            LengthRun::push(&mut survey.files, run);
             Ok(())
         })?;
         survey.fingerprint = format!("{hash:032x}");
@@ -180,12 +179,12 @@ impl Stage {
     /// existing copy of the same dataset is kept; a copy of an earlier state of the dataset is removed.
     ///
     /// # Errors
-    /// The dataset is larger than the limit or than the free space `room_bytes`; see [`StageError`]. Files that this call
+    /// The dataset is larger than the limit or than the free space `free_bytes`; see [`StageError`]. Files that this call
     /// created are removed.
     pub fn begin(
         &self,
         survey: &Survey,
-        room_bytes: Option<u64>,
+        free_bytes: Option<u64>,
         boot_id: &str,
         holder: &str,
     ) -> Result<DatasetLock, StageError> {
@@ -201,13 +200,13 @@ impl Stage {
             }
         };
         let is_new = self.manifest()?.is_none();
-        match self.prepare_folder(survey, room_bytes, boot_id) {
+        match self.prepare_folder(survey, free_bytes, boot_id) {
             Ok(()) => Ok(lock),
-            Err(refused) => {
+            Err(error) => {
                 if is_new {
                     self.remove(lock)?;
                 }
-                Err(refused)
+                Err(error)
             }
         }
     }
@@ -215,7 +214,7 @@ impl Stage {
     fn prepare_folder(
         &self,
         survey: &Survey,
-        room_bytes: Option<u64>,
+        free_bytes: Option<u64>,
         boot_id: &str,
     ) -> Result<(), StageError> {
         let mut existing_bytes = 0;
@@ -231,11 +230,11 @@ impl Stage {
                 self.copies(None)?.remove_unfinished(&*self.storage)?;
             }
             Some(found) => {
-                let is_same = found.source == self.source
+                let is_current = found.source == self.source
                     && found.fingerprint == survey.fingerprint
                     && found.boot_id.is_none_or(|boot| boot == boot_id);
                 let copies = self.copies(found.files)?;
-                let foreign_files = if is_same {
+                let foreign_files = if is_current {
                     copies.remove_unfinished(&*self.storage)?;
                     let kept = inspect_files(&copies, &*self.storage)?;
                     existing_bytes = kept.bytes;
@@ -247,7 +246,7 @@ impl Stage {
             }
         }
         let needed_bytes = survey.bytes.saturating_sub(existing_bytes);
-        match room_bytes {
+        match free_bytes {
             Some(free_bytes) if free_bytes < needed_bytes => {
                 let folder = self.folder.clone();
                 return Err(StageError::NoSpace { folder, needed_bytes, free_bytes });
@@ -278,42 +277,48 @@ impl Stage {
     /// A file cannot be read or written.
     pub fn copy(
         &self,
-        original: &dyn ReadStorage,
+        source: &dyn ReadStorage,
         evict: Option<&dyn Storage>,
         share: FileShare,
         threads: usize,
         watch: &Watch,
-    ) -> Result<Copied, StageError> {
+    ) -> Result<CopySummary, StageError> {
         let names = self.names()?;
         let kept_files = AtomicU64::new(0);
         let kept_bytes = AtomicU64::new(0);
         let files = AtomicU64::new(0);
         let bytes = AtomicU64::new(0);
         let thread_state = || (Piece::new(REQUEST_BYTES), String::new(), String::new());
-        for_each(share.files(self.layout.files()), threads, watch, thread_state, |state, i| {
-            let (buffer, data_path, path) = state;
-            self.layout.write_path(share.file(i), data_path);
-            for part in names.format.parts {
-                part.write_path(data_path, path);
-                if let Some(copy_bytes) = self.complete_copy_bytes(path)? {
-                    kept_files.fetch_add(1, Relaxed);
-                    kept_bytes.fetch_add(copy_bytes, Relaxed);
-                    watch.bytes_done(copy_bytes);
-                    continue;
+        for_each(
+            share.file_count(self.layout.files()),
+            threads,
+            watch,
+            thread_state,
+            |state, i| {
+                let (buffer, data_path, path) = state;
+                self.layout.write_path(share.file_number(i), data_path);
+                for part in names.format.parts {
+                    part.write_path(data_path, path);
+                    if let Some(copy_bytes) = self.complete_copy_bytes(path)? {
+                        kept_files.fetch_add(1, Relaxed);
+                        kept_bytes.fetch_add(copy_bytes, Relaxed);
+                        watch.add_bytes(copy_bytes);
+                        continue;
+                    }
+                    evict.map_or(Ok(()), |storage| storage.evict(path))?;
+                    let on_piece = |bytes| {
+                        watch.add_bytes(bytes);
+                        watch.should_stop()
+                    };
+                    if let Some(copied_bytes) = self.copy_file(source, path, buffer, &on_piece)? {
+                        files.fetch_add(1, Relaxed);
+                        bytes.fetch_add(copied_bytes, Relaxed);
+                    }
                 }
-                evict.map_or(Ok(()), |storage| storage.evict(path))?;
-                let on_piece = |bytes| {
-                    watch.bytes_done(bytes);
-                    watch.is_over()
-                };
-                if let Some(copied_bytes) = self.copy_file(original, path, buffer, &on_piece)? {
-                    files.fetch_add(1, Relaxed);
-                    bytes.fetch_add(copied_bytes, Relaxed);
-                }
-            }
-            Ok::<(), StageError>(())
-        })?;
-        Ok(Copied {
+                Ok::<(), StageError>(())
+            },
+        )?;
+        Ok(CopySummary {
             files: files.into_inner(),
             bytes: bytes.into_inner(),
             kept_files: kept_files.into_inner(),
@@ -328,7 +333,7 @@ impl Stage {
     }
 
     fn source_bytes(&self, path: &str) -> Result<u64, StorageError> {
-        let path = self.original(path);
+        let path = self.source_path(path);
         let bytes = path.metadata().map(|file| file.len());
         bytes.map_err(|error| StorageError::new("open", path, error))
     }
@@ -337,18 +342,18 @@ impl Stage {
     /// the copy is abandoned and the result is `None`.
     fn copy_file(
         &self,
-        original: &dyn ReadStorage,
+        source: &dyn ReadStorage,
         path: &str,
         buffer: &mut [u8],
         on_piece: &dyn Fn(u64) -> bool,
     ) -> Result<Option<u64>, StageError> {
-        let file = original.open(path)?;
+        let file = source.open(path)?;
         let copied = (|| {
-            let bytes = original.len(&file)?;
+            let bytes = source.len(&file)?;
             let mut offset = 0;
             let mut copy = self.storage.create(path)?;
             while offset < bytes {
-                let read = original.read_at(&file, offset, buffer)?;
+                let read = source.read_at(&file, offset, buffer)?;
                 if read == 0 {
                     break;
                 }
@@ -364,7 +369,7 @@ impl Stage {
             copy.commit()?;
             Ok(Some(bytes))
         })();
-        original.close(file);
+        source.close(file);
         copied
     }
 
@@ -396,9 +401,9 @@ impl Stage {
     ///
     /// # Errors
     /// The copy's folder does not support locks.
-    pub fn reader(&self) -> Result<Reader, StageError> {
+    pub fn lock_for_reading(&self) -> Result<Reader, StageError> {
         let path = self.folder.join(READERS_FILE);
-        let file = readable().write(true).create(true).open(&path);
+        let file = lock_file_options().write(true).create(true).open(&path);
         let locked = file.and_then(|file| file.lock_shared().map(|()| file));
         let lock = locked.map_err(|error| StorageError::new("lock", path, error))?;
         Ok(Reader { _lock: lock })
@@ -406,7 +411,7 @@ impl Stage {
 
     /// Whether a process may be reading the copy. A lock that cannot be tested counts as held.
     pub fn has_readers(&self) -> bool {
-        match readable().write(true).open(self.folder.join(READERS_FILE)) {
+        match lock_file_options().write(true).open(self.folder.join(READERS_FILE)) {
             Ok(file) => file.try_lock().is_err(),
             Err(error) => error.kind() != io::ErrorKind::NotFound,
         }
@@ -416,7 +421,7 @@ impl Stage {
         FileNames::new(&self.plan, &self.layout)
     }
 
-    fn copies(&self, files: Option<Vec<FileRun>>) -> Result<Copies<'_>, DatasetError> {
+    fn copies(&self, files: Option<Vec<LengthRun>>) -> Result<Copies<'_>, DatasetError> {
         Ok(Copies { names: self.names()?, files, stage: self })
     }
 

@@ -14,18 +14,18 @@ const FILES: u64 = 6;
 const FILE_BYTES: usize = 5000;
 
 /// A dataset with files of equal length in `data`, and the folder `stage` for its copy.
-struct Place {
+struct TestFolders {
     folder: TempDir,
 }
 
 /// Counts opens and bytes of each file.
-struct Counted {
+struct CountingStorage {
     inner: Box<dyn Storage>,
     opens: Mutex<BTreeMap<String, u64>>,
     bytes: AtomicU64,
 }
 
-impl ReadStorage for Counted {
+impl ReadStorage for CountingStorage {
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
         *self.opens.lock().unwrap().entry(path.into()).or_default() += 1;
         self.inner.open(path)
@@ -35,8 +35,13 @@ impl ReadStorage for Counted {
         self.inner.len(file)
     }
 
-    fn read_at(&self, file: &Handle, at: u64, buffer: &mut [u8]) -> Result<usize, StorageError> {
-        let read = self.inner.read_at(file, at, buffer)?;
+    fn read_at(
+        &self,
+        file: &Handle,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<usize, StorageError> {
+        let read = self.inner.read_at(file, offset, buffer)?;
         self.bytes.fetch_add(read as u64, Relaxed);
         Ok(read)
     }
@@ -46,14 +51,14 @@ impl ReadStorage for Counted {
     }
 }
 
-impl Place {
+impl TestFolders {
     fn new() -> Self {
-        let place = Place { folder: tempfile::tempdir().unwrap() };
-        fs::create_dir_all(place.path("data/train")).unwrap();
-        for (i, path) in place.paths().into_iter().enumerate() {
-            fs::write(place.path("data").join(path), vec![i as u8; FILE_BYTES]).unwrap();
+        let folders = TestFolders { folder: tempfile::tempdir().unwrap() };
+        fs::create_dir_all(folders.path("data/train")).unwrap();
+        for (i, path) in folders.paths().into_iter().enumerate() {
+            fs::write(folders.path("data").join(path), vec![i as u8; FILE_BYTES]).unwrap();
         }
-        place
+        folders
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -74,7 +79,7 @@ impl Place {
     }
 
     fn paths(&self) -> Vec<String> {
-        let layout = Layout::new(&Place::plan());
+        let layout = Layout::new(&TestFolders::plan());
         let mut path = String::new();
         let paths = (0..FILES).map(|file| {
             layout.write_path(file, &mut path);
@@ -83,17 +88,17 @@ impl Place {
         paths.collect()
     }
 
-    fn original(&self) -> Counted {
+    fn dataset(&self) -> CountingStorage {
         let inner = storage::open("file", &self.path("data")).unwrap();
-        Counted { inner, opens: Mutex::default(), bytes: AtomicU64::new(0) }
+        CountingStorage { inner, opens: Mutex::default(), bytes: AtomicU64::new(0) }
     }
 
     fn stage(&self, limit_bytes: Option<u64>) -> Stage {
         let (data, stage) = (self.path("data"), self.path("stage"));
-        Stage::new(&Place::plan(), &data, &stage, None, limit_bytes).unwrap()
+        Stage::new(&TestFolders::plan(), &data, &stage, None, limit_bytes).unwrap()
     }
 
-    fn copied(&self, stage: &Stage) -> Vec<String> {
+    fn copied_paths(&self, stage: &Stage) -> Vec<String> {
         let mut paths = self.paths();
         paths.retain(|path| stage.storage().stat(path).unwrap() == Some(FILE_BYTES as u64));
         paths
@@ -104,27 +109,27 @@ fn begin(stage: &Stage) -> Result<DatasetLock, StageError> {
     stage.begin(&stage.survey()?, Some(1 << 30), "this boot", "a test")
 }
 
-fn copy(stage: &Stage, original: &dyn ReadStorage, share: FileShare) -> Copied {
+fn copy(stage: &Stage, dataset: &dyn ReadStorage, share: FileShare) -> CopySummary {
     let never = AtomicBool::new(false);
-    stage.copy(original, None, share, 3, &Watch::new(&|_, _| {}, &never)).unwrap()
+    stage.copy(dataset, None, share, 3, &Watch::new(&|_, _| {}, &never)).unwrap()
 }
 
 #[test]
 fn shares_copy_each_file_once_and_only_foreign_files_are_left() {
     assert!(format::find("npz").is_some());
-    let place = Place::new();
-    let (stage, original) = (place.stage(None), place.original());
+    let folders = TestFolders::new();
+    let (stage, dataset) = (folders.stage(None), folders.dataset());
     let lock = begin(&stage).unwrap();
-    assert!(matches!(begin(&place.stage(None)), Err(StageError::Busy { .. })));
+    assert!(matches!(begin(&folders.stage(None)), Err(StageError::Busy { .. })));
     for index in 0..2 {
-        let copied = copy(&stage, &original, FileShare { index, count: 2 });
+        let copied = copy(&stage, &dataset, FileShare { index, count: 2 });
         assert_eq!((copied.files, copied.bytes, copied.kept_files), (3, 15_000, 0));
     }
-    assert_eq!(place.copied(&stage), place.paths());
-    assert_eq!(original.opens.lock().unwrap().values().collect::<Vec<_>>(), [&1; FILES as usize]);
-    assert_eq!(original.bytes.load(Relaxed), FILES * FILE_BYTES as u64);
+    assert_eq!(folders.copied_paths(&stage), folders.paths());
+    assert_eq!(dataset.opens.lock().unwrap().values().collect::<Vec<_>>(), [&1; FILES as usize]);
+    assert_eq!(dataset.bytes.load(Relaxed), FILES * FILE_BYTES as u64);
     fs::write(stage.folder().join("train/thesis.txt"), "mine").unwrap();
-    let changed = stage.folder().join(&place.paths()[0]);
+    let changed = stage.folder().join(&folders.paths()[0]);
     fs::write(&changed, "mine").unwrap();
     let found = stage.remove(lock).unwrap();
     assert_eq!((found.files, found.foreign_files.len()), (5, 2), "{found:?}");
@@ -135,55 +140,61 @@ fn shares_copy_each_file_once_and_only_foreign_files_are_left() {
 
 #[test]
 fn an_interrupted_copy_is_continued_for_the_same_dataset_and_machine() {
-    let place = Place::new();
-    let (stage, original) = (place.stage(None), place.original());
+    let folders = TestFolders::new();
+    let (stage, dataset) = (folders.stage(None), folders.dataset());
     drop(begin(&stage).unwrap());
-    copy(&stage, &original, FileShare { index: 0, count: 2 });
+    copy(&stage, &dataset, FileShare { index: 0, count: 2 });
     let part = stage.folder().join("train/.img_1_of_6.npz.99-0.part");
     fs::write(&part, "half of it").unwrap();
     drop(begin(&stage).unwrap());
     assert!(!part.exists());
-    let copied = copy(&stage, &original, FileShare::ALL);
+    let copied = copy(&stage, &dataset, FileShare::ALL);
     assert_eq!((copied.files, copied.kept_files), (3, 3));
-    assert_eq!(original.opens.lock().unwrap().len(), FILES as usize);
+    assert_eq!(dataset.opens.lock().unwrap().len(), FILES as usize);
     let survey = stage.survey().unwrap();
     let other_boot = |_| stage.begin(&survey, None, "another boot", "a test").unwrap();
     drop(other_boot(()));
-    assert_eq!(place.copied(&stage).len(), 0, "what is not durable may be torn");
-    copy(&stage, &original, FileShare::ALL);
+    assert_eq!(
+        folders.copied_paths(&stage).len(),
+        0,
+        "files that are not durable may be incomplete"
+    );
+    copy(&stage, &dataset, FileShare::ALL);
     stage.complete(&survey).unwrap();
     drop(other_boot(()));
-    assert_eq!(place.copied(&stage).len(), FILES as usize);
-    let newer = fs::File::options().write(true).open(place.path("data").join(&place.paths()[0]));
+    assert_eq!(folders.copied_paths(&stage).len(), FILES as usize);
+    let newer =
+        fs::File::options().write(true).open(folders.path("data").join(&folders.paths()[0]));
     newer.unwrap().set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
     drop(begin(&stage).unwrap());
-    assert_eq!(place.copied(&stage).len(), 0, "the dataset changed");
+    assert_eq!(folders.copied_paths(&stage).len(), 0, "the dataset changed");
 }
 
 #[test]
 fn missing_space_is_found_before_anything_is_written() {
-    let place = Place::new();
+    let folders = TestFolders::new();
     let bytes = FILES * FILE_BYTES as u64;
-    let limited = place.stage(Some(bytes - 1));
+    let limited = folders.stage(Some(bytes - 1));
     assert!(matches!(begin(&limited), Err(StageError::Limit { .. })));
-    let stage = place.stage(Some(bytes));
+    let stage = folders.stage(Some(bytes));
     let survey = stage.survey().unwrap();
-    let begun = |room| stage.begin(&survey, Some(room), "this boot", "a test");
+    let begin_with_room = |room| stage.begin(&survey, Some(room), "this boot", "a test");
     assert!(matches!(
-        begun(bytes - 1),
+        begin_with_room(bytes - 1),
         Err(StageError::NoSpace { needed_bytes, .. }) if needed_bytes == bytes
     ));
     assert!(!stage.folder().exists());
-    begun(bytes).unwrap();
+    begin_with_room(bytes).unwrap();
 }
 
 #[test]
 fn readers_are_reported_until_they_end() {
-    let place = Place::new();
-    let stage = place.stage(None);
+    let folders = TestFolders::new();
+    let stage = folders.stage(None);
     let lock = begin(&stage).unwrap();
     assert!(!stage.has_readers());
-    let readers = [stage.reader().unwrap(), place.stage(None).reader().unwrap()];
+    let readers =
+        [stage.lock_for_reading().unwrap(), folders.stage(None).lock_for_reading().unwrap()];
     assert!(stage.has_readers());
     stage.complete(&stage.survey().unwrap()).unwrap();
     assert!(stage.has_readers(), "the manifest is another file now");
@@ -192,32 +203,32 @@ fn readers_are_reported_until_they_end() {
     // Earlier versions use the same name.
     fs::remove_file(stage.folder().join(".feedrate.stage")).unwrap();
     assert!(!stage.has_readers());
-    let theirs = place.path("thesis.txt");
-    fs::write(&theirs, "mine").unwrap();
-    std::os::unix::fs::symlink(&theirs, stage.folder().join(".feedrate.stage")).unwrap();
-    assert!(stage.has_readers() && stage.reader().is_err(), "a link is not followed");
+    let foreign_file = folders.path("thesis.txt");
+    fs::write(&foreign_file, "mine").unwrap();
+    std::os::unix::fs::symlink(&foreign_file, stage.folder().join(".feedrate.stage")).unwrap();
+    assert!(stage.has_readers() && stage.lock_for_reading().is_err(), "a link is not followed");
     assert_eq!(stage.remove(lock).unwrap().foreign_files, [""; 0]);
-    assert!(!stage.folder().exists() && theirs.exists());
+    assert!(!stage.folder().exists() && foreign_file.exists());
 }
 
 #[test]
 fn an_incomplete_file_is_not_visible() {
-    let place = Place::new();
-    let (stage, original) = (place.stage(None), place.original());
+    let folders = TestFolders::new();
+    let (stage, dataset) = (folders.stage(None), folders.dataset());
     let _lock = begin(&stage).unwrap();
-    fs::write(place.path("data").join(&place.paths()[0]), vec![1; 3 * REQUEST_BYTES]).unwrap();
+    fs::write(folders.path("data").join(&folders.paths()[0]), vec![1; 3 * REQUEST_BYTES]).unwrap();
     let stop = AtomicBool::new(false);
     let stop_at_once = |_files: u64, _bytes: u64| stop.store(true, Relaxed);
-    let copied = stage.copy(&original, None, FileShare::ALL, 1, &Watch::new(&stop_at_once, &stop));
-    assert_eq!(copied.unwrap(), Copied::default());
+    let copied = stage.copy(&dataset, None, FileShare::ALL, 1, &Watch::new(&stop_at_once, &stop));
+    assert_eq!(copied.unwrap(), CopySummary::default());
     assert_eq!(fs::read_dir(stage.folder().join("train")).unwrap().count(), 0);
-    assert_eq!(original.bytes.load(Relaxed), REQUEST_BYTES as u64, "it ends soon");
+    assert_eq!(dataset.bytes.load(Relaxed), REQUEST_BYTES as u64, "it stops after one request");
 }
 
 #[test]
 fn a_partial_manifest_is_removed_and_a_pipe_is_foreign() {
-    let place = Place::new();
-    let stage = place.stage(None);
+    let folders = TestFolders::new();
+    let stage = folders.stage(None);
     fs::create_dir_all(stage.folder()).unwrap();
     let part = stage.folder().join(".stage.json.99-0.part");
     fs::write(&part, "{").unwrap();
@@ -230,21 +241,21 @@ fn a_partial_manifest_is_removed_and_a_pipe_is_foreign() {
     assert!(pipe.exists());
 }
 
-/// The manifest of a dataset whose files have too many different lengths contains none.
+/// The manifest of a dataset with too many different file lengths lists none.
 #[test]
-fn without_listed_lengths_those_of_the_dataset_are_compared() {
-    let place = Place::new();
-    let stage = place.stage(None);
+fn without_listed_lengths_copies_are_compared_with_the_dataset() {
+    let folders = TestFolders::new();
+    let stage = folders.stage(None);
     let lock = begin(&stage).unwrap();
-    copy(&stage, &place.original(), FileShare::ALL);
+    copy(&stage, &folders.dataset(), FileShare::ALL);
     let manifest = stage.folder().join(MANIFEST_FILE);
-    let mut told: serde_json::Value =
+    let mut manifest_json: serde_json::Value =
         serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
-    told["files"] = serde_json::Value::Null;
-    fs::write(&manifest, told.to_string()).unwrap();
-    let theirs = stage.folder().join(&place.paths()[0]);
-    fs::write(&theirs, "a thesis").unwrap();
+    manifest_json["files"] = serde_json::Value::Null;
+    fs::write(&manifest, manifest_json.to_string()).unwrap();
+    let foreign_file = stage.folder().join(&folders.paths()[0]);
+    fs::write(&foreign_file, "a thesis").unwrap();
     let found = stage.remove(lock).unwrap();
     assert_eq!(found.files, FILES - 1);
-    assert_eq!(fs::read(&theirs).unwrap(), b"a thesis");
+    assert_eq!(fs::read(&foreign_file).unwrap(), b"a thesis");
 }

@@ -4,7 +4,7 @@
 //! (`feedrate_spec::part`) until it is committed.
 
 use super::engine::Engine;
-use super::{Handle, NameKind, ReadStorage, Storage, StorageError, StorageKind, WriteFile};
+use super::{EntryKind, Handle, ReadStorage, Storage, StorageError, StorageKind, WriteFile};
 use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::part::create_part;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -117,8 +117,8 @@ impl Storage for FileSystem {
         }
     }
 
-    fn kind(&self, path: &str) -> Result<Option<NameKind>, StorageError> {
-        NameKind::at_path(&self.root.join(path)).map_err(|error| self.error("stat", path, error))
+    fn kind(&self, path: &str) -> Result<Option<EntryKind>, StorageError> {
+        EntryKind::at_path(&self.root.join(path)).map_err(|error| self.error("stat", path, error))
     }
 
     fn make_dir(&self, path: &str) -> Result<(), StorageError> {
@@ -130,11 +130,13 @@ impl Storage for FileSystem {
         let path = self.root.join(path);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let created = create_part(&name, std::process::id(), |name| {
-            let part = path.with_file_name(name);
-            File::create_new(&part).map(|file| (file, part))
+            let temporary_path = path.with_file_name(name);
+            File::create_new(&temporary_path).map(|file| (file, temporary_path))
         });
         match created {
-            Ok((file, part)) => Ok(Box::new(PartFile { file, part: Some(part), path })),
+            Ok((file, temporary_path)) => {
+                Ok(Box::new(UncommittedFile { file, temporary_path: Some(temporary_path), path }))
+            }
             Err(error) => Err(StorageError::new("create", path, error)),
         }
     }
@@ -211,20 +213,20 @@ impl Storage for FileSystem {
     }
 }
 
-struct PartFile {
+struct UncommittedFile {
     file: File,
     path: PathBuf,
-    /// Temporary name until the file is committed.
-    part: Option<PathBuf>,
+    /// Where the file is until it is committed.
+    temporary_path: Option<PathBuf>,
 }
 
-impl PartFile {
+impl UncommittedFile {
     fn with_path(&self, action: &'static str, result: io::Result<()>) -> Result<(), StorageError> {
         result.map_err(|error| StorageError::new(action, &self.path, error))
     }
 }
 
-impl WriteFile for PartFile {
+impl WriteFile for UncommittedFile {
     fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError> {
         let written = self.file.write_all(bytes);
         self.with_path("write", written)
@@ -239,19 +241,19 @@ impl WriteFile for PartFile {
     }
 
     fn commit(mut self: Box<Self>) -> Result<(), StorageError> {
-        if let Some(part) = &self.part {
-            self.with_path("write", std::fs::rename(part, &self.path))?;
+        if let Some(temporary_path) = &self.temporary_path {
+            self.with_path("write", std::fs::rename(temporary_path, &self.path))?;
         }
-        self.part = None;
+        self.temporary_path = None;
         Ok(())
     }
 }
 
-impl Drop for PartFile {
+impl Drop for UncommittedFile {
     fn drop(&mut self) {
-        if let Some(part) = &self.part {
+        if let Some(temporary_path) = &self.temporary_path {
             // A temporary file that stays because of an error is recognised by its name.
-            let _ = std::fs::remove_file(part);
+            let _ = std::fs::remove_file(temporary_path);
         }
     }
 }
@@ -354,7 +356,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_of_counting_resident_pages_agree() {
+    fn cachestat_and_mincore_count_the_same_pages() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");
         std::fs::write(&path, vec![1u8; 1_000_000]).unwrap();

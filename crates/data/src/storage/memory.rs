@@ -50,7 +50,7 @@ impl FileTable {
         }
     }
 
-    fn file(&self, action: &'static str, file: &Handle) -> Result<&[u8], StorageError> {
+    fn contents(&self, action: &'static str, file: &Handle) -> Result<&[u8], StorageError> {
         let bytes = file.number().and_then(|number| self.bytes.get(&number)).map(Vec::as_slice);
         bytes.ok_or_else(|| StorageError::new(action, "a removed file", ErrorKind::NotFound))
     }
@@ -66,7 +66,7 @@ impl ReadStorage for MemoryStorage {
     }
 
     fn len(&self, file: &Handle) -> Result<u64, StorageError> {
-        Ok(read_lock(&self.files).file("stat", file)?.len() as u64)
+        Ok(read_lock(&self.files).contents("stat", file)?.len() as u64)
     }
 
     fn read_at(
@@ -76,10 +76,10 @@ impl ReadStorage for MemoryStorage {
         buffer: &mut [u8],
     ) -> Result<usize, StorageError> {
         let table = read_lock(&self.files);
-        let bytes = table.file("read", file)?;
-        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-        let len = buffer.len().min(bytes.len() - from);
-        buffer[..len].copy_from_slice(&bytes[from..from + len]);
+        let bytes = table.contents("read", file)?;
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+        let len = buffer.len().min(bytes.len() - start);
+        buffer[..len].copy_from_slice(&bytes[start..start + len]);
         Ok(len)
     }
 
@@ -119,9 +119,9 @@ impl Storage for MemoryStorage {
     /// The machine's memory minus the files. An upper limit that detects datasets that can never fit.
     fn free_bytes(&self) -> Result<Option<u64>, StorageError> {
         let system = rustix::system::sysinfo();
-        let held: usize = read_lock(&self.files).bytes.values().map(Vec::len).sum();
+        let stored_bytes: usize = read_lock(&self.files).bytes.values().map(Vec::len).sum();
         let total = (system.totalram as u64).saturating_mul(u64::from(system.mem_unit));
-        Ok(Some(total.saturating_sub(held as u64)))
+        Ok(Some(total.saturating_sub(stored_bytes as u64)))
     }
 }
 
@@ -138,12 +138,12 @@ impl WriteFile for NewFile {
     }
 
     fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StorageError> {
-        let from = usize::try_from(offset).unwrap_or(usize::MAX);
-        let place = self.bytes.get_mut(from..).and_then(|rest| rest.get_mut(..bytes.len()));
-        let Some(place) = place else {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let range = self.bytes.get_mut(start..).and_then(|rest| rest.get_mut(..bytes.len()));
+        let Some(range) = range else {
             return Err(StorageError::new("patch", &self.path, ErrorKind::InvalidInput));
         };
-        place.copy_from_slice(bytes);
+        range.copy_from_slice(bytes);
         Ok(())
     }
 

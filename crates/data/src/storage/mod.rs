@@ -26,7 +26,7 @@ pub static STORAGES: &[StorageKind] = &[file::KIND, memory::KIND, null::KIND];
 pub struct StorageKind {
     /// Name, summary, abilities.
     pub member: &'static Member,
-    /// Open a storage rooted at a folder, which need not exist before the first [`Storage::make_dir`]. Storages without
+    /// Opens a storage rooted at a folder, which need not exist before the first [`Storage::make_dir`]. Storages without
     /// the ability `engines` ignore the engine.
     pub open: Open,
 }
@@ -58,12 +58,12 @@ pub fn open_with_engine(
 }
 
 /// An open file of a storage, which is passed to [`ReadStorage::close`] in the end. The handle owns the open file. A
-/// storage refuses handles of other kinds of storages.
+/// storage refuses handles of other storages.
 #[derive(Debug)]
-pub struct Handle(Opened);
+pub struct Handle(HandleTarget);
 
 #[derive(Debug)]
-enum Opened {
+enum HandleTarget {
     Number(u64),
     Descriptor(OwnedFd),
     Object(Box<dyn Any + Send + Sync>),
@@ -72,36 +72,36 @@ enum Opened {
 impl Handle {
     /// A handle for storages that number their open files.
     pub fn from_number(number: u64) -> Self {
-        Handle(Opened::Number(number))
+        Handle(HandleTarget::Number(number))
     }
 
     /// A handle for a file descriptor. Does not allocate.
     fn from_descriptor(fd: OwnedFd) -> Self {
-        Handle(Opened::Descriptor(fd))
+        Handle(HandleTarget::Descriptor(fd))
     }
 
     /// A handle that owns an object of the storage.
     pub fn from_object(object: impl Any + Send + Sync) -> Self {
-        Handle(Opened::Object(Box::new(object)))
+        Handle(HandleTarget::Object(Box::new(object)))
     }
 
     /// The number given to [`Handle::from_number`].
     pub fn number(&self) -> Option<u64> {
-        if let Opened::Number(number) = self.0 { Some(number) } else { None }
+        if let HandleTarget::Number(number) = self.0 { Some(number) } else { None }
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        if let Opened::Descriptor(fd) = &self.0 { Some(fd.as_fd()) } else { None }
+        if let HandleTarget::Descriptor(fd) = &self.0 { Some(fd.as_fd()) } else { None }
     }
 
     /// The object given to [`Handle::from_object`]; `None` if the handle has none of this type.
     pub fn object<T: Any>(&self) -> Option<&T> {
-        if let Opened::Object(object) = &self.0 { object.downcast_ref() } else { None }
+        if let HandleTarget::Object(object) = &self.0 { object.downcast_ref() } else { None }
     }
 
     /// Turns the handle into the object given to [`Handle::from_object`].
     pub fn into_object<T: Any>(self) -> Option<T> {
-        let Opened::Object(object) = self.0 else { return None };
+        let HandleTarget::Object(object) = self.0 else { return None };
         object.downcast().ok().map(|object| *object)
     }
 }
@@ -115,8 +115,8 @@ pub trait ReadStorage: Send + Sync {
     /// The file does not exist or may not be read.
     fn open(&self, path: &str) -> Result<Handle, StorageError>;
 
-    /// If files are stored under other names than the plan's, write the name to open for `path` to `name` and return
-    /// true. This is a separate call because the look-up reads no storage and must not count as time for opening.
+    /// Writes the name to open for `path` to `name` and returns true, if files are stored under other names than the
+    /// plan's. A separate call, because the look-up reads no storage and must not count as time for opening.
     ///
     /// # Errors
     /// The file does not exist.
@@ -147,7 +147,7 @@ pub trait Storage: ReadStorage {
     /// Name, summary, abilities.
     fn member(&self) -> &'static Member;
 
-    /// The path in the folder of the file that the plan calls `path`.
+    /// Actual path of the file that the plan calls `path`, relative to the root.
     fn real_path(&self, path: &str) -> String {
         path.to_string()
     }
@@ -158,13 +158,13 @@ pub trait Storage: ReadStorage {
     /// The operation failed for another reason.
     fn stat(&self, path: &str) -> Result<Option<u64>, StorageError>;
 
-    /// Kind of the entry at `path`, without following links; `None` if nothing exists there. Storages without folders
+    /// Type of the entry at `path`, without following links; `None` if nothing exists there. Storages without folders
     /// know only files.
     ///
     /// # Errors
     /// The operation failed for another reason.
-    fn kind(&self, path: &str) -> Result<Option<NameKind>, StorageError> {
-        Ok(self.stat(path)?.map(|bytes| NameKind::File { bytes }))
+    fn kind(&self, path: &str) -> Result<Option<EntryKind>, StorageError> {
+        Ok(self.stat(path)?.map(|bytes| EntryKind::File { bytes }))
     }
 
     /// Creates a folder and its parents; `""` is the root. Storages without folders do nothing.
@@ -243,9 +243,9 @@ pub trait Storage: ReadStorage {
     }
 }
 
-/// Kind of a directory entry.
+/// Type of a directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NameKind {
+pub enum EntryKind {
     /// A file.
     File {
         /// Length of the file.
@@ -257,16 +257,16 @@ pub enum NameKind {
     Other,
 }
 
-impl NameKind {
-    /// Kind of the entry at a path of the file system, without following links; `None` if nothing exists there.
+impl EntryKind {
+    /// Type of the entry at a path of the file system, without following links; `None` if nothing exists there.
     ///
     /// # Errors
     /// The operation failed for another reason.
     pub fn at_path(path: &Path) -> std::io::Result<Option<Self>> {
         match path.symlink_metadata() {
-            Ok(found) if found.is_file() => Ok(Some(NameKind::File { bytes: found.len() })),
-            Ok(found) if found.is_dir() => Ok(Some(NameKind::Folder)),
-            Ok(_) => Ok(Some(NameKind::Other)),
+            Ok(found) if found.is_file() => Ok(Some(EntryKind::File { bytes: found.len() })),
+            Ok(found) if found.is_dir() => Ok(Some(EntryKind::Folder)),
+            Ok(_) => Ok(Some(EntryKind::Other)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -281,7 +281,7 @@ pub trait WriteFile: Send {
     /// The device is full, or the operation failed.
     fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError>;
 
-    /// Overwrite bytes that have been written.
+    /// Overwrites bytes that have been written.
     ///
     /// # Errors
     /// The operation failed.
@@ -352,9 +352,9 @@ impl StorageError {
             std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
                 Some("point `--data` (or `--results`) at a folder you may write")
             }
-            std::io::ErrorKind::NotADirectory | std::io::ErrorKind::AlreadyExists => {
-                Some("a file is in the way where a folder is needed; point elsewhere or move it")
-            }
+            std::io::ErrorKind::NotADirectory | std::io::ErrorKind::AlreadyExists => Some(
+                "a file has the name of a folder that is needed: move the file, or use another folder",
+            ),
             std::io::ErrorKind::NotFound if self.action == "open" => Some(
                 "a file of the dataset is missing: `feedrate generate`, or `workflow.generate_data=True`, generates missing files",
             ),

@@ -15,7 +15,7 @@ static MEMBER: Member = Member {
 };
 
 /// Length of every file.
-const LEN_BYTES: u64 = u64::MAX / 2;
+const FILE_BYTES: u64 = u64::MAX / 2;
 
 fn open(_root: &Path, _engine: &'static dyn Engine) -> Result<Box<dyn Storage>, StorageError> {
     Ok(Box::new(NullStorage))
@@ -29,7 +29,7 @@ impl ReadStorage for NullStorage {
     }
 
     fn len(&self, _file: &Handle) -> Result<u64, StorageError> {
-        Ok(LEN_BYTES)
+        Ok(FILE_BYTES)
     }
 
     fn read_at(
@@ -50,7 +50,7 @@ impl Storage for NullStorage {
     }
 
     fn stat(&self, _path: &str) -> Result<Option<u64>, StorageError> {
-        Ok(Some(LEN_BYTES))
+        Ok(Some(FILE_BYTES))
     }
 
     fn create(&self, path: &str) -> Result<Box<dyn WriteFile>, StorageError> {

@@ -6,7 +6,7 @@ use feedrate_spec::part::final_name;
 use std::io::{Error, ErrorKind};
 
 /// Calls `check` with each storage, on a folder that does not exist yet.
-fn each(check: impl Fn(&dyn Storage, &Path)) {
+fn for_each_storage(check: impl Fn(&dyn Storage, &Path)) {
     for kind in STORAGES {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("deep/root");
@@ -16,8 +16,8 @@ fn each(check: impl Fn(&dyn Storage, &Path)) {
     }
 }
 
-fn each_that_keeps(check: impl Fn(&dyn Storage, &Path)) {
-    each(|storage, root| {
+fn for_each_that_keeps_bytes(check: impl Fn(&dyn Storage, &Path)) {
+    for_each_storage(|storage, root| {
         if storage.member().has(Ability::KeepsBytes) {
             storage.make_dir("train/0").unwrap();
             check(storage, root);
@@ -53,7 +53,7 @@ fn names_are_unique_and_found() {
 
 #[test]
 fn written_bytes_can_be_read_in_any_range() {
-    each_that_keeps(|storage, _| {
+    for_each_that_keeps_bytes(|storage, _| {
         let bytes: Vec<u8> = (0..100_000u32).map(|i| (i % 251) as u8).collect();
         let mut file = storage.create("train/a").unwrap();
         file.write(&bytes[..70_000]).unwrap();
@@ -73,7 +73,7 @@ fn written_bytes_can_be_read_in_any_range() {
 
 #[test]
 fn a_file_can_be_patched_before_it_is_visible() {
-    each_that_keeps(|storage, _| {
+    for_each_that_keeps_bytes(|storage, _| {
         let mut file = storage.create("a").unwrap();
         file.write(b"0123456789").unwrap();
         file.patch(3, b"xyz").unwrap();
@@ -86,7 +86,7 @@ fn a_file_can_be_patched_before_it_is_visible() {
 
 #[test]
 fn a_file_dropped_before_its_commit_leaves_nothing() {
-    each_that_keeps(|storage, _| {
+    for_each_that_keeps_bytes(|storage, _| {
         put(storage, "train/a", b"old");
         let mut file = storage.create("train/a").unwrap();
         file.write(b"new and longer").unwrap();
@@ -104,7 +104,7 @@ fn a_file_dropped_before_its_commit_leaves_nothing() {
 
 #[test]
 fn files_can_be_listed_and_removed() {
-    each_that_keeps(|storage, _| {
+    for_each_that_keeps_bytes(|storage, _| {
         for path in ["train/0/b", "train/c", "train/a"] {
             put(storage, path, path.as_bytes());
         }
@@ -123,7 +123,7 @@ fn files_can_be_listed_and_removed() {
 
 #[test]
 fn the_error_for_a_missing_file_contains_its_name() {
-    each_that_keeps(|storage, _| {
+    for_each_that_keeps_bytes(|storage, _| {
         let error = storage.open("train/no such file").unwrap_err();
         assert_eq!(error.source.kind(), ErrorKind::NotFound);
         assert!(error.to_string().contains("train/no such file"), "{error}");
@@ -132,7 +132,7 @@ fn the_error_for_a_missing_file_contains_its_name() {
 
 #[test]
 fn an_empty_root_reads_as_an_empty_folder() {
-    each(|storage, _| {
+    for_each_storage(|storage, _| {
         assert!(storage.list("").unwrap().is_empty());
         if storage.member().has(Ability::KeepsBytes) {
             assert_eq!(storage.stat("manifest.json").unwrap(), None);
@@ -143,7 +143,7 @@ fn an_empty_root_reads_as_an_empty_folder() {
 
 #[test]
 fn storages_without_the_ability_refuse_writes() {
-    each(|storage, _| {
+    for_each_storage(|storage, _| {
         let writable = storage.member().has(Ability::Writable);
         storage.make_dir("").unwrap();
         assert_eq!(storage.create("a").is_ok(), writable);
@@ -152,7 +152,7 @@ fn storages_without_the_ability_refuse_writes() {
 
 #[test]
 fn the_page_cache_can_be_inspected_emptied_and_filled() {
-    each_that_keeps(|storage, _| {
+    for_each_that_keeps_bytes(|storage, _| {
         put(storage, "a", &vec![1; 1 << 20]);
         storage.evict("a").unwrap();
         if !storage.member().has(Ability::PageCache) {
@@ -171,7 +171,7 @@ fn the_page_cache_can_be_inspected_emptied_and_filled() {
 }
 
 #[test]
-fn null_serves_anything_and_leaves_the_buffer() {
+fn null_serves_any_range_and_does_not_change_the_buffer() {
     let storage = open("null", Path::new("/")).unwrap();
     let file = storage.open("any").unwrap();
     let mut buffer = [7; 100];
@@ -189,7 +189,7 @@ fn a_root_that_is_a_file_is_refused_with_a_hint() {
 
 #[test]
 fn a_name_longer_than_the_stack_buffer_works() {
-    each_that_keeps(|storage, _| {
+    for_each_that_keeps_bytes(|storage, _| {
         let path = format!("train/{}", "n".repeat(240));
         put(storage, &path, b"x");
         assert_eq!(get(storage, &path), b"x");

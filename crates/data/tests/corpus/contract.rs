@@ -1,5 +1,6 @@
-//! Contract of every reader with every file, however hostile: an end, within bounds, and the same answer however it is
-//! asked. The targets of `fuzz/` compile this file too: it uses nothing but the public interface.
+//! Checks the contract of every reader on any file, even a hostile one: the reader ends, stays within bounds, and returns
+//! the same result whatever the order of samples and the length of pieces. The targets of `fuzz/` compile this file too, so
+//! it uses only the public interface.
 
 use feedrate_data::format::{
     Cursor, CursorOptions, Discard, Format, FormatError, Need, PayloadSink,
@@ -7,26 +8,26 @@ use feedrate_data::format::{
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::shape::{Dims, Element, FileShape};
 
-/// Between the parts of a file that has several, and before its plan: `float32 3 4 5` is 3 samples of 4×5.
-const MARK: &[u8] = b"\n=part=\n";
+/// Separates the parts of a file, and the last part from its plan, such as `float32 3 4 5` for 3 samples of 4×5.
+const SEPARATOR: &[u8] = b"\n=part=\n";
 const FILE: u64 = 5;
 const SAMPLES_MAX: u64 = 4;
-/// The last of the most samples that a plan can have.
+/// Number of the last sample in the largest plan.
 const SAMPLE_LAST: u64 = u64::MAX - 1;
-/// Payload compared; of more, its length is.
+/// Upper limit on the payload bytes that are compared. Only the length of the rest is compared.
 const COMPARED_BYTES: usize = 64 << 10;
-/// A sink may refuse payload: a few bytes can stand for any number of equal values.
+/// The sink refuses longer payload, because a few compressed bytes can expand to any length.
 const PAYLOAD_BYTES_MAX: u64 = 1 << 20;
-/// A piece that most files of a corpus fit into.
+/// Length of a piece that contains most corpus files completely.
 const WHOLE_BYTES: usize = 16 << 10;
 
-/// Reads what `input` stands for in all ways: by the file's own word and by plans, in pieces of several lengths,
-/// samples in order and not.
+/// Reads the file that `input` encodes without and with plans, in pieces of several lengths, with samples in order and out
+/// of order.
 ///
 /// # Panics
 /// The reader breaks its contract.
-pub(crate) fn hold(format: &Format, input: &[u8]) {
-    let file = File::of(format, input);
+pub(crate) fn check_contract(format: &Format, input: &[u8]) {
+    let file = File::parse(format, input);
     let mut plans = file.plan.map_or(small_plans(), |plan| vec![plan]);
     if !format.member().has(Ability::NeedsPlan) {
         let found = compare_ways(format, &file, None);
@@ -49,15 +50,15 @@ struct File<'i> {
 }
 
 impl<'i> File<'i> {
-    fn of(format: &Format, input: &'i [u8]) -> Self {
+    fn parse(format: &Format, input: &'i [u8]) -> Self {
         let mut rest = Some(input);
         let mut next = || {
             let bytes = rest.unwrap_or_default();
-            let mark = bytes.windows(MARK.len()).position(|window| window == MARK);
-            rest = mark.map(|at| &bytes[at + MARK.len()..]);
+            let mark = bytes.windows(SEPARATOR.len()).position(|window| window == SEPARATOR);
+            rest = mark.map(|offset| &bytes[offset + SEPARATOR.len()..]);
             &bytes[..mark.unwrap_or(bytes.len())]
         };
-        // No cursor asks for an optional part.
+        // No cursor requests an optional part.
         let read = |part: &feedrate_data::format::Part| if part.optional { &[] } else { next() };
         let parts = format.parts.iter().map(read).collect();
         let plan = std::str::from_utf8(next()).ok().and_then(parse_plan);
@@ -76,7 +77,7 @@ fn parse_plan(text: &str) -> Option<FileShape> {
     let samples = words.next()?.parse().ok().filter(|&samples| samples > 0)?;
     let dims: Option<Vec<u64>> = words.map(|word| word.parse().ok()).collect();
     let shape = FileShape { dims: Dims::new(&dims?)?, element, samples };
-    // What the planner lets through: the sums of a plan do not overflow.
+    // The planner accepts only plans whose sizes do not overflow.
     (0 < shape.sample_bytes() && shape.payload_bytes() < 1 << 60).then_some(shape)
 }
 
@@ -84,11 +85,11 @@ fn parse_plan(text: &str) -> Option<FileShape> {
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     sample: u64,
-    /// The payload and what the file says it holds; `None` where the file was refused.
-    read: Option<(Collect, Option<FileShape>)>,
+    /// The payload and the shape stored in the file; `None` if the file was refused.
+    read: Option<(PayloadStart, Option<FileShape>)>,
 }
 
-/// Reads some samples in several ways, which must agree. What the file says it holds.
+/// Reads some samples in several ways and checks that the results are equal. Returns the shape stored in the file.
 fn compare_ways(format: &Format, file: &File, expected: Option<&FileShape>) -> Option<FileShape> {
     let mut found = None;
     let mut samples: Vec<u64> = (0..SAMPLES_MAX).collect();
@@ -99,14 +100,14 @@ fn compare_ways(format: &Format, file: &File, expected: Option<&FileShape>) -> O
     let others = read_all(format, file, expected, WHOLE_BYTES, &samples, &mut None);
     for other in &others {
         if let Some(same) = first.iter().find(|outcome| outcome.sample == other.sample) {
-            assert_eq!(same, other, "in order in small pieces, and otherwise");
+            assert_eq!(same, other, "in order in small pieces, and out of order in large pieces");
         }
     }
     let options = CursorOptions {
         piece_bytes: 4096,
         check_crc: false,
         wants_payload: false,
-        samples_alone: false,
+        is_payload_only: false,
         decodes_members: false,
     };
     let mut cursor = format.reader(&options);
@@ -128,26 +129,26 @@ fn read_all(
         piece_bytes,
         check_crc: true,
         wants_payload: true,
-        samples_alone: false,
+        is_payload_only: false,
         decodes_members: expected.is_none(),
     };
     let mut cursor = format.reader(&options);
     let mut outcomes = Vec::new();
     for &sample in samples {
-        let mut collect = Collect::default();
+        let mut collect = PayloadStart::default();
         let outcome = read(&mut *cursor, file, expected, (sample, piece_bytes), &mut collect);
-        if let Some(shape) = cursor.found() {
-            let says = found.get_or_insert(shape);
-            // Where the end is loose, a file cut off can look as if it held fewer samples.
-            let counts = !format.member().has(Ability::LooseEnd);
-            let same = says.samples == shape.samples || !counts;
-            assert!(same, "held {} samples, now {}", says.samples, shape.samples);
+        if let Some(shape) = cursor.file_shape() {
+            let stored = found.get_or_insert(shape);
+            // Without a fixed end, a truncated file can look like a file with fewer samples.
+            let has_fixed_end = !format.member().has(Ability::LooseEnd);
+            let same = stored.samples == shape.samples || !has_fixed_end;
+            assert!(same, "held {} samples, now {}", stored.samples, shape.samples);
             if outcome.is_ok() && !format.member().has(Ability::Undescribed) {
-                assert!(sample < shape.samples || !counts, "there is no sample {sample}");
-                assert_eq!(collect.bytes, shape.sample_bytes(), "a sample is whole");
+                assert!(sample < shape.samples || !has_fixed_end, "there is no sample {sample}");
+                assert_eq!(collect.bytes, shape.sample_bytes(), "a sample is complete");
             }
         }
-        let read = outcome.is_ok().then_some((collect, cursor.found()));
+        let read = outcome.is_ok().then_some((collect, cursor.file_shape()));
         outcomes.push(Outcome { sample, read });
     }
     outcomes
@@ -161,46 +162,47 @@ fn read(
     (sample, piece_bytes): (u64, usize),
     sink: &mut dyn PayloadSink,
 ) -> Result<(), FormatError> {
-    let needs_max = file.bytes() + 100;
+    let requests_max = file.bytes() + 100;
     let fed_max = 16 * file.bytes() + (64 << 10);
     let mut fed = 0;
     cursor.begin(FILE, sample, expected);
-    for _ in 0..needs_max {
+    for _ in 0..requests_max {
         match cursor.need()? {
             Need::Done => return Ok(()),
-            Need::Kept => cursor.feed(&[], sink)?,
+            Need::Buffered => cursor.feed(&[], sink)?,
             Need::Length { part } => {
                 cursor.feed(&(file.parts[part].len() as u64).to_le_bytes(), sink)?;
             }
             Need::Bytes { part, offset, len } | Need::Again { part, offset, len } => {
-                assert!(0 < len && len <= piece_bytes, "asks for {len} bytes");
+                assert!(0 < len && len <= piece_bytes, "requests {len} bytes");
                 let part = file.parts[part];
-                let from = usize::try_from(offset).map_or(part.len(), |at| at.min(part.len()));
-                let bytes = &part[from..part.len().min(from.saturating_add(len))];
+                let start =
+                    usize::try_from(offset).map_or(part.len(), |offset| offset.min(part.len()));
+                let bytes = &part[start..part.len().min(start.saturating_add(len))];
                 fed += bytes.len() as u64;
                 assert!(fed <= fed_max, "read {fed} of {} bytes", file.bytes());
                 cursor.feed(bytes, sink)?;
             }
         }
     }
-    panic!("{} bytes were asked for {needs_max} times", file.bytes());
+    panic!("a file of {} bytes caused {requests_max} requests", file.bytes());
 }
 
-/// Payload in order, its begin kept.
+/// Collects the start of the payload, and its length.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Collect {
-    begin: Vec<u8>,
+struct PayloadStart {
+    start: Vec<u8>,
     bytes: u64,
 }
 
-impl PayloadSink for Collect {
+impl PayloadSink for PayloadStart {
     fn payload(&mut self, offset: u64, bytes: &[u8]) -> Result<(), FormatError> {
-        assert_eq!(offset, self.bytes, "payload comes in order");
-        let kept = bytes.len().min(COMPARED_BYTES - self.begin.len());
-        self.begin.extend_from_slice(&bytes[..kept]);
+        assert_eq!(offset, self.bytes, "payload arrives in order");
+        let kept = bytes.len().min(COMPARED_BYTES - self.start.len());
+        self.start.extend_from_slice(&bytes[..kept]);
         self.bytes += bytes.len() as u64;
         if self.bytes > PAYLOAD_BYTES_MAX {
-            return Err(FormatError::new(0, "more payload than is wanted"));
+            return Err(FormatError::new(0, "more payload than the sink accepts"));
         }
         Ok(())
     }

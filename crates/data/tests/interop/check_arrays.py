@@ -1,4 +1,4 @@
-"""Opens with numpy what feedrate wrote: python check_arrays.py cases.json. Exits non-zero at the first difference."""
+"""Checks with numpy the files that feedrate wrote: python check_arrays.py cases.json. Exits non-zero at the first difference."""
 import io
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Opens with h5py what feedrate wrote: python check_hdf5.py cases.json. Exits non-zero at the first difference."""
+"""Checks with h5py the files that feedrate wrote: python check_hdf5.py cases.json. Exits non-zero at the first difference."""
 import json
 import os
 import sys
@@ -8,21 +8,21 @@ import numpy as np
 
 
 def check(case):
-    with h5py.File(case["path"], "r") as file, h5py.File(case["path"], "r") as same:
+    with h5py.File(case["path"], "r") as file, h5py.File(case["path"], "r") as reopened:
         names = [f"records_{i}" for i in range(case["datasets"])]
         assert sorted(file) == sorted(names + ["labels"]), list(file)
         labels = file["labels"]
         assert labels.dtype == np.int64 and labels.shape == (case["samples"],) and not labels[:].any(), case
         for name in names:
             check_layout(case, file[name])
-        wholes = [file[name][:] for name in names]
+        datasets = [file[name][:] for name in names]
         for sample in range(case["samples"]):
-            parts = b"".join(whole[sample].tobytes() for whole in wholes)
+            parts = b"".join(dataset[sample].tobytes() for dataset in datasets)
             expected = open(f"{case['path']}.sample{sample}", "rb").read()
             assert parts == expected, (case, sample)
             if sample < 10:
-                one = b"".join(same[name][sample].tobytes() for name in names)
-                assert one == expected, (case, sample)
+                sample_bytes = b"".join(reopened[name][sample].tobytes() for name in names)
+                assert sample_bytes == expected, (case, sample)
 
 
 def shape_of_part(case):
@@ -32,7 +32,7 @@ def shape_of_part(case):
 
 
 def check_size(case):
-    """Against a file that the library writes as DLIO asks it to."""
+    """Compares the length with that of a file that h5py writes with DLIO's settings."""
     path = f"{case['path']}.other"
     data = np.zeros((case["samples"], *shape_of_part(case)), case["dtype"])
     with h5py.File(path, "w", libver="latest") as file:
@@ -50,13 +50,13 @@ def check_layout(case, dataset):
     gzip = case["compression"] == "gzip"
     assert dataset.compression == ("gzip" if gzip else None), case
     assert dataset.compression_opts == (case["level"] if gzip else None), case
-    asked = case["chunks"] or ([1] + dims if gzip or case["max_shape"] else None)
-    assert dataset.chunks == (tuple(asked) if asked else None), (dataset.chunks, case)
-    most = tuple(d or None for d in case["max_shape"]) or shape
-    if len(most) < len(shape):
-        most = (case["samples"], *most)
-    assert dataset.maxshape == most, (dataset.maxshape, case)
-    if asked is not None:
+    configured = case["chunks"] or ([1] + dims if gzip or case["max_shape"] else None)
+    assert dataset.chunks == (tuple(configured) if configured else None), (dataset.chunks, case)
+    max_shape = tuple(d or None for d in case["max_shape"]) or shape
+    if len(max_shape) < len(shape):
+        max_shape = (case["samples"], *max_shape)
+    assert dataset.maxshape == max_shape, (dataset.maxshape, case)
+    if configured is not None:
         count = np.prod([-(-d // c) for d, c in zip(shape, dataset.chunks)])
         assert dataset.id.get_num_chunks() == count, (dataset.id.get_num_chunks(), case)
 

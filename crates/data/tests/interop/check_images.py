@@ -1,4 +1,5 @@
-"""Opens with Pillow what feedrate wrote, and compares a jpeg with Pillow's own of noise: python check_images.py cases.json. Exits non-zero at the first difference."""
+"""Checks with Pillow the files that feedrate wrote, and compares jpeg files with noise that Pillow encoded:
+python check_images.py cases.json. Exits non-zero at the first difference."""
 import io
 import json
 import os
@@ -9,9 +10,10 @@ from PIL import Image
 
 Image.MAX_IMAGE_PIXELS = None
 MODES = {2: "L", 3: "RGB", 4: "RGBA"}
-# Decoders may round a mean and each of two colours up or down: blue is 1.8 times one of them.
+# Decoders may round the mean and both colour values up or down; blue adds 1.8 times one of these.
 TOLERANCE = 6
-# Where halved colours end, libjpeg spreads the last one and we what the encoder put behind it.
+# At the edge of subsampled colours, libjpeg repeats the last value, and feedrate uses the value that the encoder stored
+# beyond the edge.
 EDGE_TOLERANCE = 64
 
 
@@ -33,24 +35,24 @@ def check(case):
         assert (decoded == expected(case, ".sample0")).all(), case
     if case["dtype"] == "uint16":
         if len(dims) == 3:
-            # Pillow has no such mode and keeps the upper halves.
+            # Pillow has no mode for 16-bit colours and keeps their upper bytes.
             decoded = (decoded >> 8).astype(np.uint8)
         else:
             assert mode == "I;16", mode
     if case["dtype"] == "uint8" or len(dims) == 3:
         assert mode == MODES[dims[2] if len(dims) == 3 else 2], mode
     assert list(x.shape) == dims, (x.shape, case)
-    off = np.abs(x.astype(np.int64) - decoded.astype(np.int64))
+    difference = np.abs(x.astype(np.int64) - decoded.astype(np.int64))
     if case["format"] == "png":
-        assert off.max() == 0, (off.max(), case)
+        assert difference.max() == 0, (difference.max(), case)
         return
-    assert off.max() <= EDGE_TOLERANCE, (off.max(), case)
-    assert off[:-1, :-1].max(initial=0) <= TOLERANCE, (off.max(), case)
-    check_beside_noise(case, x)
+    assert difference.max() <= EDGE_TOLERANCE, (difference.max(), case)
+    assert difference[:-1, :-1].max(initial=0) <= TOLERANCE, (difference.max(), case)
+    check_against_noise(case, x)
 
 
-def check_beside_noise(case, x):
-    """Ours is as large as Pillow's of noise where edges count little, and about as wide."""
+def check_against_noise(case, x):
+    """Compares length, mean and deviation with those of noise that Pillow encodes. In small images, edges count too much."""
     dims = case["dims"]
     if min(dims[:2]) < 200:
         return

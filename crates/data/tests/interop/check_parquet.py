@@ -1,4 +1,4 @@
-"""Opens with pyarrow and pandas what feedrate wrote: python check_parquet.py cases.json. Exits non-zero at the first difference."""
+"""Checks with pyarrow and pandas the files that feedrate wrote: python check_parquet.py cases.json. Exits non-zero at the first difference."""
 import json
 import math
 import sys

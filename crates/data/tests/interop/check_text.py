@@ -1,4 +1,4 @@
-"""Opens with pandas, json and csv what feedrate wrote: python check_text.py cases.json. Exits non-zero at the first difference."""
+"""Checks with pandas, json and csv the files that feedrate wrote: python check_text.py cases.json. Exits non-zero at the first difference."""
 import csv
 import gzip
 import json
@@ -19,7 +19,7 @@ def check_rows(case, rows):
         assert x.tobytes() == expected(case, sample).tobytes(), (case, sample)
 
 
-def opened(case):
+def open_text(case):
     return gzip.open(case["path"], "rt") if case["compression"] == "gzip" else open(case["path"])
 
 
@@ -31,18 +31,18 @@ def check_csv(case):
     )
     assert frame.shape == (case["samples"], np.prod(case["dims"])), case
     check_rows(case, frame.to_numpy())
-    with opened(case) as file:
+    with open_text(case) as file:
         number = float if case["dtype"].startswith("float") else int
         check_rows(case, [[number(field) for field in row] for row in csv.reader(file)])
     if not case["dtype"].startswith("float"):
-        # DLIO's own call makes the same bytes.
+        # DLIO's own call writes the same bytes.
         frame = pd.DataFrame([expected(case, sample) for sample in range(case["samples"])])
-        with opened(case) as file:
+        with open_text(case) as file:
             assert frame.to_csv(index=False, header=False) == file.read(), case
 
 
 def check_json(case):
-    with opened(case) as file:
+    with open_text(case) as file:
         check_rows(case, [json.loads(line) for line in file])
     if case["dtype"].startswith("float") or case["dtype"] == "uint64":
         return

@@ -1,4 +1,4 @@
-"""Opens with `tfrecord` what feedrate wrote: python check_tfrecord.py cases.json. Exits non-zero at the first difference."""
+"""Checks with `tfrecord` the files that feedrate wrote: python check_tfrecord.py cases.json. Exits non-zero at the first difference."""
 import json
 import os
 import struct
@@ -10,34 +10,34 @@ from tfrecord.reader import tfrecord_loader
 from tfrecord.tools.tfrecord2idx import create_index
 
 
-def masked(data):
+def masked_crc(data):
     crc = crc32c.crc32c(data)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def check_frames(case):
-    """The loader checks no checksum."""
+    """Checks the checksums, which the loader ignores."""
     data = open(case["path"], "rb").read()
-    at, count = 0, 0
-    while at < len(data):
-        length, length_crc = struct.unpack_from("<QI", data, at)
-        assert length_crc == masked(data[at : at + 8]), (case, at)
-        message = data[at + 12 : at + 12 + length]
-        assert struct.unpack_from("<I", data, at + 12 + length)[0] == masked(message), (case, at)
+    offset, count = 0, 0
+    while offset < len(data):
+        length, length_crc = struct.unpack_from("<QI", data, offset)
+        assert length_crc == masked_crc(data[offset : offset + 8]), (case, offset)
+        message = data[offset + 12 : offset + 12 + length]
+        assert struct.unpack_from("<I", data, offset + 12 + length)[0] == masked_crc(message), (case, offset)
         example = example_pb2.Example.FromString(message)
         assert sorted(example.features.feature) == ["image", "size"]
         assert example.SerializeToString(deterministic=True) == message, case
-        at += length + 16
+        offset += length + 16
         count += 1
-    assert (at, count) == (len(data), case["samples"]), case
+    assert (offset, count) == (len(data), case["samples"]), case
 
 
 def check_index(case):
     folder, name = os.path.split(case["path"])
-    own = os.path.join(os.path.dirname(folder), "index", os.path.basename(folder), name + ".idx")
+    ours = os.path.join(os.path.dirname(folder), "index", os.path.basename(folder), name + ".idx")
     theirs = case["path"] + ".tfindex"
     create_index(case["path"], theirs)
-    assert open(own).read() == open(theirs).read(), case
+    assert open(ours).read() == open(theirs).read(), case
 
 
 def check(case):

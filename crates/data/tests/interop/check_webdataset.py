@@ -1,4 +1,4 @@
-"""Opens with `tarfile` and `webdataset` what feedrate wrote: python check_webdataset.py cases.json. Exits non-zero at
+"""Checks with `tarfile` and `webdataset` the files that feedrate wrote: python check_webdataset.py cases.json. Exits non-zero at
 the first difference."""
 import io
 import json
@@ -35,15 +35,15 @@ def check_tar(case):
 
 
 def check_headers(case, members):
-    """Headers are those that tarfile makes, device numbers aside, which it writes as zeros."""
+    """Compares headers with tarfile's, except the device numbers, which tarfile writes as zeros."""
     data = open(case["path"], "rb").read()
     assert data.endswith(bytes(1024)) and len(data) == members[-1].offset_data + (members[-1].size + 511) // 512 * 512 + 1024
     for member in members:
         info = tarfile.TarInfo(member.name)
         info.size, info.mode = member.size, 0o644
         theirs = info.tobuf(tarfile.USTAR_FORMAT)
-        own = data[member.offset : member.offset + 512]
-        assert own[:148] == theirs[:148] and own[156:265] == theirs[156:265], case
+        ours = data[member.offset : member.offset + 512]
+        assert ours[:148] == theirs[:148] and ours[156:265] == theirs[156:265], case
 
 
 def check_webdataset(case):

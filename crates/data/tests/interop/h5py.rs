@@ -5,9 +5,14 @@ use feedrate_spec::shape::{Compression, Element, Encoding};
 use serde_json::{Value, json};
 use std::path::Path;
 
-fn cases(place: &Path, encoding: &Encoding, element: Element, shape: (u64, &[u64])) -> Vec<Value> {
+fn write_cases(
+    case_folder: &Path,
+    encoding: &Encoding,
+    element: Element,
+    shape: (u64, &[u64]),
+) -> Vec<Value> {
     let (samples, dims) = shape;
-    let mut cases = write_dataset(place, "hdf5", encoding, element, samples, dims);
+    let mut cases = write_dataset(case_folder, "hdf5", encoding, element, samples, dims);
     for case in &mut cases {
         case["chunks"] = json!(encoding.chunk_dims);
         case["max_shape"] = json!(encoding.max_shape);
@@ -18,7 +23,7 @@ fn cases(place: &Path, encoding: &Encoding, element: Element, shape: (u64, &[u64
 }
 
 #[test]
-fn h5py_reads_what_we_write() {
+fn h5py_reads_files_of_feedrate() {
     let folder = tempfile::tempdir().unwrap();
     let gzip = Encoding { compression: Compression::Gzip, ..Encoding::default() };
     let mut all = Vec::new();
@@ -26,10 +31,15 @@ fn h5py_reads_what_we_write() {
         for (i, dims) in
             [&[61, 67][..], &[6, 5, 3], &[1, 40, 30], &[130, 257], &[9]].iter().enumerate()
         {
-            let place = folder.path().join(format!("{}/{i}", element.name()));
+            let case_folder = folder.path().join(format!("{}/{i}", element.name()));
             let shape = (i as u64 + 1, *dims);
-            all.extend(cases(&place.join("plain"), &Encoding::default(), element, shape));
-            all.extend(cases(&place.join("gzip"), &gzip, element, shape));
+            all.extend(write_cases(
+                &case_folder.join("plain"),
+                &Encoding::default(),
+                element,
+                shape,
+            ));
+            all.extend(write_cases(&case_folder.join("gzip"), &gzip, element, shape));
         }
     }
     let chunked = |chunk_dims: &[u64], max_shape: &[u64], datasets_per_record| Encoding {
@@ -62,17 +72,17 @@ fn h5py_reads_what_we_write() {
     .enumerate()
     {
         for level in [None, Some(0), Some(1), Some(9)] {
-            let place = folder.path().join(format!("chunks/{i}/{level:?}"));
+            let case_folder = folder.path().join(format!("chunks/{i}/{level:?}"));
             let compression = level.map_or(Compression::None, |_| Compression::Gzip);
             let compression_level = level.unwrap_or(4);
             let encoding = Encoding { compression, compression_level, ..encoding.clone() };
-            all.extend(cases(&place, &encoding, Element::Int16, (*samples, *dims)));
+            all.extend(write_cases(&case_folder, &encoding, Element::Int16, (*samples, *dims)));
         }
     }
     check_written("check_hdf5.py", folder.path(), all);
 }
 
 #[test]
-fn we_read_what_h5py_writes() {
+fn feedrate_reads_files_of_h5py() {
     read_written("write_hdf5.py", 300);
 }

@@ -6,7 +6,7 @@ use feedrate_spec::shape::{Element, Encoding};
 use serde_json::Value;
 
 #[test]
-fn pillow_reads_what_we_write() {
+fn pillow_reads_files_of_feedrate() {
     let folder = tempfile::tempdir().unwrap();
     let mut cases = Vec::new();
     for (format, element) in
@@ -31,25 +31,32 @@ fn pillow_reads_what_we_write() {
                 continue;
             }
             let name = format!("{format}/{}/{dims:?}", element.name());
-            let place = folder.path().join(name);
-            cases.extend(write_dataset(&place, format, &Encoding::default(), element, 1, dims));
+            let case_folder = folder.path().join(name);
+            cases.extend(write_dataset(
+                &case_folder,
+                format,
+                &Encoding::default(),
+                element,
+                1,
+                dims,
+            ));
         }
     }
     for case in &cases {
-        decode_beside(case);
+        write_decoded_pixels(case);
     }
     check_written("check_images.py", folder.path(), cases);
 }
 
-/// Writes the decoded pixels beside the file, because those of a lossy file differ from the content.
-fn decode_beside(case: &Value) {
+/// Writes the decoded pixels beside the file, because pixels of a lossy file differ from the content.
+fn write_decoded_pixels(case: &Value) {
     let path = case["path"].as_str().unwrap();
     let format = format::find(case["format"].as_str().unwrap()).unwrap();
     let options = CursorOptions {
         piece_bytes: 64 << 10,
         check_crc: true,
         wants_payload: true,
-        samples_alone: false,
+        is_payload_only: false,
         decodes_members: false,
     };
     let parts = [std::fs::read(path).unwrap()];
@@ -58,7 +65,7 @@ fn decode_beside(case: &Value) {
 }
 
 #[test]
-fn we_read_what_pillow_writes() {
+fn feedrate_reads_files_of_pillow() {
     read_written("write_images.py", 180);
 }
 
@@ -71,20 +78,20 @@ pub(super) fn are_close(case: &Value, a: &[u8], b: &[u8]) -> bool {
     let is_close = |i: usize| {
         let pixel = i / channels;
         let at_edge = pixel / width == height - 1 || pixel % width == width - 1;
-        let most = if at_edge { edge_tolerance } else { tolerance };
-        u64::from(a[i].abs_diff(b[i])) <= most
+        let limit = if at_edge { edge_tolerance } else { tolerance };
+        u64::from(a[i].abs_diff(b[i])) <= limit
     };
     a.len() == b.len() && (0..a.len()).all(is_close)
 }
 
 /// Truncates and changes files with features that feedrate does not write.
 #[test]
-fn broken_images_do_no_harm() {
+fn broken_images_do_not_panic() {
     let folder = tempfile::tempdir().unwrap();
     python("write_images.py", folder.path());
     let list = std::fs::read_to_string(folder.path().join("cases.json")).unwrap();
     let cases: Vec<Value> = serde_json::from_str(&list).unwrap();
-    let mut tried = 0;
+    let mut tested = 0;
     for case in &cases {
         let path = case["path"].as_str().unwrap();
         if !path.contains("tiny_") {
@@ -95,25 +102,25 @@ fn broken_images_do_no_harm() {
             piece_bytes: 4096,
             check_crc: false,
             wants_payload: true,
-            samples_alone: false,
+            is_payload_only: false,
             decodes_members: false,
         };
         let mut cursor = (format.cursor)(&options);
         let file = std::fs::read(path).unwrap();
         for len in 0..file.len() {
-            let cut = read(&mut *cursor, &[file[..len].to_vec()], 0, None);
-            assert!(cut.is_err(), "{path} at {len}");
+            let result = read(&mut *cursor, &[file[..len].to_vec()], 0, None);
+            assert!(result.is_err(), "{path} at {len}");
         }
-        for at in 0..file.len() {
-            let change = [1, 0x80, 0xff, 0x10][at % 4];
+        for position in 0..file.len() {
+            let change = [1, 0x80, 0xff, 0x10][position % 4];
             let mut changed = file.clone();
-            changed[at] ^= change;
+            changed[position] ^= change;
             let payload = read(&mut *cursor, &[changed], 0, None);
-            if let (Ok(payload), Some(found)) = (payload, cursor.found()) {
-                assert_eq!(payload.len() as u64, found.sample_bytes(), "{path} at {at}");
+            if let (Ok(payload), Some(found)) = (payload, cursor.file_shape()) {
+                assert_eq!(payload.len() as u64, found.sample_bytes(), "{path} at {position}");
             }
         }
-        tried += 1;
+        tested += 1;
     }
-    assert_eq!(tried, 9);
+    assert_eq!(tested, 9);
 }

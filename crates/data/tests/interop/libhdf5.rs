@@ -11,9 +11,9 @@ use serde_json::Value;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-struct Gather(Vec<u8>);
+struct CollectingSink(Vec<u8>);
 
-impl PayloadSink for Gather {
+impl PayloadSink for CollectingSink {
     fn payload(&mut self, offset: u64, bytes: &[u8]) -> Result<(), FormatError> {
         assert_eq!(offset, self.0.len() as u64);
         self.0.extend_from_slice(bytes);
@@ -21,13 +21,13 @@ impl PayloadSink for Gather {
     }
 }
 
-fn cursor(samples_alone: bool) -> Box<dyn Cursor> {
+fn cursor(is_payload_only: bool) -> Box<dyn Cursor> {
     let piece_bytes = 4096;
     let options = CursorOptions {
         piece_bytes,
         check_crc: true,
         wants_payload: true,
-        samples_alone,
+        is_payload_only,
         decodes_members: false,
     };
     (format::find("hdf5").unwrap().cursor)(&options)
@@ -42,7 +42,7 @@ fn read(
     shape: Option<&FileShape>,
 ) -> Result<Vec<u8>, FormatError> {
     let file = storage.open(path).unwrap();
-    let mut sink = Gather(Vec::new());
+    let mut sink = CollectingSink(Vec::new());
     cursor.begin(u64::MAX, sample, shape);
     let done = loop {
         match cursor.need() {
@@ -56,24 +56,24 @@ fn read(
             }
             Ok(Need::Bytes { offset, len, .. } | Need::Again { offset, len, .. }) => {
                 let mut bytes = vec![0; len];
-                let came = storage.read_at(&file, offset, &mut bytes).unwrap();
-                if let Err(error) = cursor.feed(&bytes[..came], &mut sink) {
+                let read_bytes = storage.read_at(&file, offset, &mut bytes).unwrap();
+                if let Err(error) = cursor.feed(&bytes[..read_bytes], &mut sink) {
                     break Err(error);
                 }
             }
-            Ok(Need::Kept) => panic!("hdf5 keeps no bytes of samples"),
+            Ok(Need::Buffered) => panic!("the hdf5 cursor buffers no bytes"),
         }
     };
     storage.close(file);
     done.map(|()| sink.0)
 }
 
-fn by_library(folder: &Path) -> Box<dyn Storage> {
+fn open_with_library(folder: &Path) -> Box<dyn Storage> {
     let engine = engine::find("libhdf5").expect("built with the feature");
     storage::open_with_engine("file", folder, engine).unwrap()
 }
 
-fn check_ours(encoding: &Encoding, element: Element, samples: u64, dims: &[u64]) {
+fn check_generated(encoding: &Encoding, element: Element, samples: u64, dims: &[u64]) {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan("hdf5", encoding, element, (1, samples), dims);
     let layout = Layout::new(&plan);
@@ -82,22 +82,22 @@ fn check_ours(encoding: &Encoding, element: Element, samples: u64, dims: &[u64])
     let mut path = String::new();
     layout.write_path(0, &mut path);
     let shape = layout.shape(0);
-    let library = by_library(folder.path());
-    let (mut own, mut alone) = (cursor(false), cursor(true));
+    let library = open_with_library(folder.path());
+    let (mut file_cursor, mut payload_cursor) = (cursor(false), cursor(true));
     let mut content = Content::from_plan(&plan);
     for sample in 0..samples {
-        let ours = read(&*storage, &path, &mut *own, sample, Some(&shape)).unwrap();
-        let theirs = read(&*library, &path, &mut *alone, sample, Some(&shape)).unwrap();
+        let ours = read(&*storage, &path, &mut *file_cursor, sample, Some(&shape)).unwrap();
+        let theirs = read(&*library, &path, &mut *payload_cursor, sample, Some(&shape)).unwrap();
         assert!(ours == theirs, "{encoding:?} {element:?} {dims:?} {sample}");
         assert_eq!(content.matches(sample, 0, element, &theirs), Ok(()));
     }
     let more = FileShape { samples: samples + 1, ..shape };
-    let mut alone = cursor(true);
-    assert!(read(&*library, &path, &mut *alone, 0, Some(&more)).is_err(), "{encoding:?}");
+    let mut payload_cursor = cursor(true);
+    assert!(read(&*library, &path, &mut *payload_cursor, 0, Some(&more)).is_err(), "{encoding:?}");
 }
 
 #[test]
-fn the_library_reads_every_layout_we_write() {
+fn the_library_reads_every_layout_of_feedrate() {
     let chunked = |chunk_dims: &[u64], max_shape: &[u64], datasets_per_record| Encoding {
         chunk_dims: chunk_dims.to_vec(),
         max_shape: max_shape.to_vec(),
@@ -105,7 +105,7 @@ fn the_library_reads_every_layout_we_write() {
         ..Encoding::default()
     };
     for element in Element::ALL {
-        check_ours(&Encoding::default(), element, 3, &[61, 67]);
+        check_generated(&Encoding::default(), element, 3, &[61, 67]);
     }
     for (samples, dims, encoding) in [
         (5, &[40, 30][..], chunked(&[1, 40, 30], &[], 1)),
@@ -119,26 +119,27 @@ fn the_library_reads_every_layout_we_write() {
     ] {
         for compression in [Compression::None, Compression::Gzip] {
             let encoding = Encoding { compression, ..encoding.clone() };
-            check_ours(&encoding, Element::Int16, samples, dims);
+            check_generated(&encoding, Element::Int16, samples, dims);
         }
     }
 }
 
 #[test]
-fn both_read_the_same_of_what_h5py_wrote() {
+fn feedrate_and_the_library_read_the_same_from_files_of_h5py() {
     let folder = tempfile::tempdir().unwrap();
     python("write_hdf5.py", folder.path());
     let list = std::fs::read_to_string(folder.path().join("cases.json")).unwrap();
     let cases: Vec<Value> = serde_json::from_str(&list).unwrap();
-    let (own, library) = (storage::open("file", folder.path()).unwrap(), by_library(folder.path()));
+    let (file_storage, library) =
+        (storage::open("file", folder.path()).unwrap(), open_with_library(folder.path()));
     let mut compared = 0;
     for case in cases.iter().filter(|case| case["refused"].is_null()) {
         let path = Path::new(case["path"].as_str().unwrap()).file_name().unwrap();
         let path = path.to_str().unwrap();
         let Ok(file) = library.open(path) else {
-            // h5py brings a newer library than Debian has, and this engine reads no dataset but `records_0`.
-            let unread = ["_latest", "data_and_target", "beside_labels"];
-            let is_known = unread.iter().any(|name| path.contains(name));
+            // h5py contains a newer library than Debian, and this engine reads only datasets called `records_0` and so on.
+            let unsupported = ["_latest", "data_and_target", "beside_labels"];
+            let is_known = unsupported.iter().any(|name| path.contains(name));
             assert!(is_known, "{path} cannot be opened");
             continue;
         };
@@ -146,8 +147,8 @@ fn both_read_the_same_of_what_h5py_wrote() {
         let picked = case["picked"].as_array().unwrap();
         for sample in picked.iter().take(3).map(|sample| sample.as_u64().unwrap()) {
             let mut cursor = cursor(false);
-            let ours = read(&*own, path, &mut *cursor, sample, None);
-            let found = cursor.found();
+            let ours = read(&*file_storage, path, &mut *cursor, sample, None);
+            let found = cursor.file_shape();
             let theirs =
                 read(&*library, path, &mut *super::libhdf5::cursor(true), sample, found.as_ref());
             assert!(ours.is_ok() && ours == theirs, "{path} {sample}");
@@ -158,9 +159,9 @@ fn both_read_the_same_of_what_h5py_wrote() {
 }
 
 #[test]
-fn what_is_no_hdf5_is_refused() {
+fn a_file_that_is_not_hdf5_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a"), [7; 5000]).unwrap();
-    let error = by_library(folder.path()).open("a").unwrap_err();
+    let error = open_with_library(folder.path()).open("a").unwrap_err();
     assert!(error.to_string().starts_with("cannot open "), "{error}");
 }

@@ -1,7 +1,7 @@
-//! Against the real libraries, both ways: what we write they open, what they write we read. Needs the Python of
-//! `.venv`, which `cargo xtask setup` makes, or another in `FEEDRATE_PYTHON`; fails without.
+//! Tests with the real libraries: they open files of feedrate, and feedrate reads their files. Needs the Python in `.venv`,
+//! which `cargo xtask setup` creates, or the one in `FEEDRATE_PYTHON`; fails without it.
 //!
-//! A file a library, with two scripts: `check_*.py` opens the cases it is given, `write_*.py` makes cases.
+//! Each library has one file and two scripts: `check_*.py` opens the listed files, `write_*.py` writes files and lists them.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
@@ -30,24 +30,24 @@ mod webdataset;
 mod text;
 
 fn python(script: &str, argument: &Path) -> String {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let own = here.join("../../.venv/bin/python");
-    let python = std::env::var_os("FEEDRATE_PYTHON").map_or(own, PathBuf::from);
-    let missing = "run `cargo xtask setup`, or set FEEDRATE_PYTHON to a Python with what xtask/requirements.txt names";
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let default_python = crate_folder.join("../../.venv/bin/python");
+    let python = std::env::var_os("FEEDRATE_PYTHON").map_or(default_python, PathBuf::from);
+    let install_hint = "run `cargo xtask setup`, or set FEEDRATE_PYTHON to a Python with the packages in xtask/requirements.txt";
     let output = Command::new(&python)
-        .arg(here.join("tests/interop").join(script))
+        .arg(crate_folder.join("tests/interop").join(script))
         .arg(argument)
         .output()
         .unwrap_or_else(|error| {
-            panic!("cannot start `{}`: {error}\n  hint: {missing}", python.display())
+            panic!("cannot start `{}`: {error}\n  hint: {install_hint}", python.display())
         });
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(!errors.contains("ModuleNotFoundError"), "{errors}\n  hint: {missing}");
+    assert!(!errors.contains("ModuleNotFoundError"), "{errors}\n  hint: {install_hint}");
     assert!(output.status.success(), "{errors}");
     String::from_utf8_lossy(&output.stdout).trim().to_string()
 }
 
-/// A dataset of so many files with so many samples each.
+/// The plan of a dataset with `files` files of `samples` samples each.
 fn plan(
     format: &str,
     encoding: &Encoding,
@@ -76,7 +76,7 @@ fn plan(
     }
 }
 
-/// A dataset of two files; its cases, with each sample's payload in a file beside it.
+/// Writes a dataset of two files, and the payload of each sample to a file next to it. Returns one case per file.
 fn write_dataset(
     folder: &Path,
     format: &str,
@@ -94,7 +94,7 @@ fn write_dataset(
         let mut path = String::new();
         layout.write_path(file, &mut path);
         let path = folder.join(path);
-        content.start(file);
+        content.select_file(file);
         for sample in 0..samples {
             let mut payload = vec![0; layout.shape(file).sample_bytes() as usize];
             content.fill(sample, 0, element, &mut payload);
@@ -106,7 +106,7 @@ fn write_dataset(
     (0..2).map(case).collect()
 }
 
-/// Lets a script look at what we wrote; it prints how many cases it checked.
+/// Runs a script that checks files of feedrate and prints the number of checked cases.
 fn check_written(script: &str, folder: &Path, cases: Vec<Value>) {
     let count = cases.len().to_string();
     let list = folder.join("cases.json");
@@ -114,17 +114,18 @@ fn check_written(script: &str, folder: &Path, cases: Vec<Value>) {
     assert_eq!(python(script, &list), count);
 }
 
-/// Lets a script write files, and reads each sample of each: `cases.json` has `path`, `format`, `samples`, and for a
-/// file that must be `refused` the reason; the sample's bytes lie in `<path>.sample<i>`, decoded
-/// where it `decodes`. Of files that do not say what
-/// they hold, the `plan` does. There may be the `dims` that the file tells, for pixels with loss a `tolerance`, and of
-/// a file of very many samples those that are `picked`.
-fn read_written(script: &str, cases_least: usize) {
+/// Runs a script that writes at least `cases_min` files, and reads all samples of each file.
+///
+/// For each file, `cases.json` contains `path`, `format`, `samples` and, if it must be refused, the reason `refused`. The
+/// bytes of a sample are in `<path>.sample<i>`; with `decodes` they are the decoded bytes. Optional keys: `plan` for files
+/// without a description of their samples, `dims` if the file contains them, `tolerance` for lossy pixels, and `picked`
+/// with the samples to read of a long file.
+fn read_written(script: &str, cases_min: usize) {
     let folder = tempfile::tempdir().unwrap();
     python(script, folder.path());
     let list = std::fs::read_to_string(folder.path().join("cases.json")).unwrap();
     let cases: Vec<Value> = serde_json::from_str(&list).unwrap();
-    assert!(cases.len() >= cases_least, "{} cases", cases.len());
+    assert!(cases.len() >= cases_min, "{} cases", cases.len());
     for case in cases {
         read_case(&case);
     }
@@ -134,13 +135,13 @@ fn read_case(case: &Value) {
     let path = case["path"].as_str().unwrap();
     let format = format::find(case["format"].as_str().unwrap()).unwrap();
     let parts: Vec<Vec<u8>> = format.parts.iter().map(|part| part_bytes(part, path)).collect();
-    let plan = planned(case);
+    let plan = planned_shape(case);
     for piece_bytes in [4096, 256 << 10, 16 << 20] {
         let options = CursorOptions {
             piece_bytes,
             check_crc: true,
             wants_payload: true,
-            samples_alone: false,
+            is_payload_only: false,
             decodes_members: case["decodes"].as_bool().unwrap_or_default(),
         };
         let mut cursor = format.reader(&options);
@@ -160,11 +161,11 @@ fn read_case(case: &Value) {
                 payload == expected || images::are_close(case, &payload, &expected),
                 "{path}, sample {sample}, pieces of {piece_bytes}"
             );
-            assert_eq!(cursor.undecoded(), case["undecoded"].as_str(), "{path}");
+            assert_eq!(cursor.undecoded_type(), case["undecoded"].as_str(), "{path}");
             if let Some(dims) = case["dims"].as_array() {
-                let dims: Vec<u64> = dims.iter().map(|side| side.as_u64().unwrap()).collect();
-                let found = cursor.found().map(|shape| shape.dims.as_slice().to_vec());
-                // How many samples a container holds is known at its last.
+                let dims: Vec<u64> = dims.iter().map(|dim| dim.as_u64().unwrap()).collect();
+                let found = cursor.file_shape().map(|shape| shape.dims.as_slice().to_vec());
+                // The number of samples in a container is known only at the last one, and the shape with it.
                 assert!(
                     found == Some(dims) || (found.is_none() && options.decodes_members),
                     "{path}"
@@ -174,7 +175,7 @@ fn read_case(case: &Value) {
     }
 }
 
-fn planned(case: &Value) -> Option<FileShape> {
+fn planned_shape(case: &Value) -> Option<FileShape> {
     let plan = case.get("plan")?;
     let element = Element::ALL.into_iter().find(|element| plan["dtype"] == element.name()).unwrap();
     let dims = plan["dims"].as_array().unwrap().iter().map(|dim| dim.as_u64().unwrap());
@@ -182,16 +183,16 @@ fn planned(case: &Value) -> Option<FileShape> {
     Some(FileShape { dims, element, samples: case["samples"].as_u64().unwrap() })
 }
 
-/// Empty where the library does not write that part.
+/// Bytes of a part; empty if the library does not write it.
 fn part_bytes(part: &Part, data: &str) -> Vec<u8> {
     let mut path = String::new();
     part.write_path(data, &mut path);
     std::fs::read(path).unwrap_or_default()
 }
 
-struct Collect(Vec<u8>);
+struct CollectingSink(Vec<u8>);
 
-impl PayloadSink for Collect {
+impl PayloadSink for CollectingSink {
     fn payload(&mut self, offset: u64, bytes: &[u8]) -> Result<(), FormatError> {
         assert_eq!(offset, self.0.len() as u64);
         self.0.extend_from_slice(bytes);
@@ -205,19 +206,19 @@ fn read(
     sample: u64,
     plan: Option<&FileShape>,
 ) -> Result<Vec<u8>, FormatError> {
-    let mut collect = Collect(Vec::new());
+    let mut collect = CollectingSink(Vec::new());
     cursor.begin(0, sample, plan);
     loop {
         match cursor.need()? {
             Need::Done => return Ok(collect.0),
-            Need::Kept => cursor.feed(&[], &mut collect)?,
+            Need::Buffered => cursor.feed(&[], &mut collect)?,
             Need::Length { part } => {
                 cursor.feed(&(parts[part].len() as u64).to_le_bytes(), &mut collect)?;
             }
             Need::Bytes { part, offset, len } | Need::Again { part, offset, len } => {
                 let file = &parts[part];
-                let from = (offset as usize).min(file.len());
-                cursor.feed(&file[from..file.len().min(from + len)], &mut collect)?;
+                let start = (offset as usize).min(file.len());
+                cursor.feed(&file[start..file.len().min(start + len)], &mut collect)?;
             }
         }
     }

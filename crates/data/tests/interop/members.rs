@@ -3,6 +3,6 @@
 use super::read_written;
 
 #[test]
-fn we_decode_what_others_put_into_containers() {
+fn members_of_foreign_containers_are_decoded() {
     read_written("write_members.py", 64);
 }

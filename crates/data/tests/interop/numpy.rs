@@ -4,7 +4,7 @@ use super::{check_written, read_written, write_dataset};
 use feedrate_spec::shape::{Compression, Element, Encoding};
 
 #[test]
-fn numpy_reads_what_we_write() {
+fn numpy_reads_files_of_feedrate() {
     let folder = tempfile::tempdir().unwrap();
     let mut cases = Vec::new();
     let zip = Encoding { compression: Compression::Zip, ..Encoding::default() };
@@ -20,21 +20,35 @@ fn numpy_reads_what_we_write() {
             for (samples, dims) in [(1, &[61, 67][..]), (3, &[7, 5, 3]), (2, &[700, 701])] {
                 let packed = encoding.compression.name();
                 let name = format!("{format}/{packed}/{}/{samples}", element.name());
-                let place = folder.path().join(name);
-                cases.extend(write_dataset(&place, format, &encoding, element, samples, dims));
+                let case_folder = folder.path().join(name);
+                cases.extend(write_dataset(
+                    &case_folder,
+                    format,
+                    &encoding,
+                    element,
+                    samples,
+                    dims,
+                ));
             }
         }
     }
     for compression_level in [0, 1, 9] {
         let compression = Compression::Zip;
         let encoding = Encoding { compression, compression_level, ..Encoding::default() };
-        let place = folder.path().join(format!("npz/zip/level_{compression_level}"));
-        cases.extend(write_dataset(&place, "npz", &encoding, Element::Float32, 2, &[300, 301]));
+        let case_folder = folder.path().join(format!("npz/zip/level_{compression_level}"));
+        cases.extend(write_dataset(
+            &case_folder,
+            "npz",
+            &encoding,
+            Element::Float32,
+            2,
+            &[300, 301],
+        ));
     }
     check_written("check_arrays.py", folder.path(), cases);
 }
 
 #[test]
-fn we_read_what_numpy_writes() {
+fn feedrate_reads_files_of_numpy() {
     read_written("write_arrays.py", 100);
 }

@@ -15,7 +15,7 @@ fn compressors_save_the_configured_share() {
         [(0, 0), (20, 0), (50, 0), (80, 0), (95, 0), (0, 50), (50, 50)]
     {
         let mut content =
-            Content::redundant(3, Redundancy { compressible_percent, duplicate_percent });
+            Content::with_redundancy(3, Redundancy { compressible_percent, duplicate_percent });
         let mut bytes = vec![0; 4 * SAMPLE_BYTES];
         for (sample, bytes) in bytes.chunks_mut(SAMPLE_BYTES).enumerate() {
             content.fill(sample as u64, 0, Element::Uint8, bytes);

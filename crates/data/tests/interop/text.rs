@@ -4,7 +4,7 @@ use super::{check_written, read_written, write_dataset};
 use feedrate_spec::shape::{Compression, Element, Encoding};
 
 #[test]
-fn python_reads_our_text() {
+fn python_reads_text_of_feedrate() {
     let folder = tempfile::tempdir().unwrap();
     let mut cases = Vec::new();
     for (format, compression) in [
@@ -17,8 +17,15 @@ fn python_reads_our_text() {
             for (samples, dims) in [(1, &[61, 67][..]), (3, &[7, 5, 3]), (9, &[1])] {
                 let name = format!("{format}/{}/{}/{samples}", compression.name(), element.name());
                 let encoding = Encoding { compression, ..Encoding::default() };
-                let place = folder.path().join(name);
-                cases.extend(write_dataset(&place, format, &encoding, element, samples, dims));
+                let case_folder = folder.path().join(name);
+                cases.extend(write_dataset(
+                    &case_folder,
+                    format,
+                    &encoding,
+                    element,
+                    samples,
+                    dims,
+                ));
             }
         }
     }
@@ -26,6 +33,6 @@ fn python_reads_our_text() {
 }
 
 #[test]
-fn we_read_text_that_python_writes() {
+fn feedrate_reads_text_of_python() {
     read_written("write_text.py", 400);
 }

@@ -21,7 +21,7 @@ def add(name, file_format, x, write, refused=None):
 
 
 def array(dtype, shape):
-    # Half noise, half repetition, so that compression has something to do.
+    # Half noise, half repetition, so that compression has an effect.
     x = random.integers(0, 100, shape).astype(dtype)
     x[: shape[0] // 2] = 7
     return x
@@ -35,12 +35,12 @@ def savez_compressed(path, x):
     np.savez_compressed(path, x=x, y=np.zeros(x.shape[-1], dtype=np.int64))
 
 
-def savez_among_others(path, x):
+def savez_with_other_arrays(path, x):
     np.savez_compressed(path, a=np.arange(1000), x=x, z=np.arange(100000))
 
 
 def savez_to_a_pipe(path, x):
-    """zipfile writes sizes behind the data where it cannot seek."""
+    """zipfile writes sizes after the data if it cannot seek."""
 
     class Pipe:
         def __init__(self, file):
@@ -72,7 +72,7 @@ def save_version(version):
 
 
 dtypes = "uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 float32 float64".split()
-npz_writers = [savez, savez_compressed, savez_among_others, savez_to_a_pipe, savez_with_a_comment]
+npz_writers = [savez, savez_compressed, savez_with_other_arrays, savez_to_a_pipe, savez_with_a_comment]
 for dtype in dtypes:
     for shape in [(31, 17, 1), (5, 2, 3, 4)]:
         x = array(dtype, shape)

@@ -11,20 +11,21 @@ import numpy as np
 folder = sys.argv[1]
 random = np.random.default_rng(1)
 cases = []
-# h5py has no name for some calls: its own libhdf5, which the process has loaded.
+# The libhdf5 that h5py has loaded, for calls without a function in h5py.
 library = ctypes.CDLL(glob.glob(os.path.join(os.path.dirname(h5py.__file__), "../h5py.libs/libhdf5-*"))[0])
 VERSIONS = ["earliest", "v108", "v110", "latest"]
 
 
 def array(dtype, shape):
-    # Half noise, half repetition, so that compression has something to do.
+    # Half noise, half repetition, so that compression has an effect.
     x = random.integers(0, 100, shape).astype(dtype)
     x.reshape(-1)[: x.size // 2] = 7
     return x
 
 
 def add(name, x, write, refused=None, libver="earliest", picked=None, **file_options):
-    """`write` makes the datasets; `x` is what feedrate must find, the samples along the first axis: all or those picked."""
+    """`write` creates the datasets. `x` contains the samples that feedrate must find, along the first axis. If samples are
+    picked, only these are read."""
     path = os.path.join(folder, f"{name}_{libver}.hdf5")
     with h5py.File(path, "w", libver=libver, **file_options) as file:
         write(file, x)
@@ -76,7 +77,7 @@ for libver in VERSIONS:
     for name, options in LAYOUTS.items():
         add(name, array("float32", (5, 31, 23)), records(**options), libver=libver)
 
-    # Indexes of several levels, and pages of them.
+    # Chunk indexes with several levels, and with pages.
     tall = array("int16", (6000, 3))
     some = [0, 3, 4, 63, 64, 1023, 1024, 2345, 4095, 4096, 5998, 5999]
     add("tall", tall, records(chunks=(1, 3)), libver=libver, picked=some)
@@ -88,7 +89,7 @@ for libver in VERSIONS:
     add("wide", wide, records(chunks=(1, 2, 2)), libver=libver)
     add("wide_growing", wide, records(chunks=(1, 2, 2), maxshape=(None, 60, 80)), libver=libver)
     if libver in ["earliest", "latest"]:
-        # So many that an extensible array's blocks are paged.
+        # Long enough that the blocks of an extensible array have pages.
         taller = array("uint8", (140000,))
         some = [0, 131055, 131059, 131060, 132083, 132084, 135000, 139999]
         add("taller", taller, records(chunks=(1,), maxshape=(None,)), libver=libver, picked=some)
@@ -120,7 +121,7 @@ for libver in VERSIONS:
         plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         plist.set_chunk((2, 13, 9))
         plist.set_deflate(4)
-        # Chunks that the dataset ends in are not filtered.
+        # Chunks that extend beyond the dataset are not filtered.
         assert library.H5Pset_chunk_opts(ctypes.c_int64(plist.id), ctypes.c_uint(2)) == 0
         space = h5py.h5s.create_simple(x.shape)
         h5py.h5d.create(file.id, b"records_0", h5py.h5t.py_create(x.dtype), space, plist)
@@ -130,9 +131,9 @@ for libver in VERSIONS:
 
     def grown(file, x):
         data = file.create_dataset("records_0", shape=(0, 31, 23), maxshape=(None, 31, 23), dtype=x.dtype, chunks=(1, 31, 23))
-        for i, one in enumerate(x):
+        for i, sample in enumerate(x):
             data.resize(i + 1, axis=0)
-            data[i] = one
+            data[i] = sample
 
     add("grown", array("float64", (70, 31, 23)), grown, libver=libver)
 

@@ -1,4 +1,4 @@
-"""Writes pictures with Pillow for feedrate to read: python write_images.py FOLDER. Lists them in FOLDER/cases.json."""
+"""Writes images with Pillow for feedrate to read: python write_images.py FOLDER. Lists them in FOLDER/cases.json."""
 import io
 import json
 import os
@@ -11,20 +11,21 @@ from PIL import Image, ImageFile
 from PIL.PngImagePlugin import PngInfo
 
 folder = sys.argv[1]
-# Progressive noise does not fit into Pillow's guess.
+# Progressive noise is longer than the buffer that Pillow estimates.
 ImageFile.MAXBLOCK = 1 << 24
 random = np.random.default_rng(1)
 cases = []
 
 
-# Decoders may round a mean and each of two colours up or down: blue is 1.8 times one of them.
+# Decoders may round the mean and both colour values up or down; blue adds 1.8 times one of these.
 TOLERANCE = 6
-# Where halved colours end, libjpeg spreads the last one and we what the encoder put behind it.
+# At the edge of subsampled colours, libjpeg repeats the last value, and feedrate uses the value that the encoder stored
+# beyond the edge.
 EDGE_TOLERANCE = 64
 
 
 def add(name, data, refused=None, pixels=None):
-    """`pixels` is what Pillow sees in `data`, unless given."""
+    """`pixels` are the expected pixels; by default those that Pillow decodes."""
     path = os.path.join(folder, name)
     open(path, "wb").write(data)
     case = {"path": path, "format": name.rsplit(".")[-1], "samples": 0 if refused else 1, "refused": refused}
@@ -37,7 +38,7 @@ def add(name, data, refused=None, pixels=None):
     cases.append(case)
 
 
-def saved(image, kind, **options):
+def encode(image, kind, **options):
     file = io.BytesIO()
     image.save(file, kind, **options)
     return file.getvalue()
@@ -58,27 +59,27 @@ for height, width in [(1, 1), (7, 5), (120, 97), (301, 256)]:
     for make in [smooth, noise]:
         for channels, mode in [(1, "L"), (2, "LA"), (3, "RGB"), (4, "RGBA")]:
             image = Image.frombytes(mode, (width, height), make(height, width, channels).tobytes())
-            add(f"{make.__name__}_{mode}_{height}.png", saved(image, "png"))
+            add(f"{make.__name__}_{mode}_{height}.png", encode(image, "png"))
 grey = Image.fromarray(smooth(200, 301, 1))
 colours = Image.fromarray(smooth(200, 301, 3))
 for level in [0, 1, 9]:
-    add(f"level_{level}.png", saved(colours, "png", compress_level=level))
-add("optimized.png", saved(colours, "png", optimize=True))
+    add(f"level_{level}.png", encode(colours, "png", compress_level=level))
+add("optimized.png", encode(colours, "png", optimize=True))
 wide = random.integers(0, 65536, (100, 77), dtype=np.uint16)
-add("16.png", saved(Image.fromarray(wide), "png"))
-add("1.png", saved(grey.convert("1"), "png"), pixels=np.asarray(grey.convert("1")).astype(np.uint8) * 255)
+add("16.png", encode(Image.fromarray(wide), "png"))
+add("1.png", encode(grey.convert("1"), "png"), pixels=np.asarray(grey.convert("1")).astype(np.uint8) * 255)
 palette = colours.quantize(200)
-add("palette.png", saved(palette, "png"), pixels=np.asarray(palette.convert("RGB")))
+add("palette.png", encode(palette, "png"), pixels=np.asarray(palette.convert("RGB")))
 for bits in [1, 2, 4]:
     few = colours.quantize(1 << bits)
-    add(f"palette_{bits}.png", saved(few, "png", bits=bits), pixels=np.asarray(few.convert("RGB")))
-data = saved(palette, "png", transparency=3)
+    add(f"palette_{bits}.png", encode(few, "png", bits=bits), pixels=np.asarray(few.convert("RGB")))
+data = encode(palette, "png", transparency=3)
 add("palette_transparent.png", data, pixels=np.asarray(Image.open(io.BytesIO(data)).convert("RGBA")))
-data = saved(colours, "png", transparency=(128, 130, 100))
+data = encode(colours, "png", transparency=(128, 130, 100))
 add("transparent.png", data, pixels=np.asarray(Image.open(io.BytesIO(data)).convert("RGBA")))
 
 
-def text_of(words):
+def text_chunks(words):
     text = PngInfo()
     text.add_text("Comment", "much " * words)
     text.add_text("Packed", "more " * words, zip=True)
@@ -87,8 +88,8 @@ def text_of(words):
 
 exif = Image.Exif()
 exif[0x010E] = "words " * 8000
-add("words.png", saved(colours, "png", pnginfo=text_of(20000), exif=exif, icc_profile=bytes(3000), dpi=(300, 300)))
-add("animated.png", saved(colours, "png", save_all=True, append_images=[colours.rotate(90)]), pixels=np.asarray(colours))
+add("words.png", encode(colours, "png", pnginfo=text_chunks(20000), exif=exif, icc_profile=bytes(3000), dpi=(300, 300)))
+add("animated.png", encode(colours, "png", save_all=True, append_images=[colours.rotate(90)]), pixels=np.asarray(colours))
 
 
 def png_chunk(kind, data):
@@ -96,7 +97,7 @@ def png_chunk(kind, data):
 
 
 def interlaced(x):
-    """Pillow reads Adam7 and does not write it."""
+    """Adam7 interlacing, which Pillow cannot write."""
     passes = [(0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)]
     rows = b""
     for y, x0, y_step, x_step in passes:
@@ -110,12 +111,12 @@ def interlaced(x):
 
 for x in [noise(61, 45, 3), noise(3, 3, 1), smooth(200, 100, 1)]:
     add(f"interlaced_{x.shape[0]}.png", interlaced(x))
-whole = saved(colours, "png")
+whole = encode(colours, "png")
 add("trailer.png", whole + b"said later", pixels=np.asarray(colours))
 add("half.png", whole[: len(whole) // 2], "not a complete png")
 add("no_end.png", whole[:-12], "not a complete png")
 add("bad_crc.png", whole[:-13] + bytes([whole[-13] ^ 1]) + whole[-12:], "not a complete png")
-add("jpeg_inside.png", saved(colours, "jpeg"), "not a complete png: Invalid PNG signature")
+add("jpeg_inside.png", encode(colours, "jpeg"), "not a complete png: Invalid PNG signature")
 huge = whole[:8] + png_chunk(b"IHDR", struct.pack(">IIBBBBB", 2**31 - 1, 2**31 - 1, 8, 2, 0, 0, 0)) + whole[33:]
 add("huge.png", huge, "not a complete png: limits are exceeded")
 zero = whole[:8] + png_chunk(b"IHDR", struct.pack(">IIBBBBB", 0, 5, 8, 2, 0, 0, 0)) + whole[33:]
@@ -137,33 +138,33 @@ for height, width in [(1, 1), (7, 5), (110, 120), (120, 97), (301, 256)]:
                 ("restarts", {"restart_marker_blocks": 3}),
             ]:
                 name = f"{name}_{make.__name__}_{height}_{channels}.jpeg"
-                add(name, saved(image, "jpeg", **options))
-rich = saved(colours, "jpeg", exif=exif, icc_profile=bytes(100000), comment="words", dpi=(300, 300))
+                add(name, encode(image, "jpeg", **options))
+rich = encode(colours, "jpeg", exif=exif, icc_profile=bytes(100000), comment="words", dpi=(300, 300))
 add("words.jpeg", rich)
-add("rgb.jpeg", saved(colours, "jpeg", keep_rgb=True))
+add("rgb.jpeg", encode(colours, "jpeg", keep_rgb=True))
 add("trailer.jpeg", rich + b"said later")
-add("half.jpeg", rich[: -len(saved(colours, "jpeg")) // 2], "the file ends before the end of the image")
+add("half.jpeg", rich[: -len(encode(colours, "jpeg")) // 2], "the file ends before the end of the image")
 add("no_end.jpeg", rich[:-2], "the file ends before the end of the image")
-whole = saved(colours, "jpeg", quality=95)
-data = saved(colours.convert("CMYK"), "jpeg", quality=95)
+whole = encode(colours, "jpeg", quality=95)
+data = encode(colours.convert("CMYK"), "jpeg", quality=95)
 add("cmyk.jpeg", data, pixels=np.asarray(Image.open(io.BytesIO(data)).convert("RGB")))
-add("png_inside.jpeg", saved(colours, "png"), "not a complete jpeg: Error parsing image. Illegal start bytes")
+add("png_inside.jpeg", encode(colours, "png"), "not a complete jpeg: Error parsing image. Illegal start bytes")
 frame = whole.index(b"\xff\xc0")
 add("huge.jpeg", whole[: frame + 5] + b"\xff\xff\xff\xff" + whole[frame + 9 :], "cannot hold")
 add("deep.jpeg", whole[: frame + 4] + b"\x0c" + whole[frame + 5 :], "the image has 12 bits of precision")
 add("lossless.jpeg", whole[: frame + 1] + b"\xc3" + whole[frame + 2 :], "not a complete jpeg")
 
-# For trying what happens when they are broken.
+# Small files that the test truncates and changes.
 few = Image.fromarray(noise(7, 9, 3))
 add("tiny_interlaced.png", interlaced(noise(7, 9, 3)))
-add("tiny_16.png", saved(Image.fromarray(wide[:7, :9].copy()), "png"))
-data = saved(few.quantize(9), "png", transparency=3)
+add("tiny_16.png", encode(Image.fromarray(wide[:7, :9].copy()), "png"))
+data = encode(few.quantize(9), "png", transparency=3)
 add("tiny_palette.png", data, pixels=np.asarray(Image.open(io.BytesIO(data)).convert("RGBA")))
-add("tiny_1.png", saved(few.convert("1"), "png"), pixels=np.asarray(few.convert("1")).astype(np.uint8) * 255)
-add("tiny_words.png", saved(few, "png", pnginfo=text_of(300), icc_profile=bytes(300)))
-add("tiny_progressive.jpeg", saved(few, "jpeg", progressive=True))
-add("tiny_422.jpeg", saved(few, "jpeg", subsampling=1))
-add("tiny_restarts.jpeg", saved(Image.fromarray(noise(20, 30, 3)), "jpeg", restart_marker_blocks=1))
-add("tiny_words.jpeg", saved(few.convert("L"), "jpeg", icc_profile=bytes(300), comment="words"))
+add("tiny_1.png", encode(few.convert("1"), "png"), pixels=np.asarray(few.convert("1")).astype(np.uint8) * 255)
+add("tiny_words.png", encode(few, "png", pnginfo=text_chunks(300), icc_profile=bytes(300)))
+add("tiny_progressive.jpeg", encode(few, "jpeg", progressive=True))
+add("tiny_422.jpeg", encode(few, "jpeg", subsampling=1))
+add("tiny_restarts.jpeg", encode(Image.fromarray(noise(20, 30, 3)), "jpeg", restart_marker_blocks=1))
+add("tiny_words.jpeg", encode(few.convert("L"), "jpeg", icc_profile=bytes(300), comment="words"))
 
 json.dump(cases, open(os.path.join(folder, "cases.json"), "w"))

@@ -1,5 +1,5 @@
-"""Writes containers of pictures and arrays for feedrate to decode: python write_members.py FOLDER. Lists them in
-FOLDER/cases.json; what a sample is decoded to lies beside its container."""
+"""Writes containers of images and arrays for feedrate to decode: python write_members.py FOLDER. Lists them in
+FOLDER/cases.json. The decoded samples are stored next to the container."""
 import io
 import json
 import os
@@ -17,7 +17,7 @@ random = np.random.default_rng(1)
 cases = []
 
 
-def picture(kind, channels=3):
+def image(kind, channels=3):
     y, x = np.mgrid[0:40, 0:56]
     phase = random.uniform(0, 6)
     waves = [128 + 60 * np.sin(x / 23 + c + phase) * np.cos(y / 31) for c in range(channels)]
@@ -34,7 +34,7 @@ def array():
 
 
 def case(name, members, undecoded=None):
-    """`members` are (file, what it is decoded to)."""
+    """`members` are pairs of a file and its decoded content."""
     path = os.path.join(folder, name)
     for sample, (_, decoded) in enumerate(members):
         data = decoded if isinstance(decoded, bytes) else decoded.astype(decoded.dtype.newbyteorder("<")).tobytes()
@@ -63,10 +63,10 @@ def column(name, kind, values, members, undecoded=None, **options):
 
 
 kinds = {
-    "jpeg": lambda: picture("JPEG"),
-    "grey": lambda: picture("JPEG", 1),
-    "png": lambda: picture("PNG"),
-    "rgba": lambda: picture("PNG", 4),
+    "jpeg": lambda: image("JPEG"),
+    "grey": lambda: image("JPEG", 1),
+    "png": lambda: image("PNG"),
+    "rgba": lambda: image("PNG", 4),
     "npy": array,
 }
 for kind, make in kinds.items():
@@ -78,23 +78,23 @@ for kind, make in kinds.items():
         for dictionary in [False, True]:
             options = {"compression": compression, "use_dictionary": dictionary}
             column(f"{kind}_{compression}_{dictionary}.parquet", pa.binary(), files, members, **options)
-    # As Hugging Face's `datasets` keeps images.
+    # As Hugging Face's `datasets` stores images.
     struct = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
     values = [{"bytes": data, "path": f"{number}.x"} for number, data in enumerate(files)]
     column(f"{kind}_huggingface.parquet", struct, values, members)
-    # As TensorFlow's datasets keep them: not the first feature of bytes.
+    # As TensorFlow's datasets store them: not in the first feature of bytes.
     writer = tfrecord.TFRecordWriter(case(f"{kind}.tfrecord", members))
     for data in files:
         writer.write({"image/class/text": (b"cat", "byte"), "image/encoded": (data, "byte"), "image/class/label": (3, "int")})
     writer.close()
 
-broken = picture("JPEG")[0]
-webp = picture("WEBP")[0]
+broken = image("JPEG")[0]
+webp = image("WEBP")[0]
 for name, extension, data, kind in [
     ("cut", "jpg", broken[: len(broken) // 2], "jpeg"),
-    ("text", "jpg", b"no picture at all, but so it is called", "jpeg"),
+    ("text", "jpg", b"text that has the name of an image", "jpeg"),
     ("short", "jpg", b"\xff\xd8\xff", "jpeg"),
-    ("tail", "png", picture("PNG")[0][:-30], "png"),
+    ("tail", "png", image("PNG")[0][:-30], "png"),
     ("head", "npy2", b"\x93NUMPY\x01\x00\xff\xff{'descr'", "npy"),
     ("webp", "webp", webp, "webp"),
     ("renamed", "jpg", webp, "webp"),

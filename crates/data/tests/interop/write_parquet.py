@@ -23,14 +23,14 @@ def case(name, samples, refused=None):
 
 
 def table(name, values, kind=pa.binary(), before=True, nullable=True, refused=None, **options):
-    """Columns that hold no bytes come before the one that does. Text is null, so that it is not larger."""
+    """Columns without bytes come before the column of samples. Text is null, so that its column is not the largest."""
     columns = {"image": pa.array(values, kind)}
     fields = [pa.field("image", kind, nullable)]
     if before:
         columns = {"id": pa.array(range(len(values))), "name": pa.nulls(len(values), pa.string()), **columns}
         fields = [pa.field("id", pa.int64()), pa.field("name", pa.string()), *fields]
-    made = pa.table(columns, pa.schema(fields))
-    pq.write_table(made, case(name, [] if refused else values, refused), **options)
+    contents = pa.table(columns, pa.schema(fields))
+    pq.write_table(contents, case(name, [] if refused else values, refused), **options)
 
 
 def noise(count, longest, shortest=0):
@@ -88,9 +88,9 @@ for codec in ["ZSTD", "BROTLI", "LZ4"]:
 
 
 def beside_ids(name, images, kind, refused=None, **options):
-    """A column of 16 bytes comes before the one that is larger."""
-    made = pa.table({"id": pa.array(noise(len(images), 16, 16), pa.binary(16)), "image": pa.array(images, kind)})
-    pq.write_table(made, case(name, [] if refused else images, refused), **options)
+    """A column of 16 bytes comes before the larger column of samples."""
+    contents = pa.table({"id": pa.array(noise(len(images), 16, 16), pa.binary(16)), "image": pa.array(images, kind)})
+    pq.write_table(contents, case(name, [] if refused else images, refused), **options)
 
 
 beside_ids("beside_ids", values, pa.binary(), row_group_size=64)
@@ -116,8 +116,8 @@ table("no_rows", [], refused="there is no sample 0")
 
 whole = open(os.path.join(folder, "alone.parquet"), "rb").read()
 open(case("cut_off", [], "no `PAR1` at the end"), "wb").write(whole[:-1])
-open(case("goes_on", [], "no `PAR1` at the end"), "wb").write(whole + b"\n")
+open(case("trailing_byte", [], "no `PAR1` at the end"), "wb").write(whole + b"\n")
 open(case("not_parquet", [], "no `PAR1` at the end"), "wb").write(b"x" * 5000)
-open(case("lies", [], "broken parquet footer"), "wb").write(whole[:-8] + (99).to_bytes(4, "little") + b"PAR1")
+open(case("wrong_footer_length", [], "broken parquet footer"), "wb").write(whole[:-8] + (99).to_bytes(4, "little") + b"PAR1")
 
 json.dump(cases, open(os.path.join(folder, "cases.json"), "w"))

@@ -14,12 +14,12 @@ cases = []
 
 
 def add(name, x, write, planned=True, refused=None):
-    """Of an array (samples, dims...): with a plan its own type, without one float64."""
+    """Adds an array (samples, dims...). feedrate reads it in its own type with a plan, and as float64 without one."""
     path = os.path.join(folder, name)
     write(path, x)
-    kept = x if planned else x.astype(np.float64)
+    expected = x if planned else x.astype(np.float64)
     for sample in range(len(x)):
-        open(f"{path}.sample{sample}", "wb").write(np.ascontiguousarray(kept[sample]).tobytes())
+        open(f"{path}.sample{sample}", "wb").write(np.ascontiguousarray(expected[sample]).tobytes())
     case = {"path": path, "format": name.rsplit(".")[-1], "samples": len(x), "refused": refused}
     if planned:
         case["plan"] = {"dtype": x.dtype.name, "dims": x.shape[1:]}
@@ -102,7 +102,7 @@ for dtype in dtypes:
         if x.dtype.kind in "iu":
             add(f"{name}_records.json", x, to_json_records)
         if np.can_cast(dtype, np.float64) and dtype not in ("float16", "float32"):
-            # Shortest texts of narrower floats are other float64s.
+            # The shortest text of a narrower float is another float64.
             add(f"{name}_free.csv", x, to_csv(), planned=False)
             add(f"{name}_free.json", x, json_lines(), planned=False)
 large = array("uint8", (2, 1000, 1000))
@@ -110,7 +110,7 @@ add("large.csv", large, to_csv())
 add("large_gzip.csv", large, to_csv(compression="gzip"))
 add("large.json", large, json_lines())
 
-# As DLIO 2.0.0 does: the index stands before each row and is read with it, the names of the columns stand above.
+# As DLIO 2.0.0 writes them: with an index before each row, which is read as data, and a line of column names.
 indexed = np.column_stack([np.arange(5), array("uint8", (5, 900))]).astype(np.int64)
 add("dlio_2_0_0.csv", indexed, lambda path, x: pd.DataFrame(x[:, 1:]).to_csv(path), planned=False)
 add("dlio_2_0_0_two.csv", indexed[:, :3], lambda path, x: pd.DataFrame(x[:, 1:]).to_csv(path), planned=False)
@@ -127,21 +127,21 @@ add("members.csv", np.array([[1, 2], [3, 4]]), text(members))
 
 small = np.array([[1, 2]], dtype=np.uint8)
 to_pandas = lambda path, x: pd.DataFrame(x, columns=["a", "b"]).to_csv(path, index=False)
-add("header.csv", small, to_pandas, refused="`a` is no uint8")
+add("header.csv", small, to_pandas, refused="`a` is not a valid uint8")
 add("index.csv", small, lambda path, x: pd.DataFrame(x).to_csv(path, header=False), refused="continues after 2 numbers")
-add("semicolon.csv", small, to_csv(sep=";"), refused="`1;2` is no uint8")
+add("semicolon.csv", small, to_csv(sep=";"), refused="`1;2` is not a valid uint8")
 for packer in ["bz2", "zip", "xz"]:
     add(f"{packer}.csv", small, to_csv(compression=packer), refused=f"compressed by `{packer}`")
-add("float.csv", small, text(b"1.0,2.0\n"), refused="`1.0` is no uint8")
-add("missing.csv", small, text(b"1,\n"), refused="`` is no uint8")
+add("float.csv", small, text(b"1.0,2.0\n"), refused="`1.0` is not a valid uint8")
+add("missing.csv", small, text(b"1,\n"), refused="`` is not a valid uint8")
 add("short.csv", small, text(b"1\n"), refused="row 0 has 1 numbers")
 add("more.csv", small, text(b"1,2\n3,4\n"), refused="more rows follow")
-add("large_number.csv", small, text(b"1,256\n"), refused="`256` is no uint8")
+add("large_number.csv", small, text(b"1,256\n"), refused="`256` is not a valid uint8")
 add("cut.csv", small, text(b"1,2"), refused="ends within row 0")
 add("text.json", small, text(b'["1","2"]\n'), refused="a string")
-add("null.json", small, text(b"[1,null]\n"), refused="`null` is no uint8")
+add("null.json", small, text(b"[1,null]\n"), refused="`null` is not a valid uint8")
 add("indent.json", small, lambda path, x: open(path, "w").write(json.dumps(x.tolist(), indent=1)), refused="the line ends within")
-add("true.json", small, text(b"[1,true]\n"), refused="`true` is no uint8")
-add("number.json", small, text(b"1\n"), refused="begins no array")
+add("true.json", small, text(b"[1,true]\n"), refused="`true` is not a valid uint8")
+add("number.json", small, text(b"1\n"), refused="expected an array")
 
 json.dump(cases, open(os.path.join(folder, "cases.json"), "w"))

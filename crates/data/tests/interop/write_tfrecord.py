@@ -1,4 +1,4 @@
-"""Writes records with `tfrecord`, and odd ones by hand, for feedrate to read: python write_tfrecord.py FOLDER. Lists
+"""Writes records with `tfrecord`, and unusual ones by hand, for feedrate to read: python write_tfrecord.py FOLDER. Lists
 them in FOLDER/cases.json."""
 import gzip
 import json
@@ -24,7 +24,7 @@ def add(name, payloads, write, refused=None):
     cases.append({"path": path, "format": "tfrecord", "samples": len(payloads), "refused": refused})
 
 
-def by_library(name, payloads, datum, refused=None):
+def add_by_library(name, payloads, datum, refused=None):
     def write(path):
         writer = TFRecordWriter(path)
         for payload in payloads or [b"nothing"]:
@@ -34,7 +34,7 @@ def by_library(name, payloads, datum, refused=None):
     add(name, [] if refused else payloads, write, refused)
 
 
-# By hand: what protobuf allows and the library does not write.
+# Messages that protobuf allows but the library does not write.
 def varint(value):
     out = bytearray()
     while value >= 0x80:
@@ -71,21 +71,21 @@ def example(*entries):
     return field(1, b"".join(entries))
 
 
-def masked(data):
+def masked_crc(data):
     crc = crc32c.crc32c(data)
     return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
 def record(message):
     length = struct.pack("<Q", len(message))
-    return length + masked(length) + message + masked(message)
+    return length + masked_crc(length) + message + masked_crc(message)
 
 
-def by_hand(name, payloads, message, refused=None):
-    raw(name, payloads, b"".join(record(message(payload)) for payload in payloads), refused)
+def add_by_hand(name, payloads, message, refused=None):
+    add_bytes(name, payloads, b"".join(record(message(payload)) for payload in payloads), refused)
 
 
-def raw(name, payloads, data, refused=None):
+def add_bytes(name, payloads, data, refused=None):
     add(name, [] if refused else payloads, lambda path: open(path, "wb").write(data), refused)
 
 
@@ -97,49 +97,49 @@ small = blobs(*(random.randrange(1, 200) for _ in range(700)))
 middle = blobs(5000, 40, 100_000, 4096, 70_000, 1)
 large = blobs(1_500_000, 400_000)
 for size, payloads in [("small", small), ("middle", middle), ("large", large)]:
-    by_library(f"dlio_{size}", payloads, lambda x: {"image": (x, "byte"), "size": (len(x), "int")})
-    by_library(f"turned_{size}", payloads, lambda x: {"size": (len(x), "int"), "image": (x, "byte")})
-    by_library(f"alone_{size}", payloads, lambda x: {"image": (x, "byte")})
-    by_library(f"floats_{size}", payloads, lambda x: {"f": ([1.5, 2.5], "float"), "image": (x, "byte"), "s": (3, "int")})
-    by_library(f"other_{size}", payloads, lambda x: {"label": (7, "int"), "jpeg": (x, "byte")})
-    by_hand(f"size_first_{size}", payloads, lambda x: example(entry("size", int_feature(len(x))), entry("image", bytes_feature(x))))
-    by_hand(f"size_last_{size}", payloads, lambda x: example(entry("image", bytes_feature(x)), entry("size", int_feature(len(x)))))
+    add_by_library(f"dlio_{size}", payloads, lambda x: {"image": (x, "byte"), "size": (len(x), "int")})
+    add_by_library(f"turned_{size}", payloads, lambda x: {"size": (len(x), "int"), "image": (x, "byte")})
+    add_by_library(f"alone_{size}", payloads, lambda x: {"image": (x, "byte")})
+    add_by_library(f"floats_{size}", payloads, lambda x: {"f": ([1.5, 2.5], "float"), "image": (x, "byte"), "s": (3, "int")})
+    add_by_library(f"other_{size}", payloads, lambda x: {"label": (7, "int"), "jpeg": (x, "byte")})
+    add_by_hand(f"size_first_{size}", payloads, lambda x: example(entry("size", int_feature(len(x))), entry("image", bytes_feature(x))))
+    add_by_hand(f"size_last_{size}", payloads, lambda x: example(entry("image", bytes_feature(x)), entry("size", int_feature(len(x)))))
 
-by_library("label_first", middle, lambda x: {"a_label": (b"cat", "byte"), "jpeg": (x, "byte"), "z": (b"z", "byte")})
-by_hand("encoded", middle, lambda x: example(entry("a", bytes_feature(b"a" * 9000)), entry("image/encoded", bytes_feature(x)), entry("z", bytes_feature(b"z" * 9000))))
-by_library("empty", [b"", b"abc", b""], lambda x: {"image": (x, "byte"), "size": (len(x), "int")})
-by_hand("two_messages", middle, lambda x: example(entry("size", int_feature(1))) + example(entry("image", bytes_feature(x))))
-by_hand("among_others", middle, lambda x: example(entry("a", bytes_feature(b"a" * 3000)), entry("image", bytes_feature(x)), entry("b", bytes_feature(b"b"))))
-by_hand("as_parts", middle, lambda x: example(entry("image", bytes_feature(x[:10], x[10:10], x[10:]))))
-by_hand("no_value", [b"", b""], lambda x: example(entry("image", bytes_feature())))
-by_hand(
+add_by_library("label_first", middle, lambda x: {"a_label": (b"cat", "byte"), "jpeg": (x, "byte"), "z": (b"z", "byte")})
+add_by_hand("encoded", middle, lambda x: example(entry("a", bytes_feature(b"a" * 9000)), entry("image/encoded", bytes_feature(x)), entry("z", bytes_feature(b"z" * 9000))))
+add_by_library("empty", [b"", b"abc", b""], lambda x: {"image": (x, "byte"), "size": (len(x), "int")})
+add_by_hand("two_messages", middle, lambda x: example(entry("size", int_feature(1))) + example(entry("image", bytes_feature(x))))
+add_by_hand("among_others", middle, lambda x: example(entry("a", bytes_feature(b"a" * 3000)), entry("image", bytes_feature(x)), entry("b", bytes_feature(b"b"))))
+add_by_hand("as_parts", middle, lambda x: example(entry("image", bytes_feature(x[:10], x[10:10], x[10:]))))
+add_by_hand("no_value", [b"", b""], lambda x: example(entry("image", bytes_feature())))
+add_by_hand(
     "unknown_fields",
     middle,
     lambda x: number_field(3, 1 << 63)
     + field(77, b"unknown" * 99)
     + field(1, number_field(9, 5) + field(1, field(8, b"u") + field(1, b"image") + varint(4 << 3 | 5) + b"1234" + field(2, field(12, b"") + bytes_feature(x))) + varint(7 << 3 | 1) + b"12345678"),
 )
-by_hand("both_names", middle, lambda x: example(entry("aa", bytes_feature(b"not this")), entry("size", int_feature(1)), entry("image", bytes_feature(x))))
-by_hand("image_is_a_number", middle, lambda x: example(entry("image", int_feature(5)), entry("data", bytes_feature(x))))
+add_by_hand("both_names", middle, lambda x: example(entry("aa", bytes_feature(b"not this")), entry("size", int_feature(1)), entry("image", bytes_feature(x))))
+add_by_hand("image_is_a_number", middle, lambda x: example(entry("image", int_feature(5)), entry("data", bytes_feature(x))))
 add("no_records", [], lambda path: open(path, "wb"), "so there is no sample 0")
 
 one = record(example(entry("image", bytes_feature(b"x" * 5000)), entry("size", int_feature(5000))))
-raw("numbers", [], record(example(entry("x", int_feature(1)), entry("y", float_feature(1.0)))), "its features: `x`, `y`")
-raw("no_features", [], record(b""), "its features: none")
-raw("value_first", [], record(field(1, field(1, field(2, bytes_feature(b"x")) + field(1, b"image")))), "before its name")
-raw("twice", [], record(example(entry("image", bytes_feature(b"x")), entry("image", bytes_feature(b"y")))), "two lists of bytes called `image`")
-raw("long_name", [], record(example(entry("n" * 2000, bytes_feature(b"x")))), "name of 2000 bytes")
-raw("gzip", [], gzip.compress(one), "in gzip")
-raw("zlib", [], zlib.compress(one), "in zlib")
-raw("text", [], b"this is not a record, but a line of text", "no record begins here")
-raw("flipped", [], one[:100] + b"y" + one[101:], "has the checksum")
-raw("cut", [], one[:-1], "but the file ends")
+add_bytes("numbers", [], record(example(entry("x", int_feature(1)), entry("y", float_feature(1.0)))), "its features: `x`, `y`")
+add_bytes("no_features", [], record(b""), "its features: none")
+add_bytes("value_first", [], record(field(1, field(1, field(2, bytes_feature(b"x")) + field(1, b"image")))), "before its name")
+add_bytes("twice", [], record(example(entry("image", bytes_feature(b"x")), entry("image", bytes_feature(b"y")))), "two lists of bytes called `image`")
+add_bytes("long_name", [], record(example(entry("n" * 2000, bytes_feature(b"x")))), "name of 2000 bytes")
+add_bytes("gzip", [], gzip.compress(one), "in gzip")
+add_bytes("zlib", [], zlib.compress(one), "in zlib")
+add_bytes("text", [], b"this is not a record, but a line of text", "no record begins here")
+add_bytes("flipped", [], one[:100] + b"y" + one[101:], "has the checksum")
+add_bytes("cut", [], one[:-1], "but the file ends")
 huge = struct.pack("<Q", 1 << 60)
-raw("huge", [], huge + masked(huge) + one, "a record of 1152921504606846976 bytes, but the file ends")
+add_bytes("huge", [], huge + masked_crc(huge) + one, "a record of 1152921504606846976 bytes, but the file ends")
 full = struct.pack("<Q", (1 << 64) - 1)
-raw("fullest", [], full + masked(full) + one, "a record of 18446744073709551615 bytes, but the file ends")
-raw("nested_too_long", [], record(b"\x0a\x05\x0a\x20" + b"x" * 3), "with 3 bytes left of the field that contains it")
-raw("group", [], record(varint(1 << 3 | 3)), "wire type `3`")
-raw("endless_number", [], record(b"\x80" * 20), "more than 64 bits")
+add_bytes("fullest", [], full + masked_crc(full) + one, "a record of 18446744073709551615 bytes, but the file ends")
+add_bytes("nested_too_long", [], record(b"\x0a\x05\x0a\x20" + b"x" * 3), "with 3 bytes left of the field that contains it")
+add_bytes("group", [], record(varint(1 << 3 | 3)), "wire type `3`")
+add_bytes("endless_number", [], record(b"\x80" * 20), "more than 64 bits")
 
 json.dump(cases, open(os.path.join(folder, "cases.json"), "w"))

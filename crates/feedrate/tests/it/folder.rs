@@ -237,7 +237,7 @@ fn files_of_no_known_format_are_read_whole() {
     let small = ("small.json", &b"{}"[..]);
     for (files, kind, bytes, left_out) in [
         (&[("a.nii", &b"0123456789"[..]), ("b/c.NII", b"0123"), small][..], "nii", 14, "1 json"),
-        (&[("bare", b"0123"), small], "without ending", 4, "1 json"),
+        (&[("bare", b"0123"), small], "without extension", 4, "1 json"),
         (&[("words.jsonl", b"{\"text\": \"words\"}\n")], "jsonl", 18, ""),
         (&[("heading.csv", b"a,b\n1,2\n"), ("a.md", b"a")], "csv", 8, "1 md"),
         (&[("a.raw", b"12"), ("b.raw", b"123")], "raw", 5, ""),

@@ -16,7 +16,7 @@ impl StateContent {
     /// Creates random content of `file` in the checkpoint of `epoch` and `step`.
     pub(super) fn random(epoch: u32, step: u64, file: &str) -> Self {
         let mut content = Content::new(checkpoint_content_seed(epoch, step));
-        content.start(u64::from(crc32fast::hash(file.as_bytes())));
+        content.select_file(u64::from(crc32fast::hash(file.as_bytes())));
         StateContent { random: Some(content) }
     }
 

@@ -2,7 +2,7 @@
 //! killed run, and after the files with their lengths and checksums. A checkpoint is incomplete until the second time. A checkpoint with
 //! files that differ from its manifest is refused.
 
-use feedrate_data::storage::NameKind;
+use feedrate_data::storage::EntryKind;
 use feedrate_spec::plan::state::StateFile;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -43,10 +43,10 @@ impl CheckpointManifest {
     }
 
     /// Whether the entry `name` of this kind is a file of the checkpoint, with its recorded length if one is recorded.
-    pub(super) fn has(&self, name: &str, kind: NameKind) -> bool {
+    pub(super) fn has(&self, name: &str, kind: EntryKind) -> bool {
         match (kind, self.files.get(name)) {
-            (NameKind::File { .. }, Some(None)) => true,
-            (NameKind::File { bytes }, Some(Some(written))) => bytes == written.bytes,
+            (EntryKind::File { .. }, Some(None)) => true,
+            (EntryKind::File { bytes }, Some(Some(written))) => bytes == written.bytes,
             _ => false,
         }
     }

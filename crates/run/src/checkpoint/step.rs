@@ -4,10 +4,10 @@
 use super::manifest::{CheckpointFile, CheckpointFiles, CheckpointManifest, MANIFEST_BYTES_MAX};
 use crate::clock::Clock;
 use feedrate_data::lock::LOCK_FILE;
-use feedrate_data::manifest::FileRun;
+use feedrate_data::manifest::LengthRun;
 use feedrate_data::names::{OwnFileVisit, OwnFiles};
 use feedrate_data::removal::{self, FolderContents};
-use feedrate_data::storage::{self, NameKind, Storage, StorageError, WriteFile};
+use feedrate_data::storage::{self, EntryKind, Storage, StorageError, WriteFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
@@ -80,8 +80,8 @@ impl StepFolder {
     /// Reads the manifest, if there is one written by feedrate. The files that it names may be overwritten and removed.
     pub(super) fn read_manifest(&self) -> io::Result<Option<CheckpointManifest>> {
         let path = self.manifest_path();
-        match NameKind::at_path(&path)? {
-            Some(NameKind::File { bytes })
+        match EntryKind::at_path(&path)? {
+            Some(EntryKind::File { bytes })
                 if bytes <= MANIFEST_BYTES_MAX && self.is_folder()? => {}
             _ => return Ok(None),
         }
@@ -93,7 +93,7 @@ impl StepFolder {
 
     /// Whether the checkpoint's path does not exist or is a folder. A link is refused, since it may lead to foreign files.
     fn is_folder(&self) -> io::Result<bool> {
-        Ok(matches!(NameKind::at_path(&self.path)?, None | Some(NameKind::Folder)))
+        Ok(matches!(EntryKind::at_path(&self.path)?, None | Some(EntryKind::Folder)))
     }
 
     /// Returns existing files that have the name of a planned file or of the manifest and were not written by feedrate.
@@ -108,14 +108,14 @@ impl StepFolder {
         let mut foreign = Vec::new();
         for name in planned {
             let path = self.path.join(name);
-            if let Some(kind) = NameKind::at_path(&path)?
+            if let Some(kind) = EntryKind::at_path(&path)?
                 && !manifest.is_some_and(|manifest| manifest.has(name, kind))
             {
                 foreign.push(path);
             }
         }
         let manifest_path = self.manifest_path();
-        if manifest.is_none() && NameKind::at_path(&manifest_path)?.is_some() {
+        if manifest.is_none() && EntryKind::at_path(&manifest_path)?.is_some() {
             foreign.push(manifest_path);
         }
         Ok(foreign)
@@ -276,11 +276,11 @@ impl OwnFiles for CheckpointSet {
         self.manifests.keys().cloned().collect()
     }
 
-    fn each(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
+    fn visit_all(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
         for (folder, manifest) in &self.manifests {
             for (name, file) in &manifest.files {
                 let run =
-                    file.map(|file| FileRun { files: 1, bytes: file.bytes, data_bytes: None });
+                    file.map(|file| LengthRun { files: 1, bytes: file.bytes, data_bytes: None });
                 visit(&[format!("{folder}/{name}")], run)?;
             }
         }

@@ -103,7 +103,7 @@ fn use_subset(
     warnings: &mut Vec<String>,
 ) -> anyhow::Result<DatasetPlan> {
     let [found_train, found_valid] =
-        generate::files_there(storage, &plan.dataset, &Layout::new(&plan.dataset))?;
+        generate::count_files(storage, &plan.dataset, &Layout::new(&plan.dataset))?;
     let evaluates = plan.evaluation.is_some();
     let DatasetPlan { files_train, files_eval, named_train, named_eval, .. } = &mut plan.dataset;
     let found_eval = if evaluates { found_valid } else { 0 };

@@ -1,6 +1,6 @@
 //! Tests of members that arrive in pieces of any length, and of members that cannot be decoded.
 
-use super::super::tests::{encoded, options, read, read_with, shape};
+use super::super::tests::{encode_default, options, read, read_with, shape};
 use super::super::{Format, find};
 use super::*;
 use feedrate_spec::shape::Element;
@@ -25,7 +25,7 @@ fn members_in_pieces_of_any_length_are_decoded_like_files() {
     let files = [("jpeg", &[61, 67, 3][..]), ("png", &[40, 30]), ("npy", &[5, 7])];
     let files = files.map(|file| {
         let format = find(file.0).unwrap();
-        let mut parts = encoded(format, &shape(file.1, Element::Uint8, 1), 1000);
+        let mut parts = encode_default(format, &shape(file.1, Element::Uint8, 1), 1000);
         let payload = read(format, &parts, 0, None).unwrap();
         (parts.remove(0), payload)
     });
@@ -39,7 +39,7 @@ fn members_in_pieces_of_any_length_are_decoded_like_files() {
             let payload = read_with(&mut *cursor, piece_bytes, &parts, sample as u64, None);
             assert!(payload.unwrap() == *expected, "{sample} in pieces of {piece_bytes}");
             assert_eq!(cursor.payload_bytes(), Some(file.len() as u64));
-            assert_eq!(cursor.undecoded(), None);
+            assert_eq!(cursor.undecoded_type(), None);
         }
     }
     let raw = CursorOptions { decodes_members: false, ..options(4096) };
@@ -48,8 +48,9 @@ fn members_in_pieces_of_any_length_are_decoded_like_files() {
 }
 
 #[test]
-fn other_members_are_passed_on_and_reported() {
-    let jpeg = &encoded(find("jpeg").unwrap(), &shape(&[61, 67], Element::Uint8, 1), 1000)[0];
+fn undecodable_members_are_passed_through_and_reported() {
+    let jpeg =
+        &encode_default(find("jpeg").unwrap(), &shape(&[61, 67], Element::Uint8, 1), 1000)[0];
     let cases: [(&str, &[u8], Option<&str>); 8] = [
         ("jpg", &jpeg[..jpeg.len() / 2], Some("jpeg")),
         ("png", b"\x89PNG\r\n\x1a\n and no more", Some("png")),
@@ -66,7 +67,7 @@ fn other_members_are_passed_on_and_reported() {
         for (sample, case) in cases.iter().enumerate() {
             let payload = read_with(&mut *cursor, piece_bytes, &parts, sample as u64, None);
             assert!(payload.unwrap() == case.1, "{sample}");
-            assert_eq!(cursor.undecoded(), case.2, "{sample}");
+            assert_eq!(cursor.undecoded_type(), case.2, "{sample}");
         }
     }
 }
@@ -77,22 +78,23 @@ fn planned_samples_are_not_decoded() {
     let mut data = vec![0xff, 0xd8, 0xff];
     data.resize(300, 0);
     let npy = find("npy").unwrap();
-    let mut file = encoded(npy, &shape(&[300], Element::Uint8, 1), 1000).remove(0);
+    let mut file = encode_default(npy, &shape(&[300], Element::Uint8, 1), 1000).remove(0);
     let head_bytes = file.len() - 300;
     file[head_bytes..].copy_from_slice(&data);
     let mut cursor = webdataset().reader(&options(4096));
     let payload = read_with(&mut *cursor, 4096, &archive(&[("npy", &file)]), 0, None).unwrap();
-    assert_eq!((payload, cursor.undecoded()), (data, None));
+    assert_eq!((payload, cursor.undecoded_type()), (data, None));
 }
 
 #[test]
-fn each_kind_is_recognised_by_its_signature() {
-    for kind in KINDS.iter().filter(|kind| !kind.signature.is_empty()) {
+fn each_type_is_recognised_by_its_signature() {
+    for member_type in MEMBER_TYPES.iter().filter(|member_type| !member_type.signature.is_empty()) {
         let mut head = [0; HEAD_BYTES];
-        for part in kind.signature {
+        for part in member_type.signature {
             head[part.0..part.0 + part.1.len()].copy_from_slice(part.1);
         }
-        let found = KINDS.iter().find(|other| other.has_signature(&head)).map(|other| other.name);
-        assert_eq!(found, Some(kind.name));
+        let found =
+            MEMBER_TYPES.iter().find(|other| other.has_signature(&head)).map(|other| other.name);
+        assert_eq!(found, Some(member_type.name));
     }
 }

@@ -21,14 +21,14 @@ pub(super) enum ParseStop {
     /// These bytes have not been fetched yet.
     Missing { offset: u64, bytes: u64 },
     /// The file is invalid.
-    Bad(FormatError),
+    Invalid(FormatError),
 }
 
-pub(super) type Parsed<T> = Result<T, ParseStop>;
+pub(super) type ParseResult<T> = Result<T, ParseStop>;
 
 /// Error for an invalid file.
-pub(super) fn bad<T>(offset: u64, message: impl Into<String>) -> Parsed<T> {
-    Err(ParseStop::Bad(FormatError::new(offset, message)))
+pub(super) fn invalid<T>(offset: u64, message: impl Into<String>) -> ParseResult<T> {
+    Err(ParseStop::Invalid(FormatError::new(offset, message)))
 }
 
 /// Complete windows of metadata, sorted by offset.
@@ -37,11 +37,11 @@ pub(super) struct FileBlocks {
     memory: Vec<u8>,
     windows: Vec<MetadataWindow>,
     /// The window that is being fetched.
-    filling: MetadataWindow,
+    fetching: MetadataWindow,
     range: PayloadRange,
     /// Length of the file.
     pub(super) file_bytes: u64,
-    /// Base address, which is added to all others.
+    /// Base address, which is added to all other addresses.
     pub(super) base: u64,
     /// Length of an address field.
     pub(super) address_bytes: usize,
@@ -67,23 +67,23 @@ impl FileBlocks {
         self.base = 0;
     }
 
-    /// Prepares to parse the same file again with the metadata fetched so far. Returns false if it is so much that it should
-    /// be discarded.
+    /// Prepares to parse the same file again with the metadata fetched so far. Returns false if it is too much to
+    /// keep.
     pub(super) fn restart(&mut self) -> bool {
         self.range = PayloadRange::default();
         self.base = 0;
         (self.memory.len() as u64) < KEPT_BYTES_MAX
     }
 
-    /// `bytes` bytes at `offset`.
-    pub(super) fn get(&self, offset: u64, bytes: u64) -> Parsed<&[u8]> {
+    /// Returns `bytes` bytes at `offset`.
+    pub(super) fn get(&self, offset: u64, bytes: u64) -> ParseResult<&[u8]> {
         if bytes > BLOCK_BYTES_MAX {
-            return bad(offset, format!("{bytes} bytes of metadata in one piece are too many"));
+            return invalid(offset, format!("{bytes} bytes of metadata in one block are too many"));
         }
         if offset.checked_add(bytes).is_none_or(|end| end > self.file_bytes) {
             let message =
                 format!("metadata of {bytes} bytes extends beyond the end at {}", self.file_bytes);
-            return bad(offset, message);
+            return invalid(offset, message);
         }
         if bytes == 0 {
             return Ok(&[]);
@@ -91,10 +91,10 @@ impl FileBlocks {
         let key = offset - offset % WINDOW_BYTES;
         let found = self.windows.binary_search_by_key(&key, |window| window.offset);
         let window = found.ok().map(|i| self.windows[i]);
-        let skew = offset - key;
-        match window.filter(|window| skew + bytes <= window.bytes) {
+        let offset_in_window = offset - key;
+        match window.filter(|window| offset_in_window + bytes <= window.bytes) {
             Some(window) => {
-                let start = window.start + skew as usize;
+                let start = window.start + offset_in_window as usize;
                 Ok(&self.memory[start..start + bytes as usize])
             }
             None => Err(ParseStop::Missing { offset, bytes }),
@@ -102,37 +102,37 @@ impl FileBlocks {
     }
 
     /// Up to `bytes` bytes at `offset`; fewer only at the end of the file.
-    pub(super) fn peek(&self, offset: u64, bytes: u64) -> Parsed<&[u8]> {
+    pub(super) fn peek(&self, offset: u64, bytes: u64) -> ParseResult<&[u8]> {
         self.get(offset, bytes.min(self.file_bytes.saturating_sub(offset)))
     }
 
-    /// The fields of the `bytes` bytes at `offset`.
-    pub(super) fn fields(&self, offset: u64, bytes: u64) -> Parsed<FieldReader<'_>> {
-        Ok(self.fields_of(self.get(offset, bytes)?, offset))
+    /// A reader of the `bytes` bytes at `offset`.
+    pub(super) fn fields(&self, offset: u64, bytes: u64) -> ParseResult<FieldReader<'_>> {
+        Ok(self.field_reader(self.get(offset, bytes)?, offset))
     }
 
-    /// The fields of the block at `offset`, between its `signature` and its checksum.
-    pub(super) fn checked(
+    /// A reader of the block at `offset`, between its `signature` and its checksum.
+    pub(super) fn checked_fields(
         &self,
         offset: u64,
         bytes: u64,
         signature: &str,
-    ) -> Parsed<FieldReader<'_>> {
+    ) -> ParseResult<FieldReader<'_>> {
         let block = self.get(offset, bytes)?;
         if !block.starts_with(signature.as_bytes()) {
-            return bad(offset, format!("no block `{signature}` where one should be"));
+            return invalid(offset, format!("no block `{signature}` where one should be"));
         }
         if let Some((body, sum)) = block.split_last_chunk()
             && checksum::lookup3(body) == u32::from_le_bytes(*sum)
         {
-            let mut fields = self.fields_of(body, offset);
+            let mut fields = self.field_reader(body, offset);
             fields.skip(signature.len())?;
             return Ok(fields);
         }
-        bad(offset, format!("the checksum of block `{signature}` is wrong"))
+        invalid(offset, format!("the checksum of block `{signature}` is wrong"))
     }
 
-    pub(super) fn fields_of<'b>(&self, bytes: &'b [u8], origin: u64) -> FieldReader<'b> {
+    pub(super) fn field_reader<'b>(&self, bytes: &'b [u8], origin: u64) -> FieldReader<'b> {
         FieldReader {
             bytes,
             offset: 0,
@@ -144,7 +144,7 @@ impl FileBlocks {
     }
 
     /// Requests the range that a parser found missing.
-    pub(super) fn want(&mut self, offset: u64, bytes: u64) -> Result<(), FormatError> {
+    pub(super) fn request(&mut self, offset: u64, bytes: u64) -> Result<(), FormatError> {
         let start = offset - offset % WINDOW_BYTES;
         let end = (offset + bytes).checked_next_multiple_of(WINDOW_BYTES);
         let end = end.map_or(self.file_bytes, |end| end.min(self.file_bytes));
@@ -159,7 +159,8 @@ impl FileBlocks {
             return Err(FormatError::new(offset, message));
         }
         self.range = PayloadRange::new(start + fetched, end - start - fetched);
-        self.filling = MetadataWindow { offset: start, bytes: end - start, start: start_in_memory };
+        self.fetching =
+            MetadataWindow { offset: start, bytes: end - start, start: start_in_memory };
         Ok(())
     }
 
@@ -172,7 +173,7 @@ impl FileBlocks {
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
         self.range.feed(bytes, &mut self.memory)?;
         if self.range.remaining() == 0 {
-            let window = self.filling;
+            let window = self.fetching;
             match self.windows.binary_search_by_key(&window.offset, |window| window.offset) {
                 Ok(i) => self.windows[i] = window,
                 Err(i) => self.windows.insert(i, window),
@@ -205,7 +206,7 @@ impl<'b> FieldReader<'b> {
     }
 
     /// Keeps only the next `bytes` bytes.
-    pub(super) fn truncate(&mut self, bytes: usize) -> Parsed<()> {
+    pub(super) fn truncate(&mut self, bytes: usize) -> ParseResult<()> {
         let taken = self.clone().take(bytes)?;
         self.origin = self.offset();
         self.bytes = taken;
@@ -213,34 +214,34 @@ impl<'b> FieldReader<'b> {
         Ok(())
     }
 
-    pub(super) fn take(&mut self, bytes: usize) -> Parsed<&'b [u8]> {
+    pub(super) fn take(&mut self, bytes: usize) -> ParseResult<&'b [u8]> {
         let end = self.offset.checked_add(bytes);
         match end.and_then(|end| self.bytes.get(self.offset..end)) {
             Some(taken) => {
                 self.offset += bytes;
                 Ok(taken)
             }
-            None => bad(self.offset(), "the metadata ends within a field"),
+            None => invalid(self.offset(), "the metadata ends within a field"),
         }
     }
 
-    pub(super) fn skip(&mut self, bytes: usize) -> Parsed<()> {
+    pub(super) fn skip(&mut self, bytes: usize) -> ParseResult<()> {
         self.take(bytes).map(|_| ())
     }
 
     /// A number of up to 8 bytes.
-    pub(super) fn number(&mut self, bytes: usize) -> Parsed<u64> {
+    pub(super) fn number(&mut self, bytes: usize) -> ParseResult<u64> {
         let mut word = [0; 8];
         let offset = self.offset();
         let Some(low) = word.get_mut(..bytes) else {
-            return bad(offset, format!("a number of `{bytes}` bytes"));
+            return invalid(offset, format!("a number of `{bytes}` bytes"));
         };
         low.copy_from_slice(self.take(bytes)?);
         Ok(u64::from_le_bytes(word))
     }
 
     /// Reads `count` numbers of 8 bytes. The remaining elements of the result are 0.
-    pub(super) fn numbers(&mut self, count: usize) -> Parsed<[u64; RANK_MAX]> {
+    pub(super) fn numbers(&mut self, count: usize) -> ParseResult<[u64; RANK_MAX]> {
         let mut numbers = [0; RANK_MAX];
         for number in &mut numbers[..count] {
             *number = self.number(8)?;
@@ -248,37 +249,37 @@ impl<'b> FieldReader<'b> {
         Ok(numbers)
     }
 
-    pub(super) fn u8(&mut self) -> Parsed<u8> {
+    pub(super) fn u8(&mut self) -> ParseResult<u8> {
         Ok(self.number(1)? as u8)
     }
 
-    pub(super) fn u16(&mut self) -> Parsed<u16> {
+    pub(super) fn u16(&mut self) -> ParseResult<u16> {
         Ok(self.number(2)? as u16)
     }
 
-    pub(super) fn u32(&mut self) -> Parsed<u32> {
+    pub(super) fn u32(&mut self) -> ParseResult<u32> {
         Ok(self.number(4)? as u32)
     }
 
-    pub(super) fn length(&mut self) -> Parsed<u64> {
+    pub(super) fn length(&mut self) -> ParseResult<u64> {
         self.number(self.length_bytes)
     }
 
     /// A length, or `u64::MAX` if all its bits are set.
-    pub(super) fn limit(&mut self) -> Parsed<u64> {
+    pub(super) fn limit(&mut self) -> ParseResult<u64> {
         let value = self.length()?;
         Ok(if value == all_bits(self.length_bytes) { u64::MAX } else { value })
     }
 
     /// An address as an offset in the file; `None` for the undefined address.
-    pub(super) fn address(&mut self) -> Parsed<Option<u64>> {
+    pub(super) fn address(&mut self) -> ParseResult<Option<u64>> {
         let value = self.number(self.address_bytes)?;
         if value == all_bits(self.address_bytes) {
             return Ok(None);
         }
         match value.checked_add(self.base) {
             Some(address) => Ok(Some(address)),
-            None => bad(self.offset(), format!("address `{value}` is beyond any file")),
+            None => invalid(self.offset(), format!("address `{value}` is beyond any file")),
         }
     }
 }

@@ -7,10 +7,10 @@ pub(super) fn lookup3(bytes: &[u8]) -> u32 {
     while rest.len() > 12 {
         let (block, remainder) = rest.split_at(12);
         add(&mut state, block);
-        for (x, y, z, turn) in
+        for (x, y, z, rotation) in
             [(0, 2, 1, 4), (1, 0, 2, 6), (2, 1, 0, 8), (0, 2, 1, 16), (1, 0, 2, 19), (2, 1, 0, 4)]
         {
-            state[x] = state[x].wrapping_sub(state[y]) ^ state[y].rotate_left(turn);
+            state[x] = state[x].wrapping_sub(state[y]) ^ state[y].rotate_left(rotation);
             state[y] = state[y].wrapping_add(state[z]);
         }
         rest = remainder;
@@ -21,10 +21,10 @@ pub(super) fn lookup3(bytes: &[u8]) -> u32 {
     let mut tail = [0; 12];
     tail[..rest.len()].copy_from_slice(rest);
     add(&mut state, &tail);
-    for (x, y, turn) in
+    for (x, y, rotation) in
         [(2, 1, 14), (0, 2, 11), (1, 0, 25), (2, 1, 16), (0, 2, 4), (1, 0, 14), (2, 1, 24)]
     {
-        state[x] = (state[x] ^ state[y]).wrapping_sub(state[y].rotate_left(turn));
+        state[x] = (state[x] ^ state[y]).wrapping_sub(state[y].rotate_left(rotation));
     }
     state[2]
 }
@@ -66,7 +66,7 @@ fn fold(sum: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// From the test at the end of lookup3.c.
+    /// Expected values from the test at the end of lookup3.c.
     #[test]
     fn lookup3_matches_the_reference() {
         assert_eq!(lookup3(b""), 0xdead_beef);

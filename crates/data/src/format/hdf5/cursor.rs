@@ -4,14 +4,14 @@
 use super::super::Discard;
 use super::super::ahead::WantedSample;
 use super::super::payload_range::PayloadRange;
-use super::blocks::{FileBlocks, ParseStop, Parsed, bad};
-use super::filter::{ChunkInflate, Unfilter, applied};
+use super::blocks::{FileBlocks, ParseResult, ParseStop, invalid};
+use super::filter::{ChunkInflate, Unfilter, applied_filters};
 use super::index;
 use super::message::{Filter, RecordDataset};
 use super::open::Contents;
-use super::piece::Cut;
+use super::piece::ChunkGeometry;
 use super::{
-    Cursor, CursorOptions, FileShape, FormatError, Need, PayloadSink, RANK_MAX, length_of,
+    Cursor, CursorOptions, FileShape, FormatError, Need, PayloadSink, RANK_MAX, decode_length,
 };
 
 /// Upper limit on a chunk or band that must be in memory at once.
@@ -30,7 +30,7 @@ pub(super) struct Hdf5Cursor {
     /// Bytes of the piece that are still missing.
     range: PayloadRange,
     /// Bytes of payload passed to the sink.
-    sent: u64,
+    sent_bytes: u64,
     inflate: ChunkInflate,
     unfilter: Unfilter,
     band: Vec<u8>,
@@ -59,7 +59,7 @@ struct SampleWalk {
 struct ChunkPiece {
     offset: u64,
     bytes: u64,
-    cut: Cut,
+    geometry: ChunkGeometry,
     work: ChunkWork,
 }
 
@@ -67,13 +67,13 @@ struct ChunkPiece {
 enum ChunkWork {
     /// The bytes are payload.
     #[default]
-    Pass,
+    PassThrough,
     /// The bytes are inflated, and a range of the result is payload.
     Inflate { from: u64, to: u64 },
     /// The bytes are a sample's share of an unfiltered chunk, which is copied into a band.
-    Share,
+    CopyShare,
     /// The bytes are a filtered chunk. Filters whose bit is set in `skipped` were not applied.
-    Gather { skipped: u32 },
+    Unfilter { skipped: u32 },
 }
 
 impl Hdf5Cursor {
@@ -88,16 +88,16 @@ impl Hdf5Cursor {
             walk: SampleWalk::default(),
             piece: ChunkPiece::default(),
             range: PayloadRange::default(),
-            sent: 0,
+            sent_bytes: 0,
             inflate: ChunkInflate::new(),
             unfilter: Unfilter::new(options.check_crc),
             band: Vec::new(),
         }
     }
 
-    fn open(&mut self) -> Parsed<()> {
+    fn open(&mut self) -> ParseResult<()> {
         let found = self.contents.open(&mut self.blocks)?;
-        let shape = self.contents.check_plan(found, &self.wanted).map_err(ParseStop::Bad)?;
+        let shape = self.contents.check_plan(found, &self.wanted).map_err(ParseStop::Invalid)?;
         self.shape = Some(shape);
         self.walk = SampleWalk::default();
         self.phase = SamplePhase::Find;
@@ -105,7 +105,7 @@ impl Hdf5Cursor {
     }
 
     /// Finds the piece at the current position of the walk.
-    fn find(&mut self) -> Parsed<()> {
+    fn find(&mut self) -> ParseResult<()> {
         let Some(dataset) = self.contents.datasets.get(self.walk.dataset) else {
             self.phase = SamplePhase::Done;
             return Ok(());
@@ -120,79 +120,89 @@ impl Hdf5Cursor {
         Ok(())
     }
 
-    fn find_piece(&self, dataset: &RecordDataset) -> Parsed<ChunkPiece> {
-        let cut = Cut::new(dataset)?;
+    fn find_piece(&self, dataset: &RecordDataset) -> ParseResult<ChunkPiece> {
+        let geometry = ChunkGeometry::new(dataset)?;
         let mut grid = [0; RANK_MAX];
-        grid[0] = self.wanted.sample / cut.samples;
+        grid[0] = self.wanted.sample / geometry.samples;
         grid[1..].copy_from_slice(&self.walk.grid[..RANK_MAX - 1]);
-        let found = index::find(&self.blocks, dataset, &grid[..dataset.rank], cut.chunk_bytes)?;
-        let Some(place) = found else {
+        let found =
+            index::find(&self.blocks, dataset, &grid[..dataset.rank], geometry.chunk_bytes)?;
+        let Some(location) = found else {
             let sample = self.wanted.sample;
             let message =
-                format!("sample {sample} was never written: the file has no place for it");
-            return bad(0, message);
+                format!("sample {sample} was never written: the file has no chunk for it");
+            return invalid(0, message);
         };
         let filters = &dataset.filters;
-        let ends_within = (grid[0] + 1).saturating_mul(cut.samples) > dataset.dims[0];
-        let is_edge = dataset.keeps_edges && (ends_within || cut.is_edge(&self.walk.grid));
-        let skipped = if is_edge { u32::MAX } else { place.skipped };
-        let is_plain = applied(filters, skipped).next().is_none();
-        let packed_bytes = if is_plain { None } else { place.stored };
-        let stored = packed_bytes.unwrap_or(cut.chunk_bytes);
-        if place.offset.checked_add(stored).is_none_or(|end| end > self.blocks.file_bytes) {
-            return bad(place.offset, format!("a chunk of {stored} bytes extends beyond the end"));
+        let is_last = (grid[0] + 1).saturating_mul(geometry.samples) > dataset.dims[0];
+        let is_edge =
+            dataset.has_unfiltered_edges && (is_last || geometry.is_edge(&self.walk.grid));
+        let skipped = if is_edge { u32::MAX } else { location.skipped_filters };
+        let is_plain = applied_filters(filters, skipped).next().is_none();
+        let packed_bytes = if is_plain { None } else { location.stored_bytes };
+        let stored = packed_bytes.unwrap_or(geometry.chunk_bytes);
+        if location.offset.checked_add(stored).is_none_or(|end| end > self.blocks.file_bytes) {
+            return invalid(
+                location.offset,
+                format!("a chunk of {stored} bytes extends beyond the end"),
+            );
         }
-        let share_start = self.wanted.sample % cut.samples * cut.slab_bytes;
-        let band_bytes = cut.band_bytes(&self.walk.grid);
-        let is_deflated = applied(filters, skipped).eq([(0, Filter::Deflate)]);
-        let (skip, bytes, work, in_memory) = match (is_plain, cut.is_straight()) {
-            (true, true) => (share_start, band_bytes, ChunkWork::Pass, 0),
-            (true, false) => (share_start, cut.slab_bytes, ChunkWork::Share, cut.slab_bytes),
+        let share_start = self.wanted.sample % geometry.samples * geometry.slab_bytes;
+        let band_bytes = geometry.band_bytes(&self.walk.grid);
+        let is_deflated = applied_filters(filters, skipped).eq([(0, Filter::Deflate)]);
+        let (skip, bytes, work, in_memory) = match (is_plain, geometry.is_contiguous()) {
+            (true, true) => (share_start, band_bytes, ChunkWork::PassThrough, 0),
+            (true, false) => {
+                (share_start, geometry.slab_bytes, ChunkWork::CopyShare, geometry.slab_bytes)
+            }
             (false, true) if is_deflated => {
                 let to = share_start + band_bytes;
                 (0, stored, ChunkWork::Inflate { from: share_start, to }, 0)
             }
-            (false, _) => (0, stored, ChunkWork::Gather { skipped }, stored.max(cut.chunk_bytes)),
+            (false, _) => {
+                (0, stored, ChunkWork::Unfilter { skipped }, stored.max(geometry.chunk_bytes))
+            }
         };
         let memory_bytes = if in_memory > 0 { in_memory.max(band_bytes) } else { 0 };
         if memory_bytes > MEMORY_BYTES_MAX {
             let message = format!(
                 "`{memory_bytes}` bytes of chunks would have to be in memory at once, more than {MEMORY_BYTES_MAX}"
             );
-            return bad(place.offset, message);
+            return invalid(location.offset, message);
         }
         if bytes == 0 {
-            return bad(place.offset, "a chunk of no bytes");
+            return invalid(location.offset, "an empty chunk");
         }
-        Ok(ChunkPiece { offset: place.offset + skip, bytes, cut, work })
+        Ok(ChunkPiece { offset: location.offset + skip, bytes, geometry, work })
     }
 
     fn feed_piece(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        let ChunkPiece { cut, work, .. } = self.piece;
+        let ChunkPiece { geometry, work, .. } = self.piece;
         match work {
-            ChunkWork::Pass => {
-                sink.payload(self.sent, bytes)?;
-                self.sent += bytes.len() as u64;
+            ChunkWork::PassThrough => {
+                sink.payload(self.sent_bytes, bytes)?;
+                self.sent_bytes += bytes.len() as u64;
             }
             ChunkWork::Inflate { from, to } => {
-                let sent = &mut self.sent;
+                let sent_bytes = &mut self.sent_bytes;
                 self.inflate.feed(
                     bytes,
                     self.range.position(),
-                    cut.chunk_bytes,
-                    &mut |at, output| {
-                        let end = at + output.len() as u64;
-                        if at.max(from) < end.min(to) {
-                            let range = (at.max(from) - at) as usize..(end.min(to) - at) as usize;
+                    geometry.chunk_bytes,
+                    &mut |start, output| {
+                        let end = start + output.len() as u64;
+                        if start.max(from) < end.min(to) {
+                            let range =
+                                (start.max(from) - start) as usize..(end.min(to) - start) as usize;
                             let payload = &output[range];
-                            sink.payload(*sent, payload)?;
-                            *sent += payload.len() as u64;
+                            sink.payload(*sent_bytes, payload)?;
+                            *sent_bytes += payload.len() as u64;
                         }
                         Ok(())
                     },
                 )?;
             }
-            ChunkWork::Share | ChunkWork::Gather { .. } => {
+            ChunkWork::CopyShare | ChunkWork::Unfilter { .. } => {
                 self.unfilter.bytes.extend_from_slice(bytes);
             }
         }
@@ -202,19 +212,22 @@ impl Hdf5Cursor {
 
     fn finish_piece(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         self.phase = SamplePhase::Find;
-        let ChunkPiece { offset, cut, work, .. } = self.piece;
+        let ChunkPiece { offset, geometry, work, .. } = self.piece;
         match work {
-            ChunkWork::Pass => {}
-            ChunkWork::Inflate { .. } => self.inflate.finish(offset, cut.chunk_bytes)?,
-            ChunkWork::Share => self.gather(0, sink)?,
-            ChunkWork::Gather { skipped } => {
+            ChunkWork::PassThrough => {}
+            ChunkWork::Inflate { .. } => self.inflate.finish(offset, geometry.chunk_bytes)?,
+            ChunkWork::CopyShare => self.copy_to_band(0, sink)?,
+            ChunkWork::Unfilter { skipped } => {
                 let filters = &self.contents.datasets[self.walk.dataset].filters;
-                let total = cut.chunk_bytes;
+                let total = geometry.chunk_bytes;
                 self.unfilter.undo(filters, skipped, &mut self.inflate, offset, total)?;
-                self.gather((self.wanted.sample % cut.samples * cut.slab_bytes) as usize, sink)?;
+                self.copy_to_band(
+                    (self.wanted.sample % geometry.samples * geometry.slab_bytes) as usize,
+                    sink,
+                )?;
             }
         }
-        if !cut.advance(&mut self.walk.grid) {
+        if !geometry.advance(&mut self.walk.grid) {
             self.walk = SampleWalk { dataset: self.walk.dataset + 1, grid: [0; RANK_MAX] };
         }
         Ok(())
@@ -222,22 +235,26 @@ impl Hdf5Cursor {
 
     /// Copies the sample's share of the current chunk into its band, and passes the band on when it is complete. The share
     /// begins at `first` of the unfiltered chunk.
-    fn gather(&mut self, first: usize, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        let cut = &self.piece.cut;
+    fn copy_to_band(
+        &mut self,
+        first: usize,
+        sink: &mut dyn PayloadSink,
+    ) -> Result<(), FormatError> {
+        let geometry = &self.piece.geometry;
         let grid = &self.walk.grid;
-        let slab = &self.unfilter.bytes[first..first + cut.slab_bytes as usize];
-        let band_bytes = cut.band_bytes(grid);
-        if cut.is_straight() {
-            sink.payload(self.sent, &slab[..band_bytes as usize])?;
+        let slab = &self.unfilter.bytes[first..first + geometry.slab_bytes as usize];
+        let band_bytes = geometry.band_bytes(grid);
+        if geometry.is_contiguous() {
+            sink.payload(self.sent_bytes, &slab[..band_bytes as usize])?;
         } else if self.options.wants_payload {
             self.band.resize(band_bytes as usize, 0);
-            cut.scatter(grid, slab, &mut self.band);
-            if cut.ends_band(grid) {
-                sink.payload(self.sent, &self.band)?;
+            geometry.scatter(grid, slab, &mut self.band);
+            if geometry.ends_band(grid) {
+                sink.payload(self.sent_bytes, &self.band)?;
             }
         }
-        if cut.ends_band(grid) {
-            self.sent += band_bytes;
+        if geometry.ends_band(grid) {
+            self.sent_bytes += band_bytes;
         }
         Ok(())
     }
@@ -247,8 +264,8 @@ impl Hdf5Cursor {
         let parsed = if self.phase == SamplePhase::Open { self.open() } else { self.find() };
         match parsed {
             Ok(()) => Ok(()),
-            Err(ParseStop::Missing { offset, bytes }) => self.blocks.want(offset, bytes),
-            Err(ParseStop::Bad(error)) => Err(error),
+            Err(ParseStop::Missing { offset, bytes }) => self.blocks.request(offset, bytes),
+            Err(ParseStop::Invalid(error)) => Err(error),
         }
     }
 }
@@ -263,7 +280,7 @@ impl Cursor for Hdf5Cursor {
         self.phase = if is_known { SamplePhase::Open } else { SamplePhase::Length };
         self.wanted = wanted;
         self.shape = None;
-        self.sent = 0;
+        self.sent_bytes = 0;
     }
 
     fn need(&mut self) -> Result<Need, FormatError> {
@@ -285,7 +302,7 @@ impl Cursor for Hdf5Cursor {
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         match self.phase {
             SamplePhase::Length => {
-                self.blocks.begin(length_of(bytes));
+                self.blocks.begin(decode_length(bytes));
                 self.phase = SamplePhase::Open;
                 Ok(())
             }
@@ -295,7 +312,7 @@ impl Cursor for Hdf5Cursor {
         }
     }
 
-    fn found(&self) -> Option<FileShape> {
+    fn file_shape(&self) -> Option<FileShape> {
         self.shape
     }
 }

@@ -1,4 +1,5 @@
-//! Reverses the filters of chunks: deflate piece by piece, all filters for a complete chunk in memory.
+//! Reverses the filters of chunks. A chunk with only deflate is inflated piece by piece; other combinations need the
+//! complete chunk in memory.
 
 use super::super::deflate::{Inflate, InflateOutput};
 use super::message::{Filter, Filters};
@@ -37,10 +38,10 @@ impl ChunkInflate {
             return Ok(());
         }
         let inflated = &mut self.inflated;
-        let (_, has_ended) = self.inflate.run(bytes, offset, &mut |at, bytes| {
+        let (_, has_ended) = self.inflate.decompress(bytes, offset, &mut |end, bytes| {
             let start = *inflated;
             *inflated += bytes.len() as u64;
-            if *inflated > total { Err(wrong_length(at, total)) } else { output(start, bytes) }
+            if *inflated > total { Err(wrong_length(end, total)) } else { output(start, bytes) }
         })?;
         self.has_ended = has_ended;
         Ok(())
@@ -56,11 +57,11 @@ impl ChunkInflate {
 }
 
 fn wrong_length(offset: u64, total: u64) -> FormatError {
-    FormatError::new(offset, format!("a chunk of {total} bytes does not inflate to as many"))
+    FormatError::new(offset, format!("a chunk of {total} bytes does not inflate to that length"))
 }
 
 /// Filters that were applied to a chunk, with their numbers: all but those whose bit is set in `skipped`.
-pub(super) fn applied(
+pub(super) fn applied_filters(
     filters: &Filters,
     skipped: u32,
 ) -> impl DoubleEndedIterator<Item = (usize, Filter)> + '_ {
@@ -82,7 +83,7 @@ impl Unfilter {
         Unfilter { bytes: Vec::new(), output: Vec::new(), check_crc }
     }
 
-    /// Reverse the applied `filters`, the last one first. The result must have `total` bytes.
+    /// Reverses the applied `filters`, the last one first. The result must have `total` bytes.
     pub(super) fn undo(
         &mut self,
         filters: &Filters,
@@ -91,13 +92,13 @@ impl Unfilter {
         offset: u64,
         total: u64,
     ) -> Result<(), FormatError> {
-        for (i, filter) in applied(filters, skipped).rev() {
+        for (i, filter) in applied_filters(filters, skipped).rev() {
             match filter {
                 Filter::Fletcher32 => self.remove_checksum(offset)?,
                 Filter::Shuffle(size) => self.unshuffle(size),
                 Filter::Deflate => {
                     // Checksums that were added before compression are still part of the result.
-                    let checksums = applied(filters, skipped)
+                    let checksums = applied_filters(filters, skipped)
                         .filter(|(j, filter)| *j < i && *filter == Filter::Fletcher32);
                     let inflated = total + 4 * checksums.count() as u64;
                     inflate.begin();
@@ -137,7 +138,7 @@ impl Unfilter {
         Ok(())
     }
 
-    /// Reverse the shuffle filter, which stores the first bytes of all elements, then the second bytes, and so on. Bytes of
+    /// Reverses the shuffle filter, which stores the first bytes of all elements, then the second bytes, and so on. Bytes of
     /// an incomplete element stay at the end.
     fn unshuffle(&mut self, size: usize) {
         let count = self.bytes.len() / size;

@@ -1,6 +1,6 @@
 //! Reads the links of the root group from its object header or its symbol table.
 
-use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
+use super::blocks::{FieldReader, FileBlocks, ParseResult, invalid};
 use super::header::{self, HeaderMessage};
 use super::index::TreeNode;
 
@@ -9,13 +9,13 @@ const NODES_MAX: usize = 1024;
 const NAME_BYTES_MAX: u64 = 256;
 
 /// Calls `take` with the name and the address of the object header of each object in the group at `address`.
-pub(super) fn links(
+pub(super) fn for_each_link(
     blocks: &FileBlocks,
     address: u64,
-    take: &mut dyn FnMut(&[u8], u64) -> Parsed<()>,
-) -> Parsed<()> {
+    visit: &mut dyn FnMut(&[u8], u64) -> ParseResult<()>,
+) -> ParseResult<()> {
     let mut table = None;
-    header::walk(blocks, address, &mut |HeaderMessage { kind, mut body, .. }| {
+    header::for_each_message(blocks, address, &mut |HeaderMessage { kind, mut body, .. }| {
         match kind {
             0x02 => {
                 body.skip(1)?;
@@ -25,10 +25,10 @@ pub(super) fn links(
                 if body.address()?.is_some() {
                     let message = "the root group keeps its links in a fractal heap, as with more \
                                    than 8 of them: it is not read";
-                    return bad(offset, message);
+                    return invalid(offset, message);
                 }
             }
-            0x06 => link(body, take)?,
+            0x06 => visit_link(body, visit)?,
             0x11 => table = Some((body.address()?, body.address()?)),
             _ => {}
         }
@@ -37,19 +37,22 @@ pub(super) fn links(
     match table {
         None => Ok(()),
         Some((Some(tree), Some(heap))) => {
-            let mut walk = TableWalk { blocks, heap: heap_data(blocks, heap)?, nodes: 0, take };
-            walk.node(tree, None)
+            let mut walk = TableWalk { blocks, heap: heap_data(blocks, heap)?, nodes: 0, visit };
+            walk.walk_node(tree, None)
         }
-        Some(_) => bad(address, "the root group's symbol table has no address"),
+        Some(_) => invalid(address, "the root group's symbol table has no address"),
     }
 }
 
-fn link(mut body: FieldReader, take: &mut dyn FnMut(&[u8], u64) -> Parsed<()>) -> Parsed<()> {
+fn visit_link(
+    mut body: FieldReader,
+    visit: &mut dyn FnMut(&[u8], u64) -> ParseResult<()>,
+) -> ParseResult<()> {
     let offset = body.offset();
     let version = body.u8()?;
     let flags = body.u8()?;
     if version != 1 {
-        return bad(offset, format!("link of version `{version}`, not 1"));
+        return invalid(offset, format!("link of version `{version}`, not 1"));
     }
     let kind = if flags & 8 != 0 { body.u8()? } else { 0 };
     body.skip(if flags & 4 != 0 { 8 } else { 0 })?;
@@ -58,24 +61,24 @@ fn link(mut body: FieldReader, take: &mut dyn FnMut(&[u8], u64) -> Parsed<()>) -
     let name = body.take(usize::try_from(name_bytes).unwrap_or(usize::MAX))?;
     // Soft and external links are ignored: their targets are found under another name, or are in another file.
     match (kind, if kind == 0 { body.address()? } else { None }) {
-        (0, Some(address)) => take(name, address),
+        (0, Some(address)) => visit(name, address),
         _ => Ok(()),
     }
 }
 
 /// Address and length of the names in a local heap.
-fn heap_data(blocks: &FileBlocks, heap: u64) -> Parsed<(u64, u64)> {
+fn heap_data(blocks: &FileBlocks, heap: u64) -> ParseResult<(u64, u64)> {
     let size = 8 + 2 * blocks.length_bytes + blocks.address_bytes;
     let mut fields = blocks.fields(heap, size as u64)?;
     if fields.take(4)? != b"HEAP" {
-        return bad(heap, "no heap of names where the symbol table says");
+        return invalid(heap, "no heap of names where the symbol table says");
     }
     fields.skip(4)?;
     let bytes = fields.length()?;
     fields.length()?;
     match fields.address()? {
         Some(data) => Ok((data, bytes)),
-        None => bad(heap, "the heap of names has no address"),
+        None => invalid(heap, "the heap of names has no address"),
     }
 }
 
@@ -84,41 +87,47 @@ struct TableWalk<'w> {
     /// Address and length of the names.
     heap: (u64, u64),
     nodes: usize,
-    take: &'w mut dyn FnMut(&[u8], u64) -> Parsed<()>,
+    visit: &'w mut dyn FnMut(&[u8], u64) -> ParseResult<()>,
 }
 
 impl TableWalk<'_> {
-    fn count_node(&mut self, address: u64) -> Parsed<()> {
+    fn count_node(&mut self, address: u64) -> ParseResult<()> {
         self.nodes += 1;
         if self.nodes > NODES_MAX {
-            return bad(address, format!("a symbol table of more than {NODES_MAX} nodes"));
+            return invalid(address, format!("a symbol table of more than {NODES_MAX} nodes"));
         }
         Ok(())
     }
 
-    /// Walks the tree below a node. `above` is the level of the node's parent.
-    fn node(&mut self, address: u64, above: Option<u8>) -> Parsed<()> {
+    /// Walks the tree below a node. `parent_level` is the level of the node's parent.
+    fn walk_node(&mut self, address: u64, parent_level: Option<u8>) -> ParseResult<()> {
         self.count_node(address)?;
         let key_bytes = self.blocks.length_bytes;
         let entry_bytes = key_bytes + self.blocks.address_bytes;
-        let TreeNode { level, children, mut entries } =
-            TreeNode::read(self.blocks, address, 0, "a symbol table's tree", entry_bytes, above)?;
+        let TreeNode { level, children, mut entries } = TreeNode::read(
+            self.blocks,
+            address,
+            0,
+            "a symbol table's tree",
+            entry_bytes,
+            parent_level,
+        )?;
         for _ in 0..children {
             entries.skip(key_bytes)?;
             let Some(child) = entries.address()? else { continue };
             match level {
-                0 => self.leaf(child)?,
-                _ => self.node(child, Some(level))?,
+                0 => self.walk_leaf(child)?,
+                _ => self.walk_node(child, Some(level))?,
             }
         }
         Ok(())
     }
 
-    fn leaf(&mut self, address: u64) -> Parsed<()> {
+    fn walk_leaf(&mut self, address: u64) -> ParseResult<()> {
         self.count_node(address)?;
         let mut head = self.blocks.fields(address, 8)?;
         if head.take(4)? != b"SNOD" {
-            return bad(address, "no symbols where a symbol table's tree says");
+            return invalid(address, "no symbols where a symbol table's tree says");
         }
         head.skip(2)?;
         let symbols = u64::from(head.u16()?);
@@ -131,16 +140,16 @@ impl TableWalk<'_> {
             body.skip(20)?;
             let (data, bytes) = self.heap;
             if name >= bytes {
-                return bad(body.offset(), "a symbol's name is outside the heap");
+                return invalid(body.offset(), "a symbol's name is outside the heap");
             }
             let Some(start) = data.checked_add(name) else {
-                return bad(body.offset(), "a symbol's name is outside the file");
+                return invalid(body.offset(), "a symbol's name is outside the file");
             };
             let rest = self.blocks.peek(start, NAME_BYTES_MAX.min(bytes - name))?;
             let text = rest.split(|byte| *byte == 0).next().unwrap_or(rest);
             // 2 is a soft link.
             if let (Some(object), true) = (object, kind != 2) {
-                (self.take)(text, object)?;
+                (self.visit)(text, object)?;
             }
         }
         Ok(())

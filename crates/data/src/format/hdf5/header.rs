@@ -1,6 +1,6 @@
 //! Walks over the messages of object headers of versions 1 and 2, including continuation blocks.
 
-use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
+use super::blocks::{FieldReader, FileBlocks, ParseResult, invalid};
 
 /// Upper limit on the continuation blocks of one object header, so that a chain with a loop is refused.
 const BLOCKS_MAX: usize = 64;
@@ -15,28 +15,28 @@ pub(super) struct HeaderMessage<'b> {
     pub(super) body: FieldReader<'b>,
 }
 
-/// Calls `take` with each message of the object at `address`.
-pub(super) fn walk<'b>(
+/// Calls `visit` with each message of the object at `address`.
+pub(super) fn for_each_message<'b>(
     blocks: &'b FileBlocks,
     address: u64,
-    take: &mut dyn FnMut(HeaderMessage<'b>) -> Parsed<()>,
-) -> Parsed<()> {
+    visit: &mut dyn FnMut(HeaderMessage<'b>) -> ParseResult<()>,
+) -> ParseResult<()> {
     let (first, head_bytes) = first_block(blocks, address)?;
-    HeaderWalk { blocks, head_bytes, blocks_left: BLOCKS_MAX, take }.block(first)
+    HeaderWalk { blocks, head_bytes, blocks_left: BLOCKS_MAX, visit }.walk_block(first)
 }
 
 /// Length of a message header in version 1. In version 2 it is shorter.
-const OLD_HEAD_BYTES: usize = 8;
+const V1_HEAD_BYTES: usize = 8;
 
 /// The first block of an object header, and the length of a message header.
-fn first_block(blocks: &FileBlocks, address: u64) -> Parsed<(FieldReader<'_>, usize)> {
+fn first_block(blocks: &FileBlocks, address: u64) -> ParseResult<(FieldReader<'_>, usize)> {
     let prefix = blocks.peek(address, 16)?;
     if prefix.starts_with(b"OHDR") {
-        let mut fields = blocks.fields_of(prefix, address);
+        let mut fields = blocks.field_reader(prefix, address);
         fields.skip(4)?;
         let version = fields.u8()?;
         if version != 2 {
-            return bad(address, format!("object header of version `{version}`, not 2"));
+            return invalid(address, format!("object header of version `{version}`, not 2"));
         }
         let flags = fields.u8()?;
         let times = if flags & 0x20 != 0 { 16 } else { 0 };
@@ -45,61 +45,61 @@ fn first_block(blocks: &FileBlocks, address: u64) -> Parsed<(FieldReader<'_>, us
         let head = 6 + times + limits;
         let size = blocks.fields(address + head as u64, width)?.number(width as usize)?;
         let block_bytes = (head as u64 + width + 4).saturating_add(size);
-        let mut fields = blocks.checked(address, block_bytes, "OHDR")?;
+        let mut fields = blocks.checked_fields(address, block_bytes, "OHDR")?;
         fields.skip(head - 4 + width as usize)?;
         return Ok((fields, if flags & 4 != 0 { 6 } else { 4 }));
     }
-    let mut fields = blocks.fields_of(prefix, address);
+    let mut fields = blocks.field_reader(prefix, address);
     let version = fields.u8()?;
     if version != 1 {
-        return bad(address, "no object header where one should be");
+        return invalid(address, "no object header where one should be");
     }
     fields.skip(7)?;
     let size = fields.u32()?;
-    Ok((blocks.fields(address + 16, size.into())?, OLD_HEAD_BYTES))
+    Ok((blocks.fields(address + 16, size.into())?, V1_HEAD_BYTES))
 }
 
 struct HeaderWalk<'w, 'b> {
     blocks: &'b FileBlocks,
     head_bytes: usize,
     blocks_left: usize,
-    take: &'w mut dyn FnMut(HeaderMessage<'b>) -> Parsed<()>,
+    visit: &'w mut dyn FnMut(HeaderMessage<'b>) -> ParseResult<()>,
 }
 
 impl<'b> HeaderWalk<'_, 'b> {
-    fn block(&mut self, mut fields: FieldReader<'b>) -> Parsed<()> {
-        let is_old = self.head_bytes == OLD_HEAD_BYTES;
-        // A rest that is shorter than a message header is a gap.
+    fn walk_block(&mut self, mut fields: FieldReader<'b>) -> ParseResult<()> {
+        let is_version_1 = self.head_bytes == V1_HEAD_BYTES;
+        // A remainder shorter than a message header is a gap.
         while fields.remaining() >= self.head_bytes {
-            let kind = if is_old { fields.u16()? } else { fields.u8()?.into() };
+            let kind = if is_version_1 { fields.u16()? } else { fields.u8()?.into() };
             let bytes = fields.u16()?;
             let flags = fields.u8()?;
-            fields.skip(if is_old { 3 } else { self.head_bytes - 4 })?;
+            fields.skip(if is_version_1 { 3 } else { self.head_bytes - 4 })?;
             let mut body = fields.clone();
             body.truncate(bytes.into())?;
             fields.skip(bytes.into())?;
             match kind {
-                CONTINUATION => self.continuation(body)?,
-                _ => (self.take)(HeaderMessage { kind, is_shared: flags & SHARED != 0, body })?,
+                CONTINUATION => self.walk_continuation(body)?,
+                _ => (self.visit)(HeaderMessage { kind, is_shared: flags & SHARED != 0, body })?,
             }
         }
         Ok(())
     }
 
     /// Walks over the block that a continuation message points to.
-    fn continuation(&mut self, mut body: FieldReader) -> Parsed<()> {
+    fn walk_continuation(&mut self, mut body: FieldReader) -> ParseResult<()> {
         let offset = body.offset();
         let (Some(start), bytes) = (body.address()?, body.length()?) else {
-            return bad(offset, "a continuation of an object header has no address");
+            return invalid(offset, "a continuation of an object header has no address");
         };
         let Some(left) = self.blocks_left.checked_sub(1) else {
-            return bad(offset, format!("an object header in more than {BLOCKS_MAX} blocks"));
+            return invalid(offset, format!("an object header in more than {BLOCKS_MAX} blocks"));
         };
         self.blocks_left = left;
-        self.block(if self.head_bytes == OLD_HEAD_BYTES {
+        self.walk_block(if self.head_bytes == V1_HEAD_BYTES {
             self.blocks.fields(start, bytes)?
         } else {
-            self.blocks.checked(start, bytes, "OCHK")?
+            self.blocks.checked_fields(start, bytes, "OCHK")?
         })
     }
 }

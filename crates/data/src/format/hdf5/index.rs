@@ -2,10 +2,10 @@
 
 use super::RANK_MAX;
 use super::arrays;
-use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
-use super::message::{ChunkIndex, ChunkPlace, RecordDataset};
+use super::blocks::{FieldReader, FileBlocks, ParseResult, invalid};
+use super::message::{ChunkIndex, ChunkLocation, RecordDataset};
 
-/// Upper limit on the number of a chunk. No file has that many.
+/// Upper limit on the number of a chunk. No file has that many chunks.
 const ORDINAL_MAX: u64 = 1 << 62;
 
 /// The chunk of `dataset` at position `grid`, of `chunk_bytes` bytes unless it is filtered; `None` if it was never
@@ -15,32 +15,40 @@ pub(super) fn find(
     dataset: &RecordDataset,
     grid: &[u64],
     chunk_bytes: u64,
-) -> Parsed<Option<ChunkPlace>> {
+) -> ParseResult<Option<ChunkLocation>> {
     match dataset.index {
         ChunkIndex::Nothing => Ok(None),
         ChunkIndex::BTree(root) => find_in_tree(blocks, root, &dataset.chunk, grid),
         ChunkIndex::Single { address, stored } => {
-            let (stored, skipped) = stored.unzip();
-            let place = ChunkPlace { offset: address, stored, skipped: skipped.unwrap_or(0) };
-            Ok(grid.iter().all(|at| *at == 0).then_some(place))
+            let (stored_bytes, skipped_filters) = stored.unzip();
+            let location = ChunkLocation {
+                offset: address,
+                stored_bytes,
+                skipped_filters: skipped_filters.unwrap_or(0),
+            };
+            Ok(grid.iter().all(|position| *position == 0).then_some(location))
         }
         ChunkIndex::Implicit(address) => {
-            let before = ordinal(dataset, grid)?.checked_mul(chunk_bytes);
-            match before.and_then(|before| address.checked_add(before)) {
-                Some(offset) => Ok(Some(ChunkPlace { offset, stored: None, skipped: 0 })),
-                None => bad(address, "a chunk is beyond any file"),
+            let bytes_before = ordinal(dataset, grid)?.checked_mul(chunk_bytes);
+            match bytes_before.and_then(|bytes| address.checked_add(bytes)) {
+                Some(offset) => {
+                    Ok(Some(ChunkLocation { offset, stored_bytes: None, skipped_filters: 0 }))
+                }
+                None => invalid(address, "a chunk is beyond any file"),
             }
         }
-        ChunkIndex::FixedArray(at) => arrays::find_fixed(blocks, at, ordinal(dataset, grid)?),
-        ChunkIndex::ExtensibleArray(at) => {
-            arrays::find_extensible(blocks, at, ordinal(dataset, grid)?)
+        ChunkIndex::FixedArray(header) => {
+            arrays::find_fixed(blocks, header, ordinal(dataset, grid)?)
+        }
+        ChunkIndex::ExtensibleArray(header) => {
+            arrays::find_extensible(blocks, header, ordinal(dataset, grid)?)
         }
     }
 }
 
 /// Number of the chunk at position `grid` in an index. Chunks are counted along the largest dimensions that the dataset
 /// may have; an axis without limit varies slowest.
-fn ordinal(dataset: &RecordDataset, grid: &[u64]) -> Parsed<u64> {
+fn ordinal(dataset: &RecordDataset, grid: &[u64]) -> ParseResult<u64> {
     let limits = &dataset.dims_max[..grid.len()];
     let slowest = limits.iter().position(|max| *max == u64::MAX).unwrap_or(0);
     let mut ordinal = Some(grid[slowest]);
@@ -50,7 +58,7 @@ fn ordinal(dataset: &RecordDataset, grid: &[u64]) -> Parsed<u64> {
     }
     match ordinal {
         Some(ordinal) if ordinal < ORDINAL_MAX => Ok(ordinal),
-        _ => bad(0, "more chunks than any file has"),
+        _ => invalid(0, "more chunks than any file has"),
     }
 }
 
@@ -62,24 +70,24 @@ pub(super) struct TreeNode<'b> {
 }
 
 impl<'b> TreeNode<'b> {
-    /// Reads the node at `address` of a tree of type `kind`, called `name` in errors. `above` is the level of its parent.
+    /// Reads the node at `address` of a tree of type `kind`, called `name` in errors. `parent_level` is the level of its parent.
     pub(super) fn read(
         blocks: &'b FileBlocks,
         address: u64,
         kind: u8,
         name: &str,
         entry_bytes: usize,
-        above: Option<u8>,
-    ) -> Parsed<Self> {
+        parent_level: Option<u8>,
+    ) -> ParseResult<Self> {
         let head_bytes = 8 + 2 * blocks.address_bytes as u64;
         let mut head = blocks.fields(address, head_bytes)?;
         if head.take(4)? != b"TREE" || head.u8()? != kind {
-            return bad(address, format!("no node of {name} where one should be"));
+            return invalid(address, format!("no node of {name} where one should be"));
         }
         let level = head.u8()?;
         let children = u64::from(head.u16()?);
-        if above.is_some_and(|above| level >= above) {
-            return bad(address, format!("{name} leads back to itself"));
+        if parent_level.is_some_and(|parent_level| level >= parent_level) {
+            return invalid(address, format!("{name} leads back to itself"));
         }
         let entries = blocks.fields(address + head_bytes, children * entry_bytes as u64)?;
         Ok(TreeNode { level, children, entries })
@@ -91,17 +99,17 @@ fn find_in_tree(
     root: u64,
     chunk: &[u64],
     grid: &[u64],
-) -> Parsed<Option<ChunkPlace>> {
+) -> ParseResult<Option<ChunkLocation>> {
     let mut wanted = [0; RANK_MAX];
-    for (i, at) in grid.iter().enumerate() {
-        wanted[i] = at.saturating_mul(chunk[i]);
+    for (i, position) in grid.iter().enumerate() {
+        wanted[i] = position.saturating_mul(chunk[i]);
     }
     // Size, skipped filters, offsets including the offset of the element, address.
     let entry_bytes = 8 + 8 * (grid.len() + 1) + blocks.address_bytes;
     let mut address = root;
-    let mut above = None;
+    let mut parent_level = None;
     loop {
-        let node = TreeNode::read(blocks, address, 1, "a chunk index", entry_bytes, above)?;
+        let node = TreeNode::read(blocks, address, 1, "a chunk index", entry_bytes, parent_level)?;
         // Binary search for the last child that begins at the chunk or before it.
         let mut low = 0;
         let mut high = node.children as usize;
@@ -114,17 +122,21 @@ fn find_in_tree(
         let Some(child) = low.checked_sub(1) else { return Ok(None) };
         let mut entry = node.entries;
         entry.skip(child * entry_bytes)?;
-        let stored = entry.u32()?;
-        let skipped = entry.u32()?;
+        let stored_bytes = entry.u32()?;
+        let skipped_filters = entry.u32()?;
         let offsets = entry.numbers(grid.len())?;
         // The offset of the element, which is always 0.
         entry.skip(8)?;
-        let Some(below) = entry.address()? else { return Ok(None) };
+        let Some(child_address) = entry.address()? else { return Ok(None) };
         if node.level == 0 {
-            let place = ChunkPlace { offset: below, stored: Some(stored.into()), skipped };
-            return Ok((offsets == wanted).then_some(place));
+            let location = ChunkLocation {
+                offset: child_address,
+                stored_bytes: Some(stored_bytes.into()),
+                skipped_filters,
+            };
+            return Ok((offsets == wanted).then_some(location));
         }
-        address = below;
-        above = Some(node.level);
+        address = child_address;
+        parent_level = Some(node.level);
     }
 }

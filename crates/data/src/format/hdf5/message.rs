@@ -1,6 +1,6 @@
 //! Reads the messages of a dataset: dimensions, element type, layout and filters.
 
-use super::blocks::{FieldReader, FileBlocks, ParseStop, Parsed, bad};
+use super::blocks::{FieldReader, FileBlocks, ParseResult, ParseStop, invalid};
 use super::header::{self, HeaderMessage};
 use super::metadata::datatype;
 use super::{DEFLATE, Element, RANK_MAX, product};
@@ -9,7 +9,7 @@ use super::{DEFLATE, Element, RANK_MAX, product};
 const FILTERS_MAX: usize = 4;
 const SHUFFLE: u16 = 2;
 const FLETCHER32: u16 = 3;
-/// Upper limit on the bytes of a dataset. No file has that many.
+/// Upper limit on the length of a dataset. No file is that long.
 const BYTES_MAX: u64 = 1 << 62;
 
 /// A dataset that can be read.
@@ -27,8 +27,8 @@ pub(super) struct RecordDataset {
     /// Offset and length of the data of a contiguous dataset.
     contiguous: Option<(u64, u64)>,
     /// Whether chunks at the edge of the dataset are not filtered.
-    pub(super) keeps_edges: bool,
-    /// In the order in which they were applied.
+    pub(super) has_unfiltered_edges: bool,
+    /// Filters in the order in which they were applied.
     pub(super) filters: Filters,
 }
 
@@ -61,12 +61,12 @@ pub(super) enum ChunkIndex {
 
 /// Position of a chunk in the file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ChunkPlace {
+pub(super) struct ChunkLocation {
     pub(super) offset: u64,
     /// Stored length, if the index contains it.
-    pub(super) stored: Option<u64>,
+    pub(super) stored_bytes: Option<u64>,
     /// A bit for each filter that was skipped.
-    pub(super) skipped: u32,
+    pub(super) skipped_filters: u32,
 }
 
 impl RecordDataset {
@@ -79,18 +79,21 @@ impl RecordDataset {
         product(self.dims()).saturating_mul(self.element.bytes())
     }
 
-    /// An error if a file of `file_bytes` bytes cannot contain the dataset.
-    pub(super) fn check(&self, file_bytes: u64) -> Parsed<()> {
+    /// Returns an error if a file of `file_bytes` bytes cannot contain the dataset.
+    pub(super) fn check(&self, file_bytes: u64) -> ParseResult<()> {
         let bytes = self.bytes();
         if bytes > BYTES_MAX {
-            return bad(0, format!("a dataset of `{:?}`, more than any file", self.dims()));
+            return invalid(
+                0,
+                format!("a dataset of `{:?}`, more than a file can hold", self.dims()),
+            );
         }
         let Some((address, stored)) = self.contiguous else { return Ok(()) };
         if stored < bytes {
-            return bad(address, format!("{stored} bytes of data, where {bytes} belong"));
+            return invalid(address, format!("{stored} bytes of data instead of {bytes}"));
         }
         if address.checked_add(bytes).is_none_or(|end| end > file_bytes) {
-            return bad(address, format!("{bytes} bytes of data extend beyond the end"));
+            return invalid(address, format!("{bytes} bytes of data extend beyond the end"));
         }
         Ok(())
     }
@@ -102,47 +105,50 @@ const KINDS: [u16; 4] = [0x01, 0x03, 0x08, 0x0b];
 const EXTERNAL: u16 = 0x07;
 
 /// Reads the dataset whose object header is at `address`.
-pub(super) fn dataset(blocks: &FileBlocks, address: u64) -> Parsed<RecordDataset> {
+pub(super) fn read_dataset(blocks: &FileBlocks, address: u64) -> ParseResult<RecordDataset> {
     let mut bodies = [const { None }; 4];
-    header::walk(blocks, address, &mut |HeaderMessage { kind, is_shared, body }| {
+    header::for_each_message(blocks, address, &mut |HeaderMessage { kind, is_shared, body }| {
         let offset = body.offset();
         if kind == EXTERNAL {
-            return bad(offset, "the data is in external files, which are not followed");
+            return invalid(offset, "the data is in external files, which are not followed");
         }
         let Some(i) = KINDS.iter().position(|known| *known == kind) else { return Ok(()) };
         if is_shared {
-            return bad(offset, "a shared message, such as a named datatype: it is not followed");
+            return invalid(
+                offset,
+                "a shared message, such as a named datatype: it is not followed",
+            );
         }
         bodies[i] = Some(body);
         Ok(())
     })?;
     let [Some(space), element_type, Some(layout), filters_applied] = bodies else {
-        return bad(address, "no dataset: it has no dimensions or no layout");
+        return invalid(address, "no dataset: it has no dimensions or no layout");
     };
     let Some(element_type) = element_type else {
-        return bad(address, "a dataset without an element type");
+        return invalid(address, "a dataset without an element type");
     };
-    let mut dataset = dataspace(space, element(element_type)?)?;
+    let mut dataset = read_dataspace(space, read_element(element_type)?)?;
     dataset.read_layout(layout)?;
     if let Some(body) = filters_applied {
-        dataset.filters = filters(body)?;
+        dataset.filters = read_filters(body)?;
     }
     Ok(dataset)
 }
 
-/// Length of the dataset at `address`, even if it cannot be read. The largest number if the metadata does not contain the
+/// Length of the dataset at `address`, even if it cannot be read. `u64::MAX` if the metadata does not contain the
 /// length; `None` for objects without an array, such as groups and scalars. Elements of a shared datatype count as 8
 /// bytes.
-pub(super) fn array_bytes(blocks: &FileBlocks, address: u64) -> Parsed<Option<u64>> {
+pub(super) fn array_bytes(blocks: &FileBlocks, address: u64) -> ParseResult<Option<u64>> {
     let mut elements = None;
     let mut element_bytes = 8;
     let mut has_layout = false;
-    let walked = header::walk(blocks, address, &mut |message| {
+    let walked = header::for_each_message(blocks, address, &mut |message| {
         let HeaderMessage { kind, is_shared, mut body } = message;
         match kind {
             0x01 if is_shared => elements = Some(u64::MAX),
             0x01 => {
-                let (rank, _) = dataspace_head(&mut body)?;
+                let (rank, _) = read_dataspace_head(&mut body)?;
                 for _ in 0..rank {
                     elements = Some(elements.unwrap_or(1u64).saturating_mul(body.length()?));
                 }
@@ -159,13 +165,13 @@ pub(super) fn array_bytes(blocks: &FileBlocks, address: u64) -> Parsed<Option<u6
     match walked {
         Ok(()) if !has_layout => Ok(None),
         Ok(()) => Ok(elements.map(|elements| elements.saturating_mul(element_bytes))),
-        Err(ParseStop::Bad(_)) => Ok(Some(u64::MAX)),
+        Err(ParseStop::Invalid(_)) => Ok(Some(u64::MAX)),
         Err(missing) => Err(missing),
     }
 }
 
 /// Reads the rank and the flags of a dataspace message.
-fn dataspace_head(body: &mut FieldReader) -> Parsed<(usize, u8)> {
+fn read_dataspace_head(body: &mut FieldReader) -> ParseResult<(usize, u8)> {
     let offset = body.offset();
     let version = body.u8()?;
     let rank = usize::from(body.u8()?);
@@ -173,18 +179,18 @@ fn dataspace_head(body: &mut FieldReader) -> Parsed<(usize, u8)> {
     match version {
         1 => body.skip(5)?,
         2 => body.skip(1)?,
-        _ => return bad(offset, format!("dataspace of version `{version}`, not 1 or 2")),
+        _ => return invalid(offset, format!("dataspace of version `{version}`, not 1 or 2")),
     }
     Ok((rank, flags))
 }
 
 /// Reads a dataspace message into a dataset without layout.
-fn dataspace(mut body: FieldReader, element: Element) -> Parsed<RecordDataset> {
+fn read_dataspace(mut body: FieldReader, element: Element) -> ParseResult<RecordDataset> {
     let offset = body.offset();
-    let (rank, flags) = dataspace_head(&mut body)?;
+    let (rank, flags) = read_dataspace_head(&mut body)?;
     let mut dims = [1; RANK_MAX];
     let Some(used) = dims.get_mut(..rank) else {
-        return bad(offset, format!("a dataset of `{rank}` dimensions, more than {RANK_MAX}"));
+        return invalid(offset, format!("a dataset of `{rank}` dimensions, more than {RANK_MAX}"));
     };
     for dim in used {
         *dim = body.length()?;
@@ -203,12 +209,12 @@ fn dataspace(mut body: FieldReader, element: Element) -> Parsed<RecordDataset> {
         chunk: dims,
         index: ChunkIndex::Nothing,
         contiguous: None,
-        keeps_edges: false,
+        has_unfiltered_edges: false,
         filters: Filters::default(),
     })
 }
 
-fn element(mut body: FieldReader) -> Parsed<Element> {
+fn read_element(mut body: FieldReader) -> ParseResult<Element> {
     let offset = body.offset();
     let head = body.take(8)?;
     let class = head[0] & 15;
@@ -216,10 +222,10 @@ fn element(mut body: FieldReader) -> Parsed<Element> {
                  variable-length array";
     if class > 1 {
         let name = names.split_whitespace().nth(class.into()).unwrap_or("unknown");
-        return bad(offset, format!("elements of class `{name}`, not plain numbers"));
+        return invalid(offset, format!("elements of class `{name}`, not plain numbers"));
     }
     if head[1] & 1 != 0 {
-        return bad(offset, "big-endian elements, which are not supported");
+        return invalid(offset, "big-endian elements, which are not supported");
     }
     // For integers only the sign flag is compared. The flags of floats repeat information of the other fields.
     let (flags, properties) = if class == 0 { (8, body.take(4)?) } else { (0, body.take(8)?) };
@@ -234,18 +240,21 @@ fn element(mut body: FieldReader) -> Parsed<Element> {
         Some(element) => Ok(element),
         None => {
             let size = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
-            bad(offset, format!("numbers of `{size}` bytes and a form that numpy does not have"))
+            invalid(
+                offset,
+                format!("numbers of `{size}` bytes in a form that numpy does not support"),
+            )
         }
     }
 }
 
 impl RecordDataset {
-    fn read_layout(&mut self, mut body: FieldReader) -> Parsed<()> {
+    fn read_layout(&mut self, mut body: FieldReader) -> ParseResult<()> {
         let offset = body.offset();
         let version = body.u8()?;
         let class = match version {
             3..=5 => body.u8()?,
-            _ => return bad(offset, format!("layout of version `{version}`, not 3 to 5")),
+            _ => return invalid(offset, format!("layout of version `{version}`, not 3 to 5")),
         };
         match class {
             0 => {
@@ -258,8 +267,8 @@ impl RecordDataset {
                 Ok(())
             }
             2 => self.read_chunks(body, version),
-            3 => bad(offset, "a virtual dataset: its sources are not followed"),
-            _ => bad(offset, format!("layout of class `{class}`")),
+            3 => invalid(offset, "a virtual dataset: its sources are not followed"),
+            _ => invalid(offset, format!("layout of class `{class}`")),
         }
     }
 
@@ -270,7 +279,7 @@ impl RecordDataset {
             .map_or(ChunkIndex::Nothing, |address| ChunkIndex::Single { address, stored: None });
     }
 
-    fn read_chunks(&mut self, mut body: FieldReader, version: u8) -> Parsed<()> {
+    fn read_chunks(&mut self, mut body: FieldReader, version: u8) -> ParseResult<()> {
         let offset = body.offset();
         if version == 3 {
             let rank = body.u8()?;
@@ -282,13 +291,16 @@ impl RecordDataset {
             let rank = body.u8()?;
             let width = body.u8()?;
             self.chunk = chunk_dims(&mut body, rank.into(), width.into())?;
-            self.index = new_index(body, flags & 2 != 0)?;
-            self.keeps_edges = flags & 1 != 0;
+            self.index = read_index(body, flags & 2 != 0)?;
+            self.has_unfiltered_edges = flags & 1 != 0;
         }
         let chunk = &self.chunk;
         if chunk[self.rank..].iter().any(|dim| *dim != 1) || chunk.contains(&0) {
             let rank = self.rank;
-            return bad(offset, format!("chunks of `{chunk:?}` in a dataset of {rank} dimensions"));
+            return invalid(
+                offset,
+                format!("chunks of `{chunk:?}` in a dataset of {rank} dimensions"),
+            );
         }
         Ok(())
     }
@@ -296,11 +308,11 @@ impl RecordDataset {
 
 /// Reads the dimensions of a chunk, `width` bytes each. The last of the `rank` dimensions is the length of an element and
 /// is skipped.
-fn chunk_dims(body: &mut FieldReader, rank: usize, width: usize) -> Parsed<[u64; RANK_MAX]> {
+fn chunk_dims(body: &mut FieldReader, rank: usize, width: usize) -> ParseResult<[u64; RANK_MAX]> {
     let mut dims = [1; RANK_MAX];
     let offset = body.offset();
     let Some(used) = rank.checked_sub(1).and_then(|rank| dims.get_mut(..rank)) else {
-        return bad(offset, format!("chunks of `{rank}` dimensions"));
+        return invalid(offset, format!("chunks of `{rank}` dimensions"));
     };
     for dim in used {
         *dim = body.number(width)?;
@@ -310,7 +322,7 @@ fn chunk_dims(body: &mut FieldReader, rank: usize, width: usize) -> Parsed<[u64;
 }
 
 /// Reads the chunk index of a layout of version 4 or 5.
-fn new_index(mut body: FieldReader, is_filtered: bool) -> Parsed<ChunkIndex> {
+fn read_index(mut body: FieldReader, is_filtered: bool) -> ParseResult<ChunkIndex> {
     let offset = body.offset();
     let kind = body.u8()?;
     let mut stored = None;
@@ -322,9 +334,9 @@ fn new_index(mut body: FieldReader, is_filtered: bool) -> Parsed<ChunkIndex> {
         5 => {
             let message = "chunks in a version 2 B-tree, as with several axes without limit: \
                            it is not read";
-            return bad(offset, message);
+            return invalid(offset, message);
         }
-        _ => return bad(offset, format!("chunk index of type `{kind}`")),
+        _ => return invalid(offset, format!("chunk index of type `{kind}`")),
     }
     Ok(match (body.address()?, kind) {
         (None, _) => ChunkIndex::Nothing,
@@ -335,18 +347,18 @@ fn new_index(mut body: FieldReader, is_filtered: bool) -> Parsed<ChunkIndex> {
     })
 }
 
-fn filters(mut body: FieldReader) -> Parsed<Filters> {
+fn read_filters(mut body: FieldReader) -> ParseResult<Filters> {
     let offset = body.offset();
     let version = body.u8()?;
     let count = usize::from(body.u8()?);
     match version {
         1 => body.skip(6)?,
         2 => {}
-        _ => return bad(offset, format!("filters of version `{version}`, not 1 or 2")),
+        _ => return invalid(offset, format!("filters of version `{version}`, not 1 or 2")),
     }
     let mut filters = [None; FILTERS_MAX];
     let Some(used) = filters.get_mut(..count) else {
-        return bad(offset, format!("`{count}` filters, more than {FILTERS_MAX}"));
+        return invalid(offset, format!("`{count}` filters, more than {FILTERS_MAX}"));
     };
     for filter in used {
         let id = body.u16()?;
@@ -363,7 +375,7 @@ fn filters(mut body: FieldReader) -> Parsed<Filters> {
             DEFLATE => Filter::Deflate,
             SHUFFLE => Filter::Shuffle(first.unwrap_or(1).max(1) as usize),
             FLETCHER32 => Filter::Fletcher32,
-            _ => return bad(offset, unknown_filter(id, name)),
+            _ => return invalid(offset, unknown_filter(id, name)),
         });
     }
     Ok(filters)

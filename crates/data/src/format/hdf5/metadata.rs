@@ -1,7 +1,7 @@
 //! Writes the metadata of a generated file: a version 2 superblock, version 2 object headers and version 1 B-trees, which
 //! HDF5 1.8 and all later versions can read.
 
-use super::plan::{ChunkPlan, FilePlaces, FilePlan};
+use super::plan::{ChunkPlan, FileAddresses, FilePlan};
 use super::{DEFLATE, Element, FileSink, RANK_MAX, SIGNATURE, SinkError, UNDEFINED, checksum};
 
 pub(super) const SUPERBLOCK_BYTES: u64 = 48;
@@ -9,7 +9,7 @@ pub(super) const SUPERBLOCK_BYTES: u64 = 48;
 const NODE_CHILDREN: u64 = 64;
 const NODE_HEAD_BYTES: u64 = 24;
 
-/// Least length of the metadata before the data: the HDF5 library allocates metadata in blocks of this length.
+/// Minimum length of the metadata before the data: the HDF5 library allocates metadata in blocks of this length.
 const HEAD_BYTES: u64 = 2048;
 /// Length of a stored block of deflate. Deflate adds some bytes to each block of random data, and zlib to each stream.
 const STORED_BLOCK_BYTES: u64 = 16 << 10;
@@ -26,17 +26,19 @@ impl FilePlan {
         nodes.saturating_mul(node_bytes(self.dims.len()))
     }
 
-    pub(super) fn places(&self) -> FilePlaces {
-        let mut at = head_bytes(self).next_multiple_of(8).max(HEAD_BYTES);
-        let index = (0..self.datasets).map(|_| allocate(&mut at, self.index_bytes())).collect();
-        let records = (0..self.datasets).map(|_| allocate(&mut at, self.dataset_bytes())).collect();
-        let labels = allocate(&mut at, self.labels_bytes());
-        FilePlaces { index, labels, records, end: at }
+    pub(super) fn addresses(&self) -> FileAddresses {
+        let mut position = head_bytes(self).next_multiple_of(8).max(HEAD_BYTES);
+        let index =
+            (0..self.datasets).map(|_| allocate(&mut position, self.index_bytes())).collect();
+        let records =
+            (0..self.datasets).map(|_| allocate(&mut position, self.dataset_bytes())).collect();
+        let labels = allocate(&mut position, self.labels_bytes());
+        FileAddresses { index, labels, records, end: position }
     }
 
     /// Length of the file. Exact without compression, otherwise the length with incompressible content.
     pub(super) fn file_bytes(&self) -> u64 {
-        let end = self.places().end;
+        let end = self.addresses().end;
         if self.level.is_none() {
             return end;
         }
@@ -47,36 +49,36 @@ impl FilePlan {
     }
 }
 
-/// Advances `at` by `bytes` and returns its previous value.
-fn allocate(at: &mut u64, bytes: u64) -> u64 {
-    let start = *at;
-    *at = at.saturating_add(bytes);
+/// Advances `position` by `bytes` and returns its previous value.
+fn allocate(position: &mut u64, bytes: u64) -> u64 {
+    let start = *position;
+    *position = position.saturating_add(bytes);
     start
 }
 
 /// Length of the superblock and the object headers.
 fn head_bytes(plan: &FilePlan) -> u64 {
     let zeros = vec![0; plan.datasets as usize];
-    let places = FilePlaces { index: zeros.clone(), labels: 0, records: zeros, end: 0 };
-    SUPERBLOCK_BYTES + object_headers(plan, &places).len() as u64
+    let addresses = FileAddresses { index: zeros.clone(), labels: 0, records: zeros, end: 0 };
+    SUPERBLOCK_BYTES + object_headers(plan, &addresses).len() as u64
 }
 
 /// The superblock of a file of `end` bytes.
 pub(super) fn superblock(end: u64) -> Vec<u8> {
-    let addresses = words(&[0, UNDEFINED, end, SUPERBLOCK_BYTES]);
-    with_checksum([&SIGNATURE[..], &[2, 8, 8, 0], &addresses].concat())
+    let fields = little_endian(&[0, UNDEFINED, end, SUPERBLOCK_BYTES]);
+    with_checksum([&SIGNATURE[..], &[2, 8, 8, 0], &fields].concat())
 }
 
 /// The object headers of the root group and of the datasets that it links to.
-pub(super) fn object_headers(plan: &FilePlan, places: &FilePlaces) -> Vec<u8> {
+pub(super) fn object_headers(plan: &FilePlan, addresses: &FileAddresses) -> Vec<u8> {
     let records = (0..plan.datasets as usize).map(|i| {
-        let header = records_header(plan, places.records[i], places.index[i]);
+        let header = records_header(plan, addresses.records[i], addresses.index[i]);
         (format!("records_{i}"), header)
     });
     let labels = dataset_header(
         dataspace(&[plan.shape.samples], &[]),
         Element::Int64,
-        contiguous(places.labels, plan.labels_bytes()),
+        contiguous(addresses.labels, plan.labels_bytes()),
         None,
     );
     let headers: Vec<_> = records.chain([("labels".to_string(), labels)]).collect();
@@ -87,14 +89,15 @@ pub(super) fn object_headers(plan: &FilePlan, places: &FilePlaces) -> Vec<u8> {
     bytes
 }
 
-/// The object header of the root group. The headers of the linked datasets follow one another from `at` on.
-fn root_header(datasets: &[(String, Vec<u8>)], mut at: u64) -> Vec<u8> {
-    let info = [&[0, 0][..], &words(&[UNDEFINED, UNDEFINED])].concat();
+/// The object header of the root group. The headers of the linked datasets follow one another from `start` on.
+fn root_header(datasets: &[(String, Vec<u8>)], start: u64) -> Vec<u8> {
+    let mut position = start;
+    let info = [&[0, 0][..], &little_endian(&[UNDEFINED, UNDEFINED])].concat();
     let mut messages = vec![(0x02, info), (0x0a, vec![0, 0])];
     for (name, header) in datasets {
         let head = [1, 0, name.len() as u8];
-        messages.push((0x06, [&head[..], name.as_bytes(), &at.to_le_bytes()].concat()));
-        at += header.len() as u64;
+        messages.push((0x06, [&head[..], name.as_bytes(), &position.to_le_bytes()].concat()));
+        position += header.len() as u64;
     }
     object_header(&messages)
 }
@@ -148,7 +151,7 @@ pub(super) fn object_header(messages: &[(u8, Vec<u8>)]) -> Vec<u8> {
 
 fn dataspace(dims: &[u64], dims_max: &[u64]) -> Vec<u8> {
     let head = [2, dims.len() as u8, u8::from(!dims_max.is_empty()), 1];
-    [&head[..], &words(dims), &words(dims_max)].concat()
+    [&head[..], &little_endian(dims), &little_endian(dims_max)].concat()
 }
 
 /// The datatype message of an element type, and its length.
@@ -162,11 +165,11 @@ pub(super) fn datatype(element: Element) -> ([u8; 20], usize) {
         Element::Float64 => Some((52, 11, 1023)),
         _ => None,
     };
-    let signed =
+    let is_signed =
         matches!(element, Element::Int8 | Element::Int16 | Element::Int32 | Element::Int64);
     let mut bytes = [0; 20];
     bytes[0] = 0x10;
-    bytes[1] = u8::from(signed) << 3;
+    bytes[1] = u8::from(is_signed) << 3;
     bytes[4] = size;
     bytes[10] = bits;
     let Some((mantissa, exponent, bias)) = float else { return (bytes, 12) };
@@ -178,7 +181,7 @@ pub(super) fn datatype(element: Element) -> ([u8; 20], usize) {
 }
 
 fn contiguous(address: u64, bytes: u64) -> Vec<u8> {
-    [&[3, 1][..], &words(&[address, bytes])].concat()
+    [&[3, 1][..], &little_endian(&[address, bytes])].concat()
 }
 
 /// Number of nodes in each level of the B-tree of a dataset's chunks, the leaves first. It depends only on the number of
@@ -198,12 +201,12 @@ fn node_bytes(rank: usize) -> u64 {
     NODE_HEAD_BYTES + NODE_CHILDREN * (key_bytes + 8) + key_bytes
 }
 
-/// Writes the B-tree of a dataset's chunks to the reserved bytes at `start`, the root first. `placed` contains the address
+/// Writes the B-tree of a dataset's chunks to the reserved bytes at `start`, the root first. `chunk_ranges` contains the address
 /// and length of each chunk.
 pub(super) fn write_tree(
     start: u64,
     chunks: &ChunkPlan,
-    placed: &[(u64, u64)],
+    chunk_ranges: &[(u64, u64)],
     sink: &mut dyn FileSink,
 ) -> Result<(), SinkError> {
     let levels = tree_levels(chunks.count());
@@ -211,49 +214,49 @@ pub(super) fn write_tree(
     let mut level_start = start;
     let mut node = Vec::with_capacity(node_bytes as usize);
     for (level, &nodes) in levels.iter().enumerate().rev() {
-        let start_below = level_start + nodes * node_bytes;
-        let entries_below = if level == 0 { chunks.count() } else { levels[level - 1] };
+        let child_level_start = level_start + nodes * node_bytes;
+        let children_in_level = if level == 0 { chunks.count() } else { levels[level - 1] };
         // Number of chunks below each child.
         let span = NODE_CHILDREN.pow(level as u32);
         for i in 0..nodes {
-            let at = level_start + i * node_bytes;
-            let left = if i == 0 { UNDEFINED } else { at - node_bytes };
-            let right = if i + 1 == nodes { UNDEFINED } else { at + node_bytes };
-            let children = i * NODE_CHILDREN..entries_below.min((i + 1) * NODE_CHILDREN);
+            let node_start = level_start + i * node_bytes;
+            let left = if i == 0 { UNDEFINED } else { node_start - node_bytes };
+            let right = if i + 1 == nodes { UNDEFINED } else { node_start + node_bytes };
+            let children = i * NODE_CHILDREN..children_in_level.min((i + 1) * NODE_CHILDREN);
             let [low, high] = ((children.end - children.start) as u16).to_le_bytes();
             node.clear();
             node.extend(b"TREE\x01");
             node.extend([level as u8, low, high]);
             node.extend([left, right].map(u64::to_le_bytes).as_flattened());
             for child in children.clone() {
-                put_key(&mut node, child * span, chunks, placed);
+                push_key(&mut node, child * span, chunks, chunk_ranges);
                 let address = match level {
-                    0 => placed[child as usize].0,
-                    _ => start_below + child * node_bytes,
+                    0 => chunk_ranges[child as usize].0,
+                    _ => child_level_start + child * node_bytes,
                 };
                 node.extend(address.to_le_bytes());
             }
-            put_key(&mut node, children.end * span, chunks, placed);
+            push_key(&mut node, children.end * span, chunks, chunk_ranges);
             node.resize(node_bytes as usize, 0);
-            sink.patch(0, at, &node)?;
+            sink.patch(0, node_start, &node)?;
         }
-        level_start = start_below;
+        level_start = child_level_start;
     }
     Ok(())
 }
 
 /// Appends the key of a chunk: length, skipped filters and offsets. The key after the last chunk is beyond it along every
 /// dimension.
-fn put_key(node: &mut Vec<u8>, ordinal: u64, chunks: &ChunkPlan, placed: &[(u64, u64)]) {
-    let placed_chunk = placed.get(ordinal as usize);
-    let size = placed_chunk.map_or(0, |(_, bytes)| *bytes as u32);
+fn push_key(node: &mut Vec<u8>, ordinal: u64, chunks: &ChunkPlan, chunk_ranges: &[(u64, u64)]) {
+    let chunk_range = chunk_ranges.get(ordinal as usize);
+    let size = chunk_range.map_or(0, |(_, bytes)| *bytes as u32);
     node.extend([size, 0].map(u32::to_le_bytes).as_flattened());
     let mut grid = [0; RANK_MAX];
     let grid = &mut grid[..chunks.dims.len()];
     grid_position(ordinal.min(chunks.count() - 1), &chunks.counts, grid);
-    for (at, dim) in grid.iter().zip(&chunks.dims) {
-        let beyond = u64::from(placed_chunk.is_none());
-        node.extend((at + beyond).saturating_mul(*dim).to_le_bytes());
+    for (position, dim) in grid.iter().zip(&chunks.dims) {
+        let beyond = u64::from(chunk_range.is_none());
+        node.extend((position + beyond).saturating_mul(*dim).to_le_bytes());
     }
     node.extend([0; 8]);
 }
@@ -262,14 +265,14 @@ fn put_key(node: &mut Vec<u8>, ordinal: u64, chunks: &ChunkPlan, placed: &[(u64,
 /// varies fastest.
 pub(super) fn grid_position(ordinal: u64, counts: &[u64], grid: &mut [u64]) {
     let mut rest = ordinal;
-    for (at, count) in grid.iter_mut().zip(counts).rev() {
-        *at = rest % count;
+    for (position, count) in grid.iter_mut().zip(counts).rev() {
+        *position = rest % count;
         rest /= count;
     }
 }
 
 /// The numbers as little-endian bytes.
-pub(super) fn words(values: &[u64]) -> Vec<u8> {
+pub(super) fn little_endian(values: &[u64]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 

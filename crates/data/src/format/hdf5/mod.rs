@@ -1,5 +1,5 @@
 //! `hdf5`: datasets `records_0`, `records_1`, … with the samples along the first axis, and their `labels`, as DLIO
-//! generates them (`hdf5_generator.py`). A sample consists of its part of each dataset, one after another.
+//! generates them (`hdf5_generator.py`). A sample is the concatenation of its parts in all datasets.
 //!
 //! Implements the HDF5 File Format Specification 3.0 directly, because the C library has one lock per process and does
 //! its own I/O. Metadata is fetched once per file, as far as samples need it, and kept while samples of that file are
@@ -26,14 +26,14 @@ mod tests;
 use super::deflate::DeflateSink;
 use super::{
     Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
-    describe_shape, length_of,
+    decode_length, describe_shape,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member, UnsupportedSetting};
 use feedrate_spec::shape::{Compression, DIMS_MAX, Dims, Element, Encoding, FileShape};
 
 static MEMBER: Member = Member {
     name: "hdf5",
-    summary: "HDF5 datasets with the samples along the first axis; a sample is read by itself.",
+    summary: "HDF5 datasets with the samples along the first axis; each sample can be read separately.",
     abilities: &[
         Ability::RandomAccess,
         Ability::KeepsOpen,
@@ -64,17 +64,17 @@ pub(super) static FORMAT: Format = Format {
                 "dataset.hdf5.max_shape",
                 "dataset.hdf5.num_dset_per_record",
             ],
-            unsupported_setting: plan::unfit,
+            unsupported_setting: plan::find_unsupported_setting,
             ..FormatEntry::new(&MEMBER, |shape, encoding| {
                 plan::FilePlan::new(shape, encoding).file_bytes()
             })
         },
         |shape, encoding, content, sink| {
-            write::file(&plan::FilePlan::new(shape, encoding), content, sink)
+            write::write_file(&plan::FilePlan::new(shape, encoding), content, sink)
         },
         // The engine `libhdf5` serves only payload.
         |options| {
-            if options.samples_alone {
+            if options.is_payload_only {
                 return super::packed::cursor(options);
             }
             Box::new(cursor::Hdf5Cursor::new(options))
@@ -82,7 +82,7 @@ pub(super) static FORMAT: Format = Format {
     )
 };
 
-/// The product of dimensions, or the largest number.
+/// The product of dimensions, saturating.
 fn product(dims: &[u64]) -> u64 {
     dims.iter().fold(1, |product: u64, &dim| product.saturating_mul(dim))
 }

@@ -1,7 +1,7 @@
 //! Finds the datasets that contain the samples of a file, and determines the shape of a sample.
 
 use super::super::ahead::WantedSample;
-use super::blocks::{FileBlocks, ParseStop, Parsed, bad};
+use super::blocks::{FileBlocks, ParseResult, ParseStop, invalid};
 use super::message::{self, RecordDataset};
 use super::{Dims, FileShape, FormatError, describe_shape, group, superblock};
 
@@ -18,7 +18,9 @@ pub(super) struct Contents {
     pub(super) datasets: Vec<RecordDataset>,
     /// Object headers of `records_0`, `records_1`, …
     records: Vec<Option<u64>>,
+    /// Object headers of the other objects.
     others: Vec<u64>,
+    /// Names of the first objects, for errors.
     names: String,
 }
 
@@ -44,13 +46,13 @@ impl Contents {
     }
 
     /// Finds the datasets and returns the shape of the file.
-    pub(super) fn open(&mut self, blocks: &mut FileBlocks) -> Parsed<FileShape> {
+    pub(super) fn open(&mut self, blocks: &mut FileBlocks) -> ParseResult<FileShape> {
         self.datasets.clear();
         self.records.clear();
         self.others.clear();
         self.names.clear();
-        let root = superblock::root(blocks)?;
-        group::links(blocks, root, &mut |name, address| {
+        let root = superblock::read_root_address(blocks)?;
+        group::for_each_link(blocks, root, &mut |name, address| {
             self.add(name, address);
             Ok(())
         })?;
@@ -59,33 +61,33 @@ impl Contents {
                 let message = format!(
                     "`records_{number}` is missing, but there are datasets with higher numbers"
                 );
-                return bad(0, message);
+                return invalid(0, message);
             };
-            self.datasets.push(message::dataset(blocks, *address)?);
+            self.datasets.push(message::read_dataset(blocks, *address)?);
         }
         if self.datasets.is_empty() {
-            self.datasets.push(self.largest(blocks, root)?);
+            self.datasets.push(self.largest_dataset(blocks, root)?);
         }
         self.check(blocks.file_bytes)?;
         self.shape()
     }
 
-    /// The largest dataset, for files without `records_0`. It is an error if that one cannot be read, because a smaller one,
-    /// such as labels, must not be read instead.
-    fn largest(&self, blocks: &FileBlocks, root: u64) -> Parsed<RecordDataset> {
+    /// The largest dataset, for files without `records_0`. Fails if this dataset cannot be read, because a smaller one, such
+    /// as labels, must not be read instead.
+    fn largest_dataset(&self, blocks: &FileBlocks, root: u64) -> ParseResult<RecordDataset> {
         if self.others.len() == OTHERS_MAX {
             let message = format!(
                 "no dataset `records_0`, and {OTHERS_MAX} objects or more, which are too many to find the largest"
             );
-            return bad(0, message);
+            return invalid(0, message);
         }
         let mut largest = None;
         let mut largest_bytes = 0;
         for &address in &self.others {
-            let (bytes, found) = match message::dataset(blocks, address) {
+            let (bytes, found) = match message::read_dataset(blocks, address) {
                 Ok(found) if found.rank == 0 => continue,
                 Ok(found) => (found.bytes(), Ok(found)),
-                Err(ParseStop::Bad(error)) => match message::array_bytes(blocks, address)? {
+                Err(ParseStop::Invalid(error)) => match message::array_bytes(blocks, address)? {
                     Some(bytes) => (bytes, Err(error)),
                     None => continue,
                 },
@@ -102,10 +104,10 @@ impl Contents {
                 let name = object_name(blocks, root, address)?;
                 let message =
                     format!("`{name}`, the largest dataset, cannot be read: {}", error.message);
-                bad(error.offset, message)
+                invalid(error.offset, message)
             }
-            None if self.names.is_empty() => bad(0, "the root group is empty: no `records_0`"),
-            None => bad(
+            None if self.names.is_empty() => invalid(0, "the root group is empty: no `records_0`"),
+            None => invalid(
                 0,
                 format!(
                     "no dataset `records_0`, and no other dataset to read instead: the file contains {}",
@@ -115,14 +117,14 @@ impl Contents {
         }
     }
 
-    fn check(&self, file_bytes: u64) -> Parsed<()> {
+    fn check(&self, file_bytes: u64) -> ParseResult<()> {
         let first = &self.datasets[0];
         for dataset in &self.datasets {
             if dataset.rank == 0 {
-                return bad(0, "a dataset without dimensions: it holds no samples");
+                return invalid(0, "a dataset without dimensions: it holds no samples");
             }
             if dataset.dims() != first.dims() || dataset.element != first.element {
-                return bad(0, "the datasets that share a record differ in shape or type");
+                return invalid(0, "the datasets that share a record differ in shape or type");
             }
             dataset.check(file_bytes)?;
         }
@@ -130,7 +132,7 @@ impl Contents {
     }
 
     /// Shape of the file. The parts in the datasets are joined along the record's first dimension.
-    fn shape(&self) -> Parsed<FileShape> {
+    fn shape(&self) -> ParseResult<FileShape> {
         let first = &self.datasets[0];
         let mut dims = first.dims;
         let mut rank = first.rank;
@@ -142,12 +144,12 @@ impl Contents {
             rank = rank.max(2);
         }
         let Some(sample) = Dims::new(&dims[1..rank]) else {
-            return bad(0, "samples of too many dimensions");
+            return invalid(0, "samples of too many dimensions");
         };
         Ok(FileShape { dims: sample, element: first.element, samples: dims[0] })
     }
 
-    /// Checks the found shape against the plan, and returns it. Equivalent dimensions are replaced by those of the plan.
+    /// Checks the found shape against the plan, and returns it. Equivalent dimensions are replaced by the plan's.
     pub(super) fn check_plan(
         &self,
         found: FileShape,
@@ -170,9 +172,9 @@ impl Contents {
 }
 
 /// The name of the object at `address`.
-fn object_name(blocks: &FileBlocks, root: u64, address: u64) -> Parsed<String> {
+fn object_name(blocks: &FileBlocks, root: u64, address: u64) -> ParseResult<String> {
     let mut found = String::new();
-    group::links(blocks, root, &mut |name, other| {
+    group::for_each_link(blocks, root, &mut |name, other| {
         if other == address {
             let shown = &name[..name.len().min(NAMES_BYTES_MAX)];
             found = String::from_utf8_lossy(shown).escape_debug().to_string();

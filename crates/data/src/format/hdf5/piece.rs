@@ -1,23 +1,23 @@
 //! Geometry of the chunks in a sample. Chunks whose bytes interleave in the sample form a band: a contiguous range of the
 //! sample that is complete when all of these chunks have been read.
 
-use super::blocks::{Parsed, bad};
+use super::blocks::{ParseResult, invalid};
 use super::message::RecordDataset;
 use super::{RANK_MAX, product};
 
-/// Upper limit on the bytes of a chunk. No file has larger ones.
+/// Upper limit on the length of a chunk. No file is that long.
 const CHUNK_BYTES_MAX: u64 = 1 << 62;
 
 /// The dimensions of a sample and of its chunks, without the axis of samples.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Cut {
+pub(super) struct ChunkGeometry {
     /// Number of dimensions of a sample; at least 1.
-    count: usize,
+    rank: usize,
     dims: [u64; RANK_MAX],
     chunk: [u64; RANK_MAX],
     element_bytes: u64,
     /// The first dimension along which a chunk is longer than 1. A band has the length of one chunk along it.
-    along: usize,
+    band_axis: usize,
     /// Number of samples in a chunk.
     pub(super) samples: u64,
     /// Length of a sample's share of a chunk.
@@ -25,28 +25,37 @@ pub(super) struct Cut {
     pub(super) chunk_bytes: u64,
 }
 
-impl Cut {
-    pub(super) fn new(dataset: &RecordDataset) -> Parsed<Self> {
+impl ChunkGeometry {
+    pub(super) fn new(dataset: &RecordDataset) -> ParseResult<Self> {
         let chunk_dims = &dataset.chunk;
         let mut dims = [1; RANK_MAX];
         let mut chunk = [1; RANK_MAX];
         dims[..RANK_MAX - 1].copy_from_slice(&dataset.dims[1..]);
         chunk[..RANK_MAX - 1].copy_from_slice(&chunk_dims[1..]);
-        let count = dataset.rank.saturating_sub(1).max(1);
+        let rank = dataset.rank.saturating_sub(1).max(1);
         let element_bytes = dataset.element.bytes();
         let slab_bytes = product(&chunk).saturating_mul(element_bytes);
         let chunk_bytes = slab_bytes.saturating_mul(chunk_dims[0]);
         if chunk_bytes > CHUNK_BYTES_MAX {
-            return bad(0, format!("chunks of `{chunk_dims:?}`, more than any file"));
+            return invalid(0, format!("chunks of `{chunk_dims:?}`, more than a file can hold"));
         }
-        let along = chunk[..count].iter().position(|dim| *dim > 1).unwrap_or(count - 1);
+        let band_axis = chunk[..rank].iter().position(|dim| *dim > 1).unwrap_or(rank - 1);
         let samples = chunk_dims[0];
-        Ok(Cut { count, dims, chunk, element_bytes, along, samples, slab_bytes, chunk_bytes })
+        Ok(ChunkGeometry {
+            rank,
+            dims,
+            chunk,
+            element_bytes,
+            band_axis,
+            samples,
+            slab_bytes,
+            chunk_bytes,
+        })
     }
 
     /// Whether a band is one chunk, with its bytes in the same order as in the sample.
-    pub(super) fn is_straight(&self) -> bool {
-        let inner = self.along + 1..self.count;
+    pub(super) fn is_contiguous(&self) -> bool {
+        let inner = self.band_axis + 1..self.rank;
         self.dims[inner.clone()] == self.chunk[inner]
     }
 
@@ -57,13 +66,13 @@ impl Cut {
 
     /// Whether the chunk extends beyond the dataset.
     pub(super) fn is_edge(&self, grid: &[u64]) -> bool {
-        (0..self.count).any(|i| self.extent(grid, i) < self.chunk[i])
+        (0..self.rank).any(|i| self.extent(grid, i) < self.chunk[i])
     }
 
     /// Length of the band that the chunk at `grid` belongs to.
     pub(super) fn band_bytes(&self, grid: &[u64]) -> u64 {
-        let inner = self.dims[self.along + 1..self.count].iter().product::<u64>();
-        self.extent(grid, self.along) * inner * self.element_bytes
+        let inner = self.dims[self.band_axis + 1..self.rank].iter().product::<u64>();
+        self.extent(grid, self.band_axis) * inner * self.element_bytes
     }
 
     /// Advances `grid` to the next chunk of the sample. Returns false after the last.
@@ -73,11 +82,11 @@ impl Cut {
 
     /// Whether the chunk at `grid` is the last of its band.
     pub(super) fn ends_band(&self, grid: &[u64; RANK_MAX]) -> bool {
-        !self.advance_from(&mut grid.clone(), self.along + 1)
+        !self.advance_from(&mut grid.clone(), self.band_axis + 1)
     }
 
     fn advance_from(&self, grid: &mut [u64; RANK_MAX], first: usize) -> bool {
-        for i in (first..self.count).rev() {
+        for i in (first..self.rank).rev() {
             grid[i] += 1;
             if grid[i] < self.dims[i].div_ceil(self.chunk[i]) {
                 return true;
@@ -89,33 +98,34 @@ impl Cut {
 
     /// Copies a sample's share of the chunk at `grid` to its positions in the band.
     pub(super) fn scatter(&self, grid: &[u64], slab: &[u8], band: &mut [u8]) {
-        let last = self.count - 1;
-        let run_bytes = (self.extent(grid, last) * self.element_bytes) as usize;
-        let mut at = [0; RANK_MAX];
+        let last = self.rank - 1;
+        let row_bytes = (self.extent(grid, last) * self.element_bytes) as usize;
+        let mut position = [0; RANK_MAX];
         loop {
             let mut slab_element = 0;
             let mut band_element = 0;
-            for i in self.along..self.count {
-                let skipped = if i == self.along { 0 } else { grid[i] * self.chunk[i] };
-                let band_dim = if i == self.along { 1 } else { self.dims[i] };
-                slab_element = slab_element * self.chunk[i] + at[i];
-                band_element = band_element * band_dim + skipped + at[i];
+            for i in self.band_axis..self.rank {
+                let skipped = if i == self.band_axis { 0 } else { grid[i] * self.chunk[i] };
+                let band_dim = if i == self.band_axis { 1 } else { self.dims[i] };
+                slab_element = slab_element * self.chunk[i] + position[i];
+                band_element = band_element * band_dim + skipped + position[i];
             }
-            let from = (slab_element * self.element_bytes) as usize;
-            let to = (band_element * self.element_bytes) as usize;
-            band[to..to + run_bytes].copy_from_slice(&slab[from..from + run_bytes]);
-            // Advance to the next run. A run spans the last dimension.
+            let slab_start = (slab_element * self.element_bytes) as usize;
+            let band_start = (band_element * self.element_bytes) as usize;
+            band[band_start..band_start + row_bytes]
+                .copy_from_slice(&slab[slab_start..slab_start + row_bytes]);
+            // Advance to the next row. A row spans the last dimension.
             let mut i = last;
             loop {
-                if i == self.along {
+                if i == self.band_axis {
                     return;
                 }
                 i -= 1;
-                at[i] += 1;
-                if at[i] < self.extent(grid, i) {
+                position[i] += 1;
+                if position[i] < self.extent(grid, i) {
                     break;
                 }
-                at[i] = 0;
+                position[i] = 0;
             }
         }
     }

@@ -18,7 +18,7 @@ pub(super) struct FilePlan {
     pub(super) datasets: u64,
     /// Dimensions of each dataset, the axis of samples first.
     pub(super) dims: Vec<u64>,
-    /// Largest dimensions of each dataset; empty if it cannot grow.
+    /// Largest dimensions of each dataset; empty if the dataset cannot grow.
     pub(super) dims_max: Vec<u64>,
     /// Whether records are stored in chunks. Otherwise the records of a dataset are contiguous.
     pub(super) is_chunked: bool,
@@ -37,7 +37,7 @@ pub(super) struct ChunkPlan {
 }
 
 /// Addresses of the file's contents.
-pub(super) struct FilePlaces {
+pub(super) struct FileAddresses {
     /// Address of each dataset's index; 0 if it has none.
     pub(super) index: Vec<u64>,
     pub(super) labels: u64,
@@ -70,9 +70,9 @@ impl FilePlan {
             dims.extend(Some(first / datasets).filter(|first| *first != 1));
             dims.extend(rest);
         }
-        let packed = encoding.compression == Compression::Gzip;
+        let is_compressed = encoding.compression == Compression::Gzip;
         let is_chunked =
-            packed || !encoding.chunk_dims.is_empty() || !encoding.max_shape.is_empty();
+            is_compressed || !encoding.chunk_dims.is_empty() || !encoding.max_shape.is_empty();
         let chunk_dims = match &*encoding.chunk_dims {
             [] if is_chunked => [&[1], &dims[1..]].concat(),
             [] => dims.clone(),
@@ -84,7 +84,7 @@ impl FilePlan {
             is_chunked,
             chunks: ChunkPlan::new(&dims, chunk_dims, shape.element),
             dims_max: dims_max(&encoding.max_shape, &dims),
-            level: packed.then_some(encoding.compression_level),
+            level: is_compressed.then_some(encoding.compression_level),
             dims,
         }
     }
@@ -114,19 +114,22 @@ fn dims_max(max_shape: &[u64], dims: &[u64]) -> Vec<u64> {
 }
 
 /// Reason why files of this shape and encoding cannot be written.
-pub(super) fn unfit(shape: &FileShape, encoding: &Encoding) -> Option<UnsupportedSetting> {
-    unfit_datasets(shape, encoding.datasets_per_record).or_else(|| {
+pub(super) fn find_unsupported_setting(
+    shape: &FileShape,
+    encoding: &Encoding,
+) -> Option<UnsupportedSetting> {
+    check_datasets(shape, encoding.datasets_per_record).or_else(|| {
         let plan = FilePlan::new(shape, encoding);
-        unfit_ranks(&plan, encoding)
-            .or_else(|| unfit_dims(&plan, encoding))
-            .or_else(|| unfit_sizes(&plan))
+        check_ranks(&plan, encoding)
+            .or_else(|| check_dims(&plan, encoding))
+            .or_else(|| check_sizes(&plan))
     })
 }
 
 const CHUNK_KEY: &str = "dataset.hdf5.chunk_dims";
 const MAX_KEY: &str = "dataset.hdf5.max_shape";
 
-fn unfit_datasets(shape: &FileShape, datasets: u64) -> Option<UnsupportedSetting> {
+fn check_datasets(shape: &FileShape, datasets: u64) -> Option<UnsupportedSetting> {
     let key = "dataset.hdf5.num_dset_per_record";
     let first = shape.dims.as_slice().first().copied().unwrap_or(1);
     if datasets == 0 || datasets > DATASETS_MAX {
@@ -141,7 +144,7 @@ fn unfit_datasets(shape: &FileShape, datasets: u64) -> Option<UnsupportedSetting
     }
 }
 
-fn unfit_ranks(plan: &FilePlan, encoding: &Encoding) -> Option<UnsupportedSetting> {
+fn check_ranks(plan: &FilePlan, encoding: &Encoding) -> Option<UnsupportedSetting> {
     let rank = plan.dims.len();
     let chunk = (CHUNK_KEY, "dimensions of a chunk", encoding.chunk_dims.len());
     let max = (MAX_KEY, "dimensions of a largest shape", plan.dims_max.len());
@@ -153,28 +156,28 @@ fn unfit_ranks(plan: &FilePlan, encoding: &Encoding) -> Option<UnsupportedSettin
     Some(UnsupportedSetting { key, message, hint: hint.to_string() })
 }
 
-fn unfit_dims(plan: &FilePlan, encoding: &Encoding) -> Option<UnsupportedSetting> {
-    if let Some(at) = plan.dims_max.iter().zip(&plan.dims).position(|(max, dim)| max < dim) {
-        let max = plan.dims_max[at];
-        let dim = plan.dims[at];
-        let message = format!("at most `{max}` along dimension {at}, which is {dim} long");
+fn check_dims(plan: &FilePlan, encoding: &Encoding) -> Option<UnsupportedSetting> {
+    if let Some(axis) = plan.dims_max.iter().zip(&plan.dims).position(|(max, dim)| max < dim) {
+        let max = plan.dims_max[axis];
+        let dim = plan.dims[axis];
+        let message = format!("at most `{max}` along dimension {axis}, which is {dim} long");
         let hint = "give at least the dataset's shape; 0 means no limit".to_string();
         return Some(UnsupportedSetting { key: MAX_KEY, message, hint });
     }
     let limits = if plan.dims_max.is_empty() { &plan.dims } else { &plan.dims_max };
     let chunk_dims = &encoding.chunk_dims;
-    let at = chunk_dims
+    let axis = chunk_dims
         .iter()
         .zip(limits)
         .position(|(chunk_dim, limit)| *chunk_dim == 0 || chunk_dim > limit)?;
-    let chunk = chunk_dims[at];
-    let limit = limits[at];
-    let message = format!("chunks of `{chunk}` along dimension {at}, which has at most {limit}");
+    let chunk = chunk_dims[axis];
+    let limit = limits[axis];
+    let message = format!("chunks of `{chunk}` along dimension {axis}, which has at most {limit}");
     let hint = "give 1 to the dataset's dimension, or a larger `dataset.hdf5.max_shape`";
     Some(UnsupportedSetting { key: CHUNK_KEY, message, hint: hint.to_string() })
 }
 
-fn unfit_sizes(plan: &FilePlan) -> Option<UnsupportedSetting> {
+fn check_sizes(plan: &FilePlan) -> Option<UnsupportedSetting> {
     debug_assert!(plan.dims.len() <= RANK_MAX);
     let chunks = &plan.chunks;
     if !plan.is_chunked {
@@ -188,9 +191,9 @@ fn unfit_sizes(plan: &FilePlan) -> Option<UnsupportedSetting> {
     let chunks_per_sample = product(&chunks.counts[1..]).saturating_mul(plan.datasets);
     let limits = [
         (chunks.count(), CHUNKS_MAX, "in a dataset"),
-        (chunks_per_sample, CHUNKS_OF_SAMPLE_MAX, "a sample"),
+        (chunks_per_sample, CHUNKS_OF_SAMPLE_MAX, "per sample"),
     ];
-    let (count, max, place) = limits.into_iter().find(|(count, max, _)| count > max)?;
+    let (count, max, scope) = limits.into_iter().find(|(count, max, _)| count > max)?;
     let hint = format!("give larger chunks, so that there are at most {max}");
-    Some(UnsupportedSetting { key: CHUNK_KEY, message: format!("`{count}` chunks {place}"), hint })
+    Some(UnsupportedSetting { key: CHUNK_KEY, message: format!("`{count}` chunks {scope}"), hint })
 }

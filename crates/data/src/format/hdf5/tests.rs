@@ -1,14 +1,13 @@
 //! Tests with files that feedrate does not write, and with broken files.
 
-use super::super::tests::{encoded_as, options, read, read_with, shape};
+use super::super::tests::{encode_with, options, read, read_with, shape};
 use super::super::{Discard, Need};
 use super::checksum::lookup3;
-use super::metadata::{object_header, with_checksum, words};
+use super::metadata::{little_endian, object_header, with_checksum};
 use super::*;
 
-/// Files written by h5py: `libver="earliest"` with chunks through every filter, then `"latest"` with a fixed array of
-/// gzip
-/// chunks and an extensible array of 300. The first two hold 0, 1, 2, …, the last as much modulo 251.
+/// Files written by h5py. `OLD`: `libver="earliest"`, chunks with every filter. The others: `"latest"`, with a fixed array
+/// of gzip chunks, and with an extensible array of 300 chunks. The values are 0, 1, 2, …, in the last file modulo 251.
 const OLD: &[u8] = include_bytes!("h5py/old.hdf5");
 const FIXED: &[u8] = include_bytes!("h5py/fixed.hdf5");
 const EXTENSIBLE: &[u8] = include_bytes!("h5py/extensible.hdf5");
@@ -18,9 +17,9 @@ fn chunked(chunk_dims: &[u64], compression: Compression, datasets_per_record: u6
     Encoding { chunk_dims, compression, datasets_per_record, ..Encoding::default() }
 }
 
-/// A file of each kind, and its shape.
+/// Files with each supported structure, and their shapes.
 fn files() -> Vec<(Vec<u8>, FileShape)> {
-    let ours = shape(&[4, 5], Element::Uint16, 3);
+    let shape_of_feedrate = shape(&[4, 5], Element::Uint16, 3);
     let mut files: Vec<(Vec<u8>, FileShape)> = [
         chunked(&[], Compression::None, 1),
         chunked(&[], Compression::None, 2),
@@ -28,7 +27,9 @@ fn files() -> Vec<(Vec<u8>, FileShape)> {
         chunked(&[2, 4, 5], Compression::Gzip, 1),
     ]
     .iter()
-    .map(|encoding| (encoded_as(&FORMAT, &ours, encoding, 1000).remove(0), ours))
+    .map(|encoding| {
+        (encode_with(&FORMAT, &shape_of_feedrate, encoding, 1000).remove(0), shape_of_feedrate)
+    })
     .collect();
     files.push((OLD.to_vec(), shape(&[5, 4], Element::Uint16, 6)));
     files.push((FIXED.to_vec(), shape(&[5, 4], Element::Uint16, 6)));
@@ -40,51 +41,52 @@ fn files() -> Vec<(Vec<u8>, FileShape)> {
 fn files_of_h5py_are_read() {
     for file in [OLD, FIXED] {
         for sample in 0..6u16 {
-            let wanted: Vec<u8> = (sample * 20..).take(20).flat_map(u16::to_le_bytes).collect();
-            assert_eq!(read(&FORMAT, &[file.to_vec()], sample.into(), None), Ok(wanted));
+            let expected_payload: Vec<u8> =
+                (sample * 20..).take(20).flat_map(u16::to_le_bytes).collect();
+            assert_eq!(read(&FORMAT, &[file.to_vec()], sample.into(), None), Ok(expected_payload));
         }
     }
     for sample in 0..300 {
-        let wanted = vec![(sample % 251) as u8];
-        assert_eq!(read(&FORMAT, &[EXTENSIBLE.to_vec()], sample, None), Ok(wanted));
+        let expected_payload = vec![(sample % 251) as u8];
+        assert_eq!(read(&FORMAT, &[EXTENSIBLE.to_vec()], sample, None), Ok(expected_payload));
     }
 }
 
 /// Number of bytes that a cursor requests to read `sample`.
-fn bytes_asked(cursor: &mut dyn Cursor, file: &[u8], sample: u64, shape: &FileShape) -> usize {
+fn requested_bytes(cursor: &mut dyn Cursor, file: &[u8], sample: u64, shape: &FileShape) -> usize {
     cursor.begin(0, sample, Some(shape));
-    let mut asked = 0;
+    let mut requested = 0;
     loop {
         match cursor.need().unwrap() {
             Need::Bytes { offset, len, .. } => {
-                asked += len;
+                requested += len;
                 let bytes = &file[offset as usize..][..len];
                 cursor.feed(bytes, &mut Discard).unwrap();
             }
             Need::Length { .. } => {
                 cursor.feed(&(file.len() as u64).to_le_bytes(), &mut Discard).unwrap();
             }
-            Need::Kept | Need::Again { .. } => panic!("hdf5 keeps no bytes of samples"),
-            Need::Done => return asked,
+            Need::Buffered | Need::Again { .. } => panic!("the hdf5 cursor buffers no bytes"),
+            Need::Done => return requested,
         }
     }
 }
 
 #[test]
-fn metadata_is_read_once_a_file() {
+fn metadata_is_read_once_per_file() {
     let shape = shape(&[100, 100], Element::Uint8, 5);
     for encoding in [Encoding::default(), chunked(&[1, 100, 100], Compression::None, 1)] {
-        let file = encoded_as(&FORMAT, &shape, &encoding, 1000).remove(0);
+        let file = encode_with(&FORMAT, &shape, &encoding, 1000).remove(0);
         let mut cursor = (FORMAT.cursor)(&options(1 << 20));
-        assert!(bytes_asked(&mut *cursor, &file, 3, &shape) > 10_000);
+        assert!(requested_bytes(&mut *cursor, &file, 3, &shape) > 10_000);
         for sample in [4, 0, 3, 1] {
-            assert_eq!(bytes_asked(&mut *cursor, &file, sample, &shape), 10_000);
+            assert_eq!(requested_bytes(&mut *cursor, &file, sample, &shape), 10_000);
         }
     }
 }
 
 #[test]
-fn a_file_cut_off_anywhere_is_an_error() {
+fn a_file_truncated_anywhere_is_an_error() {
     let mut cursor = (FORMAT.cursor)(&options(4096));
     for (mut file, shape) in files() {
         while file.pop().is_some() {
@@ -104,32 +106,33 @@ const SIGNATURES: [&[u8]; 12] = [
     b"HEAP", b"SNOD",
 ];
 
-fn blocks_of(file: &[u8]) -> Vec<usize> {
-    let begins = |at: &usize| SIGNATURES.iter().any(|signature| file[*at..].starts_with(signature));
+fn block_starts(file: &[u8]) -> Vec<usize> {
+    let begins =
+        |offset: &usize| SIGNATURES.iter().any(|signature| file[*offset..].starts_with(signature));
     (0..file.len()).filter(begins).collect()
 }
 
 /// Positions of the checksums, each with the start of the range that it covers.
-fn sums_of(file: &[u8]) -> Vec<(usize, usize)> {
-    let sum_of = |start: usize| {
+fn checksum_ranges(file: &[u8]) -> Vec<(usize, usize)> {
+    let checksum_range = |start: usize| {
         let ends = (start + 8..file.len().saturating_sub(3))
             .filter(|&end| file[end..].starts_with(&lookup3(&file[start..end]).to_le_bytes()));
         ends.map(|end| (start, end)).next()
     };
-    blocks_of(file).into_iter().filter_map(sum_of).collect()
+    block_starts(file).into_iter().filter_map(checksum_range).collect()
 }
 
-/// Writes `bytes` at `at`, corrects the checksums, reads a few samples, and undoes the change.
+/// Writes `bytes` at `offset`, corrects the checksums, reads a few samples, and undoes the change.
 fn read_changed(
     cursor: &mut dyn Cursor,
     file: &mut Vec<u8>,
-    sums: &[(usize, usize)],
-    at: usize,
+    checksums: &[(usize, usize)],
+    offset: usize,
     bytes: &[u8],
 ) {
     let whole = file.clone();
-    file[at..at + bytes.len()].copy_from_slice(bytes);
-    for &(start, end) in sums.iter().filter(|(start, end)| *start <= at && at < *end) {
+    file[offset..offset + bytes.len()].copy_from_slice(bytes);
+    for &(start, end) in checksums.iter().filter(|(start, end)| *start <= offset && offset < *end) {
         let sum = lookup3(&file[start..end]).to_le_bytes();
         file[end..end + 4].copy_from_slice(&sum);
     }
@@ -142,15 +145,15 @@ fn read_changed(
 }
 
 #[test]
-fn changed_bytes_with_correct_checksums_do_no_harm() {
+fn changed_bytes_with_correct_checksums_do_not_cause_a_panic() {
     let mut cursor = (FORMAT.cursor)(&options(4096));
     for (mut file, _) in files() {
-        let sums = sums_of(&file);
-        assert!(sums.len() > 2 || file == OLD, "{} checksums", sums.len());
-        for at in 0..file.len() {
-            let byte = file[at];
+        let checksums = checksum_ranges(&file);
+        assert!(checksums.len() > 2 || file == OLD, "{} checksums", checksums.len());
+        for offset in 0..file.len() {
+            let byte = file[offset];
             for changed in [byte ^ 1, byte ^ 0x80, !byte, byte.wrapping_add(8)] {
-                read_changed(&mut *cursor, &mut file, &sums, at, &[changed]);
+                read_changed(&mut *cursor, &mut file, &checksums, offset, &[changed]);
             }
         }
     }
@@ -158,20 +161,20 @@ fn changed_bytes_with_correct_checksums_do_no_harm() {
 
 /// Blocks that point to themselves or to one another.
 #[test]
-fn no_exchanged_address_does_harm() {
+fn exchanged_addresses_do_not_cause_a_panic() {
     let mut cursor = (FORMAT.cursor)(&options(4096));
     for (mut file, _) in files() {
-        let (sums, blocks) = (sums_of(&file), blocks_of(&file));
+        let (checksums, blocks) = (checksum_ranges(&file), block_starts(&file));
         let mut exchanged = 0;
-        for at in 0..file.len() - 8 {
+        for offset in 0..file.len() - 8 {
             let mut word = [0; 8];
-            word.copy_from_slice(&file[at..at + 8]);
+            word.copy_from_slice(&file[offset..offset + 8]);
             let address = u64::from_le_bytes(word);
             if address > 0 && blocks.iter().any(|&block| block as u64 == address) {
                 let end = file.len() as u64;
                 let others = blocks.iter().map(|&block| block as u64);
                 for other in others.chain([end - 1, end, u64::MAX - 1, u64::MAX]) {
-                    read_changed(&mut *cursor, &mut file, &sums, at, &other.to_le_bytes());
+                    read_changed(&mut *cursor, &mut file, &checksums, offset, &other.to_le_bytes());
                     exchanged += 1;
                 }
             }
@@ -194,15 +197,16 @@ impl Builder {
         address
     }
 
-    fn whole(mut self, root: u64) -> Vec<u8> {
-        let words = [0, UNDEFINED, self.0.len() as u64, root];
-        let superblock = [&SIGNATURE[..], &[2, 8, 8, 0], &words.map(u64::to_le_bytes).concat()];
+    fn finish(mut self, root: u64) -> Vec<u8> {
+        let little_endian = [0, UNDEFINED, self.0.len() as u64, root];
+        let superblock =
+            [&SIGNATURE[..], &[2, 8, 8, 0], &little_endian.map(u64::to_le_bytes).concat()];
         self.0[..48].copy_from_slice(&with_checksum(superblock.concat()));
         self.0
     }
 
     fn read(self, root: u64) -> Result<Vec<u8>, FormatError> {
-        read(&FORMAT, &[self.whole(root)], 0, None)
+        read(&FORMAT, &[self.finish(root)], 0, None)
     }
 
     /// A file with a dataset `records_0` of these dimensions, layout and filters.
@@ -218,7 +222,7 @@ impl Builder {
 
     /// Adds a dataset and returns its address.
     fn dataset(&mut self, dims: &[u64], layout: Vec<u8>, filters: &[u8]) -> u64 {
-        let space = [&[2, dims.len() as u8, 0, 1][..], &words(dims)].concat();
+        let space = [&[2, dims.len() as u8, 0, 1][..], &little_endian(dims)].concat();
         let kind = vec![0x10, 0, 0, 0, 1, 0, 0, 0, 0, 0, 8, 0];
         let mut messages = vec![(0x01, space), (0x03, kind), (0x08, layout)];
         if !filters.is_empty() {
@@ -264,7 +268,7 @@ fn node(level: u8, stored: u32, child: u64) -> Vec<u8> {
 const FILTERS_DEFLATE: &[u8] = &[2, 1, 1, 0, 0, 0, 0, 0];
 const FILTERS_SHUFFLE: &[u8] = &[2, 1, 2, 0, 0, 0, 1, 0, 4, 0, 0, 0];
 
-fn refused(payload: Result<Vec<u8>, FormatError>, reason: &str) {
+fn assert_refused(payload: Result<Vec<u8>, FormatError>, reason: &str) {
     let error = payload.unwrap_err();
     assert!(error.message.contains(reason), "{error}");
 }
@@ -272,21 +276,24 @@ fn refused(payload: Result<Vec<u8>, FormatError>, reason: &str) {
 #[test]
 fn blocks_that_point_to_themselves_are_refused() {
     let mut tree = Builder::new();
-    let own = tree.0.len() as u64;
-    tree.put(&node(1, 4, own));
-    refused(tree.read_dataset(&[2, 2], tree_layout(own, &[1, 2]), &[]), "leads back to itself");
+    let own_address = tree.0.len() as u64;
+    tree.put(&node(1, 4, own_address));
+    assert_refused(
+        tree.read_dataset(&[2, 2], tree_layout(own_address, &[1, 2]), &[]),
+        "leads back to itself",
+    );
 
     let mut chain = Builder::new();
-    let goes_on = |address: u64| [&address.to_le_bytes()[..], &28u64.to_le_bytes()].concat();
-    let own = chain.0.len() as u64;
-    let block = [&b"OCHK\x10\x10\0\0"[..], &goes_on(own)].concat();
+    let continuation = |address: u64| [&address.to_le_bytes()[..], &28u64.to_le_bytes()].concat();
+    let own_address = chain.0.len() as u64;
+    let block = [&b"OCHK\x10\x10\0\0"[..], &continuation(own_address)].concat();
     chain.put(&with_checksum(block));
-    let root = chain.put(&object_header(&[(0x10, goes_on(own))]));
-    refused(chain.read(root), "in more than 64 blocks");
+    let root = chain.put(&object_header(&[(0x10, continuation(own_address))]));
+    assert_refused(chain.read(root), "in more than 64 blocks");
 
     // Each node has 64 children that are all the next node, so the number of nodes grows exponentially.
     let mut table = Builder::new();
-    let heap = table.put(&[&b"HEAP\0\0\0\0"[..], &words(&[8, 0, 48])].concat());
+    let heap = table.put(&[&b"HEAP\0\0\0\0"[..], &little_endian(&[8, 0, 48])].concat());
     let mut next = table.put(b"SNOD\x01\0\0\0");
     for level in 0..200 {
         let children = [0, next].map(u64::to_le_bytes).concat().repeat(64);
@@ -294,13 +301,13 @@ fn blocks_that_point_to_themselves_are_refused() {
         next = table.put(&[head, children, vec![0; 8]].concat());
     }
     let root_head = [1, 0, 1, 0, 1, 0, 0, 0, 24, 0, 0, 0, 0, 0, 0, 0, 0x11, 0, 16, 0, 0, 0, 0, 0];
-    let root = table.put(&[&root_head[..], &words(&[next, heap])].concat());
-    refused(table.read(root), "a symbol table of more than 1024 nodes");
+    let root = table.put(&[&root_head[..], &little_endian(&[next, heap])].concat());
+    assert_refused(table.read(root), "a symbol table of more than 1024 nodes");
 }
 
 #[test]
 fn a_broken_largest_dataset_is_not_skipped() {
-    let contiguous = |bytes: u64| [&[3, 1][..], &words(&[48, bytes])].concat();
+    let contiguous = |bytes: u64| [&[3, 1][..], &little_endian(&[48, bytes])].concat();
     let read = |dims: &[u64], bytes: u64| {
         let mut file = Builder::new();
         file.put(&[7; 64]);
@@ -309,22 +316,22 @@ fn a_broken_largest_dataset_is_not_skipped() {
         file.read_linked(&[("a", small), ("b", large)])
     };
     assert_eq!(read(&[1, 16], 16), Ok(vec![7; 16]));
-    assert_eq!(read(&[1, 4], 0), Ok(vec![7; 8]), "what is not read may be broken");
-    refused(read(&[1, 16], 15), "15 bytes of data, where 16 belong");
-    refused(read(&[1, 1 << 20], 1 << 20), "extend beyond the end");
-    refused(read(&[1, u64::MAX], u64::MAX), "more than any file");
+    assert_eq!(read(&[1, 4], 0), Ok(vec![7; 8]), "a dataset that is not read may be broken");
+    assert_refused(read(&[1, 16], 15), "15 bytes of data instead of 16");
+    assert_refused(read(&[1, 1 << 20], 1 << 20), "extend beyond the end");
+    assert_refused(read(&[1, u64::MAX], u64::MAX), "more than a file can hold");
 }
 
 #[test]
 fn excessive_lengths_are_refused_before_memory_is_allocated() {
-    let contiguous = |bytes: u64| [&[3, 1][..], &words(&[48, bytes])].concat();
+    let contiguous = |bytes: u64| [&[3, 1][..], &little_endian(&[48, bytes])].concat();
     let read = |dims: &[u64], layout| Builder::new().read_dataset(dims, layout, &[]);
-    refused(read(&[1, 1 << 40], contiguous(1 << 40)), "extend beyond the end");
-    refused(read(&[u64::MAX, u64::MAX], contiguous(u64::MAX)), "more than any file");
-    refused(read(&[1 << 60, 16], contiguous(16)), "more than any file");
-    refused(read(&[1, 9], contiguous(8)), "8 bytes of data, where 9 belong");
-    refused(read(&[1; 10], contiguous(8)), "`10` dimensions");
-    refused(read(&[2, 0], contiguous(8)), "nothing to read");
+    assert_refused(read(&[1, 1 << 40], contiguous(1 << 40)), "extend beyond the end");
+    assert_refused(read(&[u64::MAX, u64::MAX], contiguous(u64::MAX)), "more than a file can hold");
+    assert_refused(read(&[1 << 60, 16], contiguous(16)), "more than a file can hold");
+    assert_refused(read(&[1, 9], contiguous(8)), "8 bytes of data instead of 9");
+    assert_refused(read(&[1; 10], contiguous(8)), "`10` dimensions");
+    assert_refused(read(&[2, 0], contiguous(8)), "nothing to read");
 
     let chunk = |chunk: &[u32], dims: &[u64], filters: &[u8], stored: u32| {
         let mut file = Builder::new();
@@ -333,13 +340,13 @@ fn excessive_lengths_are_refused_before_memory_is_allocated() {
         file.read_dataset(dims, tree_layout(index, chunk), filters)
     };
     assert_eq!(chunk(&[1, 8], &[1, 8], &[], 8), Ok(vec![7; 8]));
-    refused(chunk(&[1, 0], &[1, 8], &[], 8), "chunks of `[1, 0, ");
-    refused(chunk(&[1, 1 << 20], &[1, 8], &[], 8), "extends beyond the end");
-    refused(chunk(&[1, 1 << 30], &[1, 1 << 30], FILTERS_SHUFFLE, 8), "in memory at once");
-    refused(chunk(&[1, 8], &[1, 8], FILTERS_SHUFFLE, 1 << 20), "extends beyond the end");
-    refused(chunk(&[1, 8], &[1, 8], FILTERS_SHUFFLE, 9), "a chunk of 8 bytes holds 9");
-    refused(chunk(&[1, 8], &[1, 8], FILTERS_DEFLATE, 0), "a chunk of no bytes");
-    refused(chunk(&[1, 8], &[1, 8], FILTERS_DEFLATE, 8), "broken deflate stream");
+    assert_refused(chunk(&[1, 0], &[1, 8], &[], 8), "chunks of `[1, 0, ");
+    assert_refused(chunk(&[1, 1 << 20], &[1, 8], &[], 8), "extends beyond the end");
+    assert_refused(chunk(&[1, 1 << 30], &[1, 1 << 30], FILTERS_SHUFFLE, 8), "in memory at once");
+    assert_refused(chunk(&[1, 8], &[1, 8], FILTERS_SHUFFLE, 1 << 20), "extends beyond the end");
+    assert_refused(chunk(&[1, 8], &[1, 8], FILTERS_SHUFFLE, 9), "a chunk of 8 bytes holds 9");
+    assert_refused(chunk(&[1, 8], &[1, 8], FILTERS_DEFLATE, 0), "an empty chunk");
+    assert_refused(chunk(&[1, 8], &[1, 8], FILTERS_DEFLATE, 8), "broken deflate stream");
 }
 
 #[test]
@@ -353,7 +360,7 @@ fn a_chunk_that_inflates_to_more_than_a_chunk_is_refused() {
         let data = file.put(&packed);
         let index = file.put(&node(0, packed.len() as u32, data));
         let payload = file.read_dataset(&[1, 8], tree_layout(index, &[1, 8]), filters);
-        refused(payload, "does not inflate to as many");
+        assert_refused(payload, "does not inflate to that length");
     }
 }
 
@@ -369,19 +376,19 @@ fn reads(file: &[u8], sample: u64, check_crc: bool) -> Result<Vec<(u64, usize)>,
                 cursor.feed(&file[offset as usize..][..len], &mut Discard)?;
             }
             Need::Length { .. } => cursor.feed(&(file.len() as u64).to_le_bytes(), &mut Discard)?,
-            Need::Kept => cursor.feed(&[], &mut Discard)?,
+            Need::Buffered => cursor.feed(&[], &mut Discard)?,
             Need::Done => return Ok(reads),
-            Need::Again { .. } => panic!("this format keeps its bytes itself"),
+            Need::Again { .. } => panic!("the hdf5 cursor never requests bytes again"),
         }
     }
 }
 
 #[test]
-fn a_sample_is_read_by_itself() {
+fn only_the_requested_sample_is_read() {
     let shape = shape(&[100, 50], Element::Uint16, 40);
     let head = (0, 2048);
     let read = |chunk_dims: &[u64], compression, datasets, sample| {
-        let file = encoded_as(&FORMAT, &shape, &chunked(chunk_dims, compression, datasets), 1000);
+        let file = encode_with(&FORMAT, &shape, &chunked(chunk_dims, compression, datasets), 1000);
         reads(&file[0], sample, true).unwrap()
     };
     let plain = |chunk_dims: &[u64], sample| read(chunk_dims, Compression::None, 1, sample);
@@ -419,7 +426,7 @@ fn checksums_of_chunks_are_verified_if_configured() {
 }
 
 #[test]
-fn what_hdf5_cannot_hold_is_refused_with_the_key() {
+fn unsupported_settings_are_refused_with_their_key() {
     let shape = shape(&[6, 4], Element::Uint8, 5);
     let key = |encoding: &Encoding| {
         (FORMAT.entry.unsupported_setting)(&shape, encoding).map(|unfit| unfit.key)
@@ -437,7 +444,7 @@ fn what_hdf5_cannot_hold_is_refused_with_the_key() {
     }
     assert_eq!(max(&[0, 6, 4], &[]), None);
     assert_eq!(max(&[9, 6, 4], &[9, 6, 4]), None);
-    assert_eq!(max(&[0, 4], &[]), None, "as DLIO, which adds the samples' axis");
+    assert_eq!(max(&[0, 4], &[]), None, "the axis of samples is added, as in DLIO");
     for dims in [&[6][..], &[5, 6], &[4, 6, 4], &[5, 6, 3]] {
         assert_eq!(max(dims, &[]), max_key, "{dims:?}");
     }
@@ -450,11 +457,11 @@ fn what_hdf5_cannot_hold_is_refused_with_the_key() {
         (FORMAT.entry.unsupported_setting)(&large, &chunked(dims, Compression::None, 1))
     };
     assert!(unfit(&[1, 2]).is_none());
-    assert!(unfit(&[1, 1]).is_some_and(|unfit| unfit.message == "`262144` chunks a sample"));
+    assert!(unfit(&[1, 1]).is_some_and(|unfit| unfit.message == "`262144` chunks per sample"));
 }
 
 #[test]
-fn files_are_as_long_as_those_of_the_library() {
+fn generated_files_are_as_long_as_files_of_the_library() {
     for (dims, datasets) in
         [(&[128, 128][..], 1), (&[1], 1), (&[9, 8, 7, 1, 2, 3, 4, 5], 1), (&[5], 5), (&[6, 9], 3)]
     {
@@ -474,11 +481,11 @@ fn parts_with_and_without_a_first_dimension_of_1_are_read() {
         let mut file = Builder::new();
         let links = ["records_0", "records_1", "records_2"].map(|name| {
             let data = file.put(&[name.as_bytes()[8]; 8]);
-            let layout = [&[3, 1][..], &words(&[data, product(dims)])].concat();
+            let layout = [&[3, 1][..], &little_endian(&[data, product(dims)])].concat();
             (name, file.dataset(dims, layout, &[]))
         });
         let root = file.root(&links);
-        let file = [file.whole(root)];
+        let file = [file.finish(root)];
         let planned = read(&FORMAT, &file, 0, Some(&shape(plan, Element::Uint8, 1)));
         (planned, read(&FORMAT, &file, 0, None))
     };
@@ -491,14 +498,14 @@ fn parts_with_and_without_a_first_dimension_of_1_are_read() {
     ] {
         assert_eq!(read_parts(dims, plan), (payload(bytes), payload(bytes)), "{dims:?}");
     }
-    refused(read_parts(&[1, 2, 4], &[2, 3, 4]).0, "holds ");
+    assert_refused(read_parts(&[1, 2, 4], &[2, 3, 4]).0, "holds ");
 }
 
 /// For the largest allowed number of chunks per sample, the index fits into the limit on metadata.
 #[test]
-fn a_sample_of_the_most_chunks_is_read() {
+fn a_sample_with_the_largest_number_of_chunks_is_read() {
     let shape = shape(&[1 << 17, 1, 1, 1, 1, 1, 1, 1], Element::Uint8, 1);
-    let parts = encoded_as(&FORMAT, &shape, &chunked(&[1; 9], Compression::None, 1), 1 << 20);
+    let parts = encode_with(&FORMAT, &shape, &chunked(&[1; 9], Compression::None, 1), 1 << 20);
     let payload = read(&FORMAT, &parts, 0, Some(&shape)).unwrap();
     assert_eq!(payload.len(), 1 << 17);
 }

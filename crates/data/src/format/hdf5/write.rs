@@ -1,50 +1,50 @@
 //! Writes a file: the records of each dataset, contiguous or in chunks, then the labels, and finally the head with the
 //! addresses of all data.
 
-use super::super::kept_content::KeptContent;
+use super::super::kept_content::CachedContent;
 use super::super::packed::write_generated;
 use super::metadata;
 use super::plan::{ChunkPlan, FilePlan};
 use super::{Content, DeflateSink, FileSink, RANK_MAX, SinkError};
 
-/// Number of bytes reserved at once.
+/// Upper limit on the bytes reserved by one call.
 const STEP_BYTES: u64 = 64 << 10;
 /// Memory for generated content that is reused, if samples consist of several chunks.
 const KEPT_BYTES: u64 = 8 << 20;
 
 /// Writes the file to part 0. Superblock, headers and indexes are reserved and patched, because the lengths of compressed
 /// chunks are not known in advance.
-pub(super) fn file(
+pub(super) fn write_file(
     plan: &FilePlan,
     content: &mut Content,
     sink: &mut dyn FileSink,
 ) -> Result<(), SinkError> {
-    let mut places = plan.places();
-    let head_end = places.records[0];
-    let mut left = head_end;
-    while left > 0 {
-        let step_bytes = left.min(STEP_BYTES);
+    let mut addresses = plan.addresses();
+    let head_end = addresses.records[0];
+    let mut unreserved_bytes = head_end;
+    while unreserved_bytes > 0 {
+        let step_bytes = unreserved_bytes.min(STEP_BYTES);
         sink.reserve(0, step_bytes as usize)?;
-        left -= step_bytes;
+        unreserved_bytes -= step_bytes;
     }
-    let mut at = head_end;
+    let mut position = head_end;
     let splits_samples = plan.chunks.dims[1..] != plan.dims[1..];
     let kept_bytes = if splits_samples { KEPT_BYTES } else { 0 };
-    let mut content = KeptContent::new(&plan.shape, kept_bytes, content);
+    let mut content = CachedContent::new(&plan.shape, kept_bytes, content);
     for dataset in 0..plan.datasets {
         let part_start = dataset * plan.part_bytes();
         let mut records = RecordWriter { plan, content: &mut content, part_start };
-        let placed = write_chunks(&plan.chunks, &mut records, at, sink)?;
-        at = placed.last().map_or(at, |(offset, bytes)| offset + bytes);
+        let chunk_ranges = write_chunks(&plan.chunks, &mut records, position, sink)?;
+        position = chunk_ranges.last().map_or(position, |(offset, bytes)| offset + bytes);
         if plan.is_chunked {
-            let index = places.index[dataset as usize];
-            metadata::write_tree(index, &plan.chunks, &placed, sink)?;
+            let index = addresses.index[dataset as usize];
+            metadata::write_tree(index, &plan.chunks, &chunk_ranges, sink)?;
         }
     }
-    places.labels = at;
-    zeros(plan.labels_bytes(), sink)?;
-    let superblock = metadata::superblock(at + plan.labels_bytes());
-    let mut head = [superblock, metadata::object_headers(plan, &places)].concat();
+    addresses.labels = position;
+    write_zeros(plan.labels_bytes(), sink)?;
+    let superblock = metadata::superblock(position + plan.labels_bytes());
+    let mut head = [superblock, metadata::object_headers(plan, &addresses)].concat();
     head.resize((head_end - plan.datasets * plan.index_bytes()) as usize, 0);
     sink.patch(0, 0, &head)
 }
@@ -59,8 +59,8 @@ fn write_chunks(
     let mut grid = [0; RANK_MAX];
     let grid = &mut grid[..chunks.dims.len()];
     let mut deflate = DeflateSink::zlib(records.plan.level.unwrap_or(0), sink);
-    let mut placed = Vec::with_capacity(chunks.count() as usize);
-    let mut at = start;
+    let mut chunk_ranges = Vec::with_capacity(chunks.count() as usize);
+    let mut position = start;
     for ordinal in 0..chunks.count() {
         metadata::grid_position(ordinal, &chunks.counts, grid);
         let bytes = if records.plan.level.is_some() {
@@ -72,20 +72,20 @@ fn write_chunks(
             records.write_chunk(chunks, grid, deflate.inner())?;
             chunks.bytes
         };
-        placed.push((at, bytes));
-        at += bytes;
+        chunk_ranges.push((position, bytes));
+        position += bytes;
     }
-    Ok(placed)
+    Ok(chunk_ranges)
 }
 
-fn zeros(bytes: u64, sink: &mut dyn FileSink) -> Result<(), SinkError> {
+fn write_zeros(bytes: u64, sink: &mut dyn FileSink) -> Result<(), SinkError> {
     write_generated(0, bytes, sink, &mut |_, space| space.fill(0)).map(|_| ())
 }
 
 /// Writes the records of one dataset.
 struct RecordWriter<'w, 'c> {
     plan: &'w FilePlan,
-    content: &'w mut KeptContent<'c>,
+    content: &'w mut CachedContent<'c>,
     /// Offset in a sample of the dataset's part.
     part_start: u64,
 }
@@ -100,8 +100,8 @@ impl RecordWriter<'_, '_> {
         sink: &mut dyn FileSink,
     ) -> Result<(), SinkError> {
         let start = self.part_start + offset;
-        let written = write_generated(0, bytes, sink, &mut |at, piece| {
-            self.content.fill(sample, start + at, piece);
+        let written = write_generated(0, bytes, sink, &mut |piece_offset, piece| {
+            self.content.fill(sample, start + piece_offset, piece);
         });
         written.map(|_| ())
     }
@@ -119,24 +119,24 @@ impl RecordWriter<'_, '_> {
         let split = (1..dims.len()).rev().find(|&i| chunk[i] != dims[i]).unwrap_or(0);
         let strides = strides(dims, self.plan.shape.element.bytes());
         let run_bytes = chunk[split] * strides[split];
-        let mut local = [0; RANK_MAX];
+        let mut position_in_chunk = [0; RANK_MAX];
         let runs: u64 = chunk[..split].iter().product();
         for run in 0..runs {
-            metadata::grid_position(run, &chunk[..split], &mut local[..split]);
-            let at = |i: usize| grid[i] * chunk[i] + local[i];
+            metadata::grid_position(run, &chunk[..split], &mut position_in_chunk[..split]);
+            let index = |i: usize| grid[i] * chunk[i] + position_in_chunk[i];
             let first = grid[split] * chunk[split];
-            let is_inside = (0..split).all(|i| at(i) < dims[i]);
+            let is_inside = (0..split).all(|i| index(i) < dims[i]);
             let count = if is_inside { chunk[split].min(dims[split] - first) } else { 0 };
             if split == 0 {
                 for sample in first..first + count {
                     self.write(sample, 0, strides[0], sink)?;
                 }
             } else if count > 0 {
-                let before: u64 = (1..split).map(|i| at(i) * strides[i]).sum();
+                let before: u64 = (1..split).map(|i| index(i) * strides[i]).sum();
                 let offset = before + first * strides[split];
-                self.write(at(0), offset, count * strides[split], sink)?;
+                self.write(index(0), offset, count * strides[split], sink)?;
             }
-            zeros(run_bytes - count * strides[split], sink)?;
+            write_zeros(run_bytes - count * strides[split], sink)?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Reader for `zune-jpeg` of a complete file in memory. The crate's own cursor copies byte by byte through
+//! Lets `zune-jpeg` read a complete file in memory. The crate's own cursor copies byte by byte through
 //! `std::io::Read`, which takes a sixth of the decoding time.
 
 use zune_core::bytestream::{ZByteIoError, ZByteReaderTrait, ZSeekFrom};
@@ -58,7 +58,7 @@ impl ZByteReaderTrait for FileBytes<'_> {
     #[inline(always)]
     fn z_seek(&mut self, from: ZSeekFrom) -> Result<u64, ZByteIoError> {
         let (origin, distance) = match from {
-            ZSeekFrom::Start(at) => (0, i64::try_from(at)?),
+            ZSeekFrom::Start(distance) => (0, i64::try_from(distance)?),
             ZSeekFrom::End(distance) => (self.bytes.len(), distance),
             ZSeekFrom::Current(distance) => (self.offset, distance),
         };

@@ -10,7 +10,7 @@ mod rows;
 mod tests;
 
 use super::whole_image::{
-    ImageFormat, ImageLimits, PixelSource, Pixels, SinkWriter, format, sides,
+    ImageFormat, ImageLimits, PixelSource, Pixels, SinkWriter, format, height_and_width,
 };
 use super::{Format, FormatError};
 use feedrate_spec::catalog::{Ability, Member};
@@ -28,7 +28,7 @@ pub(super) struct Jpeg;
 
 static MEMBER: Member = Member {
     name: "jpeg",
-    summary: "One image per file, lossy; a sample is read by reading and decoding the file.",
+    summary: "One image per file, lossy; reading a sample reads and decodes the file.",
     abilities: &[Ability::Lossy, Ability::EstimatedSize, Ability::DecoderAllocates],
 };
 
@@ -115,7 +115,7 @@ fn invalid_jpeg(reason: impl std::fmt::Display) -> FormatError {
 
 /// Number of squares with sides of `block_side` pixels that cover the image.
 fn blocks(shape: &FileShape, block_side: u64) -> f64 {
-    sides(shape).map(|side| side.div_ceil(block_side) as f64).iter().product()
+    height_and_width(shape).map(|side| side.div_ceil(block_side) as f64).iter().product()
 }
 
 /// Whether the file contains an end-of-image marker, possibly followed by other bytes. Checked because decoders accept

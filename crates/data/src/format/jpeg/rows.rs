@@ -1,6 +1,6 @@
 //! Supplies the rows of an image to `jpeg-encoder`, with two rows in memory.
 
-use super::super::whole_image::{PixelSource, sides};
+use super::super::whole_image::{PixelSource, height_and_width};
 use feedrate_spec::shape::FileShape;
 use jpeg_encoder::{ImageBuffer, JpegColorType, rgb_to_ycbcr};
 use std::cell::RefCell;
@@ -23,7 +23,7 @@ struct RowPair<'c> {
 
 impl<'c> PixelRows<'c> {
     pub(super) fn new(shape: &FileShape, pixels: PixelSource<'c>) -> Self {
-        let [height, width] = sides(shape).map(|side| side as u16);
+        let [height, width] = height_and_width(shape).map(|side| side as u16);
         let (colour, channels) = match shape.dims.as_slice().len() {
             2 => (JpegColorType::Luma, 1),
             _ => (JpegColorType::Ycbcr, 3),
@@ -38,9 +38,9 @@ impl RowPair<'_> {
     /// Row `y`. Generates the pair that contains the row, if it is the next one.
     fn row(&mut self, y: u32, height: u32) -> &[u8] {
         if y == self.rows_generated {
-            self.pixels.next(&mut self.upper);
+            self.pixels.fill_next_row(&mut self.upper);
             if y + 1 < height {
-                self.pixels.next(&mut self.lower);
+                self.pixels.fill_next_row(&mut self.lower);
             } else {
                 self.lower.copy_from_slice(&self.upper);
             }
@@ -51,7 +51,7 @@ impl RowPair<'_> {
 
     /// Mean of the four pixels that share a colour value with column `x`. The encoder would use one of the four values,
     /// while libjpeg uses their mean.
-    fn mean(&self, x: usize) -> [u8; 3] {
+    fn mean_colour(&self, x: usize) -> [u8; 3] {
         let upper = self.upper.as_chunks().0;
         let lower = self.lower.as_chunks().0;
         let left = x / 2 * 2;
@@ -86,7 +86,7 @@ impl ImageBuffer for PixelRows<'_> {
         }
         buffers[0].extend(row.as_chunks().0.iter().map(|[r, g, b]| rgb_to_ycbcr(*r, *g, *b).0));
         for x in 0..usize::from(self.width) {
-            let [r, g, b] = pair.mean(x);
+            let [r, g, b] = pair.mean_colour(x);
             let (_, blue, red) = rgb_to_ycbcr(r, g, b);
             buffers[1].push(blue);
             buffers[2].push(red);

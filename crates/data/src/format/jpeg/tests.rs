@@ -1,6 +1,6 @@
 //! Tests beyond the contract suite: sizes, pixels and ends of files.
 
-use super::super::tests::{MemorySink, encoded, read, shape};
+use super::super::tests::{MemorySink, encode_default, read, shape};
 use super::super::*;
 use feedrate_spec::shape::Element;
 
@@ -11,8 +11,8 @@ fn jpeg() -> &'static Format {
 /// Verification compares bytes, so they must be equal on every machine and in every release with the same format version.
 #[test]
 fn bytes_are_stable() {
-    let grey = encoded(jpeg(), &shape(&[40, 41], Element::Uint8, 1), 1000);
-    let rgb = encoded(jpeg(), &shape(&[40, 41, 3], Element::Uint8, 1), 1000);
+    let grey = encode_default(jpeg(), &shape(&[40, 41], Element::Uint8, 1), 1000);
+    let rgb = encode_default(jpeg(), &shape(&[40, 41, 3], Element::Uint8, 1), 1000);
     assert_eq!(
         [crc32fast::hash(&grey[0]), crc32fast::hash(&rgb[0])],
         [3_171_540_184, 4_276_294_790]
@@ -20,28 +20,29 @@ fn bytes_are_stable() {
 }
 
 #[test]
-fn images_are_noise_and_not_each_other() {
+fn images_are_uncorrelated_noise() {
     for dims in [&[400, 400][..], &[400, 400, 3]] {
         let shape = shape(dims, Element::Uint8, 1);
         let pixels = |file: u64| {
             let mut sink = MemorySink { parts: vec![vec![]], space: vec![0; 4096] };
             let mut content = Content::new(7);
-            content.start(file);
+            content.select_file(file);
             (jpeg().encode)(&shape, &Encoding::default(), &mut content, &mut sink).unwrap();
             read(jpeg(), &sink.parts, 0, Some(&shape)).unwrap()
         };
         let (a, b) = (pixels(0), pixels(1));
         let mean =
             |values: &dyn Fn(usize) -> f64| (0..a.len()).map(values).sum::<f64>() / a.len() as f64;
-        let of_a = mean(&|i| f64::from(a[i]));
-        let of_b = mean(&|i| f64::from(b[i]));
-        let [width, shared] = [&a, &b]
-            .map(|other| mean(&|i| (f64::from(a[i]) - of_a) * (f64::from(other[i]) - of_b)));
-        // Uniform noise has a standard deviation of 73.9. Halved colours have less.
-        let wanted = if dims.len() == 2 { 74.2 } else { 53.4 };
-        assert!((of_a - 127.5).abs() < 1.0, "{dims:?}: {of_a}");
-        assert!((width.sqrt() - wanted).abs() < 2.0, "{dims:?}: {}", width.sqrt());
-        assert!((shared / width).abs() < 0.02, "{dims:?}: {shared}");
+        let mean_of_a = mean(&|i| f64::from(a[i]));
+        let mean_of_b = mean(&|i| f64::from(b[i]));
+        let [variance, covariance] = [&a, &b].map(|other| {
+            mean(&|i| (f64::from(a[i]) - mean_of_a) * (f64::from(other[i]) - mean_of_b))
+        });
+        // Uniform noise has a standard deviation of 73.9. Subsampled colours have less.
+        let expected = if dims.len() == 2 { 74.2 } else { 53.4 };
+        assert!((mean_of_a - 127.5).abs() < 1.0, "{dims:?}: {mean_of_a}");
+        assert!((variance.sqrt() - expected).abs() < 2.0, "{dims:?}: {}", variance.sqrt());
+        assert!((covariance / variance).abs() < 0.02, "{dims:?}: {covariance}");
     }
 }
 
@@ -52,7 +53,7 @@ fn content_that_can_be_compressed_makes_smaller_files() {
     let shape = shape(&[400, 400, 3], Element::Uint8, 1);
     let bytes = |compressible_percent| {
         let redundancy = Redundancy { compressible_percent, duplicate_percent: 0 };
-        let mut content = Content::redundant(7, redundancy);
+        let mut content = Content::with_redundancy(7, redundancy);
         let mut sink = MemorySink { parts: vec![vec![]], space: vec![0; 4096] };
         (jpeg().encode)(&shape, &Encoding::default(), &mut content, &mut sink).unwrap();
         sink.parts[0].len() as f64
@@ -62,10 +63,10 @@ fn content_that_can_be_compressed_makes_smaller_files() {
 }
 
 #[test]
-fn sizes_are_about_right() {
+fn estimated_sizes_are_close() {
     for dims in [&[300, 301][..], &[64, 1000], &[300, 301, 3], &[64, 1000, 3]] {
         let shape = shape(dims, Element::Uint8, 1);
-        let bytes = encoded(jpeg(), &shape, 1000)[0].len() as f64;
+        let bytes = encode_default(jpeg(), &shape, 1000)[0].len() as f64;
         let estimated = jpeg().file_bytes(&shape, &Encoding::default()) as f64;
         assert!((bytes / estimated - 1.0).abs() < 0.02, "{dims:?}: {bytes} of {estimated}");
     }
@@ -74,7 +75,7 @@ fn sizes_are_about_right() {
 #[test]
 fn bytes_after_the_end_are_ignored_and_a_missing_end_is_an_error() {
     let shape = shape(&[40, 41, 3], Element::Uint8, 1);
-    let mut parts = encoded(jpeg(), &shape, 1000);
+    let mut parts = encode_default(jpeg(), &shape, 1000);
     let pixels = read(jpeg(), &parts, 0, Some(&shape)).unwrap();
     parts[0].extend(b"\xff\x00said later");
     assert!(read(jpeg(), &parts, 0, Some(&shape)) == Ok(pixels));
@@ -110,8 +111,8 @@ fn errors_name_the_cause() {
         (vec![[&[0xff, 0xd8][..], &[0xff; 5000]].concat()], "not a complete jpeg"),
         (vec![vec![]], "the file is empty"),
     ];
-    for (parts, wanted) in cases {
+    for (parts, expected) in cases {
         let error = read(jpeg(), &parts, 0, None).unwrap_err();
-        assert!(error.message.contains(wanted), "{wanted}: {error}");
+        assert!(error.message.contains(expected), "{expected}: {error}");
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Memory is limited even for archives with invalid lengths.
 
-use super::{DEFLATED, FormatError, STORED, cut_off, piece_len};
+use super::{DEFLATED, FormatError, STORED, piece_len, truncated};
 use std::ops::Range;
 
 const NAME: &[u8] = b"x.npy";
@@ -35,7 +35,7 @@ pub(super) struct DirectoryReader {
     piece_bytes: usize,
     file_bytes: u64,
     is_foreign: bool,
-    sought: Sought,
+    next_structure: ZipStructure,
     /// Range of the searched structure.
     range: Range<u64>,
     requested: usize,
@@ -43,10 +43,10 @@ pub(super) struct DirectoryReader {
 }
 
 /// The next structure to read, and the range that contains it.
-type Next = (Sought, Range<u64>);
+type NextRead = (ZipStructure, Range<u64>);
 
 #[derive(Clone, Copy)]
-enum Sought {
+enum ZipStructure {
     End,
     Zip64End,
     Directory,
@@ -58,7 +58,7 @@ impl DirectoryReader {
             piece_bytes,
             file_bytes: 0,
             is_foreign: false,
-            sought: Sought::End,
+            next_structure: ZipStructure::End,
             range: 0..0,
             requested: 0,
             loaded: Vec::with_capacity(TAIL_BYTES as usize),
@@ -71,7 +71,7 @@ impl DirectoryReader {
         let fits = file_bytes <= self.piece_bytes as u64;
         let tail = if fits { file_bytes } else { TAIL_BYTES.min(file_bytes) };
         self.file_bytes = file_bytes;
-        self.sought = Sought::End;
+        self.next_structure = ZipStructure::End;
         self.range = file_bytes - tail..file_bytes;
         self.loaded.clear();
     }
@@ -85,12 +85,13 @@ impl DirectoryReader {
             let message = format!("a file of {} bytes is too short for an npz", self.file_bytes);
             return Err(FormatError::new(0, message));
         }
-        let at = self.range.start + self.loaded.len() as u64;
-        let left = self.range.end - at;
+        let offset = self.range.start + self.loaded.len() as u64;
+        let left = self.range.end - offset;
         // A range that fits into a piece is one read, even if it is not aligned.
         let fits = left <= self.piece_bytes as u64;
-        self.requested = if fits { left as usize } else { piece_len(self.piece_bytes, at, left) };
-        Ok((at, self.requested))
+        self.requested =
+            if fits { left as usize } else { piece_len(self.piece_bytes, offset, left) };
+        Ok((offset, self.requested))
     }
 
     /// Takes the requested bytes. Returns the member, once it is found, and the offset of `bytes` in the file.
@@ -99,10 +100,10 @@ impl DirectoryReader {
     /// The file is not an archive, or has no such member.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Option<(ArrayEntry, u64)>, FormatError> {
         let range = self.range.clone();
-        let at = range.start + self.loaded.len() as u64;
-        let end = at + bytes.len() as u64;
+        let offset = range.start + self.loaded.len() as u64;
+        let end = offset + bytes.len() as u64;
         if bytes.len() < self.requested {
-            return Err(cut_off(end, range.end - end));
+            return Err(truncated(end, range.end - end));
         }
         let found = if self.loaded.is_empty() && end == range.end {
             self.search(bytes, range.start)?
@@ -117,17 +118,17 @@ impl DirectoryReader {
             self.loaded.clear();
             found
         };
-        Ok(found.map(|entry| (entry, at)))
+        Ok(found.map(|entry| (entry, offset)))
     }
 
     /// Reads one structure after another from `bytes`, which begin at `start` of the file. `None` if other bytes are needed.
     fn search(&mut self, bytes: &[u8], start: u64) -> Result<Option<ArrayEntry>, FormatError> {
         loop {
             let Some(part) = bytes_in_range(bytes, start, &self.range) else { return Ok(None) };
-            (self.sought, self.range) = match self.sought {
-                Sought::End => self.read_end(part, self.range.start)?,
-                Sought::Zip64End => zip64_end(part, self.range.start)?,
-                Sought::Directory => {
+            (self.next_structure, self.range) = match self.next_structure {
+                ZipStructure::End => self.read_end(part, self.range.start)?,
+                ZipStructure::Zip64End => read_zip64_end(part, self.range.start)?,
+                ZipStructure::Directory => {
                     return find_member(part, self.range.start, self.is_foreign).map(Some);
                 }
             };
@@ -135,100 +136,106 @@ impl DirectoryReader {
     }
 
     /// Finds the end record, searching backwards, and returns the structure that it points to.
-    fn read_end(&self, tail: &[u8], start: u64) -> Result<Next, FormatError> {
+    fn read_end(&self, tail: &[u8], start: u64) -> Result<NextRead, FormatError> {
         let last = tail.len().saturating_sub(END_BYTES);
         let first = last.saturating_sub(COMMENT_BYTES_MAX);
-        let Some(at) = (first..=last).rev().find(|&at| is_end_record(tail, at)) else {
-            return self.longer_tail(start);
+        let Some(end_start) = (first..=last).rev().find(|&position| is_end_record(tail, position))
+        else {
+            return self.request_longer_tail(start);
         };
-        let Some(locator) = at.checked_sub(ZIP64_LOCATOR_BYTES).map(|from| &tail[from..at]) else {
+        let Some(locator) =
+            end_start.checked_sub(ZIP64_LOCATOR_BYTES).map(|start| &tail[start..end_start])
+        else {
             return if start > 0 {
-                self.longer_tail(start)
+                self.request_longer_tail(start)
             } else {
-                directory_from_end(&tail[at..], at as u64)
+                directory_from_end(&tail[end_start..], end_start as u64)
             };
         };
-        let end_offset = start + at as u64;
+        let end_offset = start + end_start as u64;
         if !locator.starts_with(b"PK\x06\x07") {
-            return directory_from_end(&tail[at..], end_offset);
+            return directory_from_end(&tail[end_start..], end_offset);
         }
         let record = u64_at(locator, 8).unwrap_or(u64::MAX);
-        let range = inside("zip64 end record", record, ZIP64_END_BYTES, end_offset)?;
-        Ok((Sought::Zip64End, range))
+        let range = checked_range("zip64 end record", record, ZIP64_END_BYTES, end_offset)?;
+        Ok((ZipStructure::Zip64End, range))
     }
 
     /// Continues with a longer tail, because a comment may follow the end record.
-    fn longer_tail(&self, start: u64) -> Result<Next, FormatError> {
+    fn request_longer_tail(&self, start: u64) -> Result<NextRead, FormatError> {
         let most = END_BYTES + COMMENT_BYTES_MAX + ZIP64_LOCATOR_BYTES;
         let earliest = self.file_bytes.saturating_sub(most as u64);
         if start <= earliest {
             let message = "no zip directory: the file is cut off, or is not an npz";
             return Err(FormatError::new(self.file_bytes, message));
         }
-        Ok((Sought::End, earliest..self.file_bytes))
+        Ok((ZipStructure::End, earliest..self.file_bytes))
     }
 }
 
 /// Reads the zip64 end record, and returns the range of the directory.
-fn zip64_end(record: &[u8], start: u64) -> Result<Next, FormatError> {
+fn read_zip64_end(record: &[u8], start: u64) -> Result<NextRead, FormatError> {
     if !record.starts_with(b"PK\x06\x06") {
         return Err(FormatError::new(start, "no zip64 end record where its locator points"));
     }
     let bytes = u64_at(record, 40).unwrap_or(u64::MAX);
-    directory(u64_at(record, 48).unwrap_or(u64::MAX), bytes, start)
+    directory_range(u64_at(record, 48).unwrap_or(u64::MAX), bytes, start)
 }
 
-/// Whether the end record is at `at`: its comment must end at the end of the file.
-fn is_end_record(tail: &[u8], at: usize) -> bool {
-    let comment_bytes = tail.len() - at - END_BYTES;
-    tail[at..].starts_with(b"PK\x05\x06")
-        && u16_at(tail, at + 20).is_some_and(|bytes| usize::from(bytes) == comment_bytes)
+/// Whether the end record is at `position`: its comment must end at the end of the file.
+fn is_end_record(tail: &[u8], position: usize) -> bool {
+    let comment_bytes = tail.len() - position - END_BYTES;
+    tail[position..].starts_with(b"PK\x05\x06")
+        && u16_at(tail, position + 20).is_some_and(|bytes| usize::from(bytes) == comment_bytes)
 }
 
 /// The bytes of `range`, if all of them are in `bytes`, which begin at `start`.
 fn bytes_in_range<'b>(bytes: &'b [u8], start: u64, range: &Range<u64>) -> Option<&'b [u8]> {
-    let from = usize::try_from(range.start.checked_sub(start)?).ok()?;
-    let to = usize::try_from(range.end - start).ok()?;
-    bytes.get(from..to)
+    let first = usize::try_from(range.start.checked_sub(start)?).ok()?;
+    let end = usize::try_from(range.end - start).ok()?;
+    bytes.get(first..end)
 }
 
-fn directory_from_end(end_record: &[u8], end_offset: u64) -> Result<Next, FormatError> {
+fn directory_from_end(end_record: &[u8], end_offset: u64) -> Result<NextRead, FormatError> {
     let field = |at| u32_at(end_record, at).map_or(u64::MAX, u64::from);
-    directory(field(16), field(12), end_offset)
+    directory_range(field(16), field(12), end_offset)
 }
 
-fn directory(start: u64, bytes: u64, end: u64) -> Result<Next, FormatError> {
-    let range = inside("zip directory", start, bytes, end)?;
+fn directory_range(start: u64, bytes: u64, end: u64) -> Result<NextRead, FormatError> {
+    let range = checked_range("zip directory", start, bytes, end)?;
     if bytes > DIRECTORY_BYTES_MAX {
         let message = format!("zip directory of {bytes} bytes, more than {DIRECTORY_BYTES_MAX}");
         return Err(FormatError::new(start, message));
     }
-    Ok((Sought::Directory, range))
+    Ok((ZipStructure::Directory, range))
 }
 
 /// The range of a structure, which must end before `limit`.
-fn inside(name: &str, start: u64, bytes: u64, limit: u64) -> Result<Range<u64>, FormatError> {
+fn checked_range(
+    name: &str,
+    start: u64,
+    bytes: u64,
+    limit: u64,
+) -> Result<Range<u64>, FormatError> {
     match start.checked_add(bytes) {
         Some(end) if end <= limit => Ok(start..end),
         _ => {
-            let message =
-                format!("{name} of {bytes} bytes, said to begin at {start}, does not fit");
+            let message = format!("{name} of {bytes} bytes, starting at {start}, does not fit");
             Err(FormatError::new(limit, message))
         }
     }
 }
 
 /// Finds the last entry called `x.npy`, which is the one that Python uses. In a foreign archive without it, finds the
-/// largest array. It is an error if that one cannot be read, because a smaller one, such as labels, must not be read
-/// instead.
+/// largest array. Fails if that array cannot be read, because a smaller one, such as labels, must not be read instead.
 fn find_member(directory: &[u8], start: u64, is_foreign: bool) -> Result<ArrayEntry, FormatError> {
-    let mut named = None;
+    let mut by_name = None;
     let mut largest: Option<(u64, usize, CentralHeader)> = None;
     for header in headers(directory) {
         let (offset, header) = header
             .map_err(|offset| FormatError::new(start + offset as u64, "broken zip directory"))?;
         if header.name == NAME {
-            named = Some((offset, header));
+            by_name = Some((offset, header));
         } else if is_foreign && header.name.ends_with(b".npy") {
             let bytes = header.bytes().unwrap_or(u64::MAX);
             if largest.as_ref().is_none_or(|(most, ..)| *most < bytes) {
@@ -236,35 +243,36 @@ fn find_member(directory: &[u8], start: u64, is_foreign: bool) -> Result<ArrayEn
             }
         }
     }
-    let found = named.or(largest.map(|(_, offset, header)| (offset, header)));
+    let found = by_name.or(largest.map(|(_, offset, header)| (offset, header)));
     let Some((offset, header)) = found else {
-        let message = format!("no member `x.npy`: the archive holds {}", names(directory));
+        let message = format!("no member `x.npy`: the archive holds {}", describe_names(directory));
         return Err(FormatError::new(start, message));
     };
     header.entry(start).map_err(|message| {
-        let message = format!("member `{}` {message}", shown_name(header.name));
+        let message = format!("member `{}` {message}", printable_name(header.name));
         FormatError::new(start + offset as u64, message)
     })
 }
 
 /// The entries of the directory with their offsets. The error is the offset of a broken entry.
 fn headers(directory: &[u8]) -> impl Iterator<Item = Result<(usize, CentralHeader<'_>), usize>> {
-    let mut at = 0;
+    let mut next_offset = 0;
     std::iter::from_fn(move || {
-        let offset = at;
+        let offset = next_offset;
         let rest = directory.get(offset..).filter(|rest| !rest.is_empty())?;
         let header = CentralHeader::read(rest);
-        at = header.as_ref().map_or(directory.len(), |header| offset + header.header_bytes);
+        next_offset =
+            header.as_ref().map_or(directory.len(), |header| offset + header.header_bytes);
         Some(header.map(|header| (offset, header)).ok_or(offset))
     })
 }
 
 /// The first few names, for an error.
-fn names(directory: &[u8]) -> String {
+fn describe_names(directory: &[u8]) -> String {
     let shown: Vec<String> = headers(directory)
         .flatten()
         .take(NAMES_SHOWN_MAX)
-        .map(|(_, header)| format!("`{}`", shown_name(header.name)))
+        .map(|(_, header)| format!("`{}`", printable_name(header.name)))
         .collect();
     match headers(directory).count() - shown.len() {
         0 if shown.is_empty() => "nothing".to_string(),
@@ -273,7 +281,7 @@ fn names(directory: &[u8]) -> String {
     }
 }
 
-fn shown_name(name: &[u8]) -> String {
+fn printable_name(name: &[u8]) -> String {
     String::from_utf8_lossy(&name[..name.len().min(64)]).escape_debug().to_string()
 }
 
@@ -299,7 +307,7 @@ impl<'d> CentralHeader<'d> {
 
     /// Uncompressed length of the member.
     fn bytes(&self) -> Result<u64, String> {
-        self.value(24, &mut self.zip64_values())
+        self.read_size(24, &mut self.zip64_values())
     }
 
     /// The member that the header describes. The error is the reason why it cannot be read, phrased to follow its name.
@@ -307,11 +315,11 @@ impl<'d> CentralHeader<'d> {
         if u16_at(self.fixed, 8).unwrap_or_default() & 1 == 1 {
             return Err("is encrypted, which is not supported".to_string());
         }
-        let mut wide = self.zip64_values();
+        let mut zip64_values = self.zip64_values();
         // The order of values in the zip64 field.
-        let bytes = self.value(24, &mut wide)?;
-        let packed_bytes = self.value(20, &mut wide)?;
-        let offset = self.value(42, &mut wide)?;
+        let bytes = self.read_size(24, &mut zip64_values)?;
+        let packed_bytes = self.read_size(20, &mut zip64_values)?;
+        let offset = self.read_size(42, &mut zip64_values)?;
         let limit = directory_start;
         let end = offset.checked_add(packed_bytes).and_then(|end| end.checked_add(30));
         if end.is_none_or(|end| end > limit) {
@@ -330,10 +338,14 @@ impl<'d> CentralHeader<'d> {
         u32_at(self.fixed, at).unwrap_or_default()
     }
 
-    /// A size or offset. If it does not fit into its field, it is the next value of the zip64 field, `wide`.
-    fn value(&self, at: usize, wide: &mut impl Iterator<Item = u64>) -> Result<u64, String> {
+    /// A size or offset. If it does not fit into its field, returns the next of `zip64_values`.
+    fn read_size(
+        &self,
+        at: usize,
+        zip64_values: &mut impl Iterator<Item = u64>,
+    ) -> Result<u64, String> {
         match self.word(at) {
-            u32::MAX => wide.next().ok_or("has no zip64 sizes".to_string()),
+            u32::MAX => zip64_values.next().ok_or("has no zip64 sizes".to_string()),
             small => Ok(u64::from(small)),
         }
     }

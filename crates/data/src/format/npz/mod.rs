@@ -2,7 +2,7 @@
 //! `numpy.savez`, as DLIO generates it (`npz_generator.py`), or like `savez_compressed`: the compressions `zip` and `gzip`
 //! both stand for deflated members.
 //!
-//! Archives of other programs can be read too, with compressed members, zip64 and any order. `y` is never read.
+//! Archives of other programs can be read too, with compressed members, with zip64 and in any order. `y` is never read.
 
 mod write;
 mod directory;
@@ -11,19 +11,19 @@ mod cursor;
 #[cfg(test)]
 mod tests;
 
-use super::ahead::Gathered;
+use super::ahead::ByteCollector;
 use super::npy_stream::{self, ArrayStream};
 use super::packed::{self, Payload};
 use super::{
     Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
-    cut_off, length_of, npy_header, piece_len,
+    decode_length, npy_header, piece_len, truncated,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
 use feedrate_spec::shape::{Compression, Dims, Element, FileShape};
 
 static MEMBER: Member = Member {
     name: "npz",
-    summary: "A zip archive of numpy arrays `x` and `y`; a sample is read by reading the whole of `x`.",
+    summary: "A zip archive of numpy arrays `x` and `y`; reading a sample reads the whole of `x`.",
     abilities: &[Ability::ChecksContent, Ability::EvenReads],
 };
 
@@ -35,7 +35,7 @@ pub(super) static FORMAT: Format = Format {
             encoding_keys: &["dataset.compression_level"],
             ..FormatEntry::new(&MEMBER, |shape, _| write::archive_bytes(shape))
         },
-        write::archive,
+        write::write_archive,
         |options| Box::new(cursor::NpzCursor::new(options)),
     )
 };
@@ -53,6 +53,6 @@ const DEFLATED: u16 = 8;
 
 /// Shape of the labels of DLIO: one int64 zero per sample.
 fn labels(shape: &FileShape) -> FileShape {
-    let no_dims = Dims::new(&[]).unwrap_or_else(|| unreachable!("no dimension fits"));
+    let no_dims = Dims::new(&[]).unwrap_or_else(|| unreachable!("zero dimensions fit"));
     FileShape { dims: no_dims, element: Element::Int64, samples: shape.samples }
 }

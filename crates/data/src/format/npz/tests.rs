@@ -1,7 +1,7 @@
 //! Tests with archives that feedrate does not write, composed byte by byte.
 
 use super::super::find;
-use super::super::tests::{MemorySink, encoded_as, options, read, read_with, shape};
+use super::super::tests::{MemorySink, encode_with, options, read, read_with, shape};
 use super::super::{Content, Format};
 use super::{Compression as Packing, npy_header};
 use feedrate_spec::shape::{Element, Encoding, FileShape, Redundancy};
@@ -22,7 +22,7 @@ fn array(len: usize) -> Vec<u8> {
     bytes
 }
 
-fn stored(name: &'static str, bytes: &[u8]) -> Member {
+fn stored_member(name: &'static str, bytes: &[u8]) -> Member {
     Member {
         name,
         method: 0,
@@ -32,14 +32,14 @@ fn stored(name: &'static str, bytes: &[u8]) -> Member {
     }
 }
 
-fn deflated(name: &'static str, bytes: &[u8]) -> Member {
+fn deflated_member(name: &'static str, bytes: &[u8]) -> Member {
     let mut packed = Vec::with_capacity(bytes.len() + 1000);
     let mut compress = Compress::new(Compression::default(), false);
     compress.compress_vec(bytes, &mut packed, FlushCompress::Finish).unwrap();
-    Member { packed, method: 8, ..stored(name, bytes) }
+    Member { packed, method: 8, ..stored_member(name, bytes) }
 }
 
-/// Small headers, no zip64; `comment` at the end.
+/// An archive without zip64, with `comment` at its end.
 fn archive(members: &[Member], comment: &[u8]) -> Vec<u8> {
     let mut file = Vec::new();
     let mut directory = Vec::new();
@@ -92,34 +92,42 @@ fn check(members: &[Member], comment: &[u8], len: usize) {
 fn other_archives_are_read() {
     for len in [0, 1, 100, 4096, 100_000] {
         let bytes = array(len);
-        check(&[stored("x.npy", &bytes)], b"", len);
-        check(&[deflated("x.npy", &bytes)], b"", len);
-        check(&[deflated("y.npy", &array(9)), stored("x.npy", &bytes)], b"a comment", len);
-        check(&[deflated("x.npy", &bytes), stored("z.npy", &array(70_000))], &[b'-'; 0xffff], len);
+        check(&[stored_member("x.npy", &bytes)], b"", len);
+        check(&[deflated_member("x.npy", &bytes)], b"", len);
+        check(
+            &[deflated_member("y.npy", &array(9)), stored_member("x.npy", &bytes)],
+            b"a comment",
+            len,
+        );
+        check(
+            &[deflated_member("x.npy", &bytes), stored_member("z.npy", &array(70_000))],
+            &[b'-'; 0xffff],
+            len,
+        );
     }
 }
 
 #[test]
 fn many_members_need_a_longer_read() {
     let mut members: Vec<Member> =
-        (0..2000).map(|_| stored("some_other_member.npy", b"")).collect();
-    members.insert(1000, stored("x.npy", &array(5000)));
+        (0..2000).map(|_| stored_member("some_other_member.npy", b"")).collect();
+    members.insert(1000, stored_member("x.npy", &array(5000)));
     check(&members, b"", 5000);
 }
 
 #[test]
 fn the_largest_array_of_a_foreign_archive_is_read() {
     let others = [
-        stored("label.npy", &array(8)),
-        deflated("volume.npy", &array(900)),
-        stored("a.npy", &array(9)),
+        stored_member("label.npy", &array(8)),
+        deflated_member("volume.npy", &array(900)),
+        stored_member("a.npy", &array(9)),
     ];
     check(&others, b"", 900);
 }
 
 #[test]
 fn an_encrypted_largest_array_is_not_skipped() {
-    let members = [stored("volume.npy", &array(900)), stored("label.npy", &array(8))];
+    let members = [stored_member("volume.npy", &array(900)), stored_member("label.npy", &array(8))];
     let mut file = archive(&members, b"");
     let directory = file.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
     file[directory + 8] |= 1;
@@ -130,13 +138,13 @@ fn an_encrypted_largest_array_is_not_skipped() {
 #[test]
 fn errors_name_the_cause() {
     let bytes = array(100);
-    let lied = |change: fn(&mut Member)| {
-        let mut member = stored("x.npy", &array(100));
+    let error_after = |change: fn(&mut Member)| {
+        let mut member = stored_member("x.npy", &array(100));
         change(&mut member);
         read_npz(archive(&[member], b"")).unwrap_err()
     };
-    let many: Vec<Member> = (0..12).map(|_| stored("data.txt", &bytes)).collect();
-    let mut broken = deflated("x.npy", &bytes);
+    let many: Vec<Member> = (0..12).map(|_| stored_member("data.txt", &bytes)).collect();
+    let mut broken = deflated_member("x.npy", &bytes);
     broken.packed[0] ^= 0x06;
     insta::assert_snapshot!([
         read_npz(Vec::new()).unwrap_err(),
@@ -144,12 +152,12 @@ fn errors_name_the_cause() {
         read_npz(vec![0; 100_000]).unwrap_err(),
         read_npz(archive(&[], b"")).unwrap_err(),
         read_npz(archive(&many, b"")).unwrap_err(),
-        lied(|m| m.crc ^= 1),
-        lied(|m| m.method = 93),
-        lied(|m| m.bytes += 1),
-        lied(|m| { m.packed.push(0); m.bytes += 1; }),
-        lied(|m| { m.packed.pop(); m.bytes -= 1; }),
-        lied(|m| { m.packed[0] = 0; }),
+        error_after(|m| m.crc ^= 1),
+        error_after(|m| m.method = 93),
+        error_after(|m| m.bytes += 1),
+        error_after(|m| { m.packed.push(0); m.bytes += 1; }),
+        error_after(|m| { m.packed.pop(); m.bytes -= 1; }),
+        error_after(|m| { m.packed[0] = 0; }),
         read_npz(archive(&[broken], b"")).unwrap_err(),
     ].join("\n"), @r#"
     at byte 0: a file of 0 bytes is too short for an npz
@@ -169,10 +177,10 @@ fn errors_name_the_cause() {
 
 /// A megabyte of zeros compresses to a kilobyte. Memory does not grow, and a wrong length is found.
 #[test]
-fn a_bomb_is_refused_when_it_exceeds_its_claim() {
+fn a_bomb_is_refused_when_it_exceeds_its_stated_length() {
     let mut bytes = array(100);
     bytes.extend(vec![0; 50_000_000]);
-    let mut bomb = deflated("x.npy", &bytes);
+    let mut bomb = deflated_member("x.npy", &bytes);
     bomb.bytes = array(100).len() as u64;
     let error = read_npz(archive(&[bomb], b"")).unwrap_err();
     assert!(error.contains("goes on"), "{error}");
@@ -192,7 +200,7 @@ fn sizes_beyond_32_bits_are_exact() {
     );
 }
 
-fn at_level(compression_level: u32) -> Encoding {
+fn zip_at_level(compression_level: u32) -> Encoding {
     Encoding { compression: Packing::Zip, compression_level, ..Encoding::default() }
 }
 
@@ -200,7 +208,8 @@ fn at_level(compression_level: u32) -> Encoding {
 fn half_zeros(format: &Format, shape: &FileShape, encoding: &Encoding) -> Vec<u8> {
     let redundancy = Redundancy { compressible_percent: 50, duplicate_percent: 0 };
     let mut sink = MemorySink { parts: vec![Vec::new()], space: vec![0; 1 << 16] };
-    (format.encode)(shape, encoding, &mut Content::redundant(1, redundancy), &mut sink).unwrap();
+    (format.encode)(shape, encoding, &mut Content::with_redundancy(1, redundancy), &mut sink)
+        .unwrap();
     sink.parts.remove(0)
 }
 
@@ -210,7 +219,7 @@ fn the_level_takes_effect() {
     let shape = shape(&[1000, 1000], Element::Uint8, 1);
     let mut bytes = vec![];
     for level in 0..=9 {
-        let file = half_zeros(format, &shape, &at_level(level));
+        let file = half_zeros(format, &shape, &zip_at_level(level));
         bytes.push(file.len());
         assert!(read_npz(file).is_ok_and(|payload| payload.len() == 1_000_000), "level {level}");
     }
@@ -220,11 +229,11 @@ fn the_level_takes_effect() {
 
 /// The length equals the length of zlib's output, at every level.
 #[test]
-fn random_content_does_not_grow() {
+fn random_content_barely_grows() {
     let format = find("npz").unwrap();
     let shape = shape(&[1000, 1000], Element::Uint8, 1);
     for level in 0..=9 {
-        let bytes = encoded_as(format, &shape, &at_level(level), 1 << 16)[0].len();
+        let bytes = encode_with(format, &shape, &zip_at_level(level), 1 << 16)[0].len();
         assert!(bytes < 1_001_500, "level {level}: {bytes}");
     }
 }

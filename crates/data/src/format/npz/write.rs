@@ -20,14 +20,14 @@ const PACKED_SIZE_OFFSET: usize = LOCAL_HEADER_BYTES as usize - 8;
 
 /// Length of the archive. Exact without compression. With compression an estimate, since random bytes do not compress.
 pub(super) fn archive_bytes(shape: &FileShape) -> u64 {
-    let x = member("x.npy", 0, shape);
-    let y = member("y.npy", end_of(&x), &labels(shape));
+    let x = stored_member("x.npy", 0, shape);
+    let y = stored_member("y.npy", member_end(&x), &labels(shape));
     let (directory, _) = central_directory(&[x, y]);
-    end_of(&y).saturating_add(directory.len() as u64)
+    member_end(&y).saturating_add(directory.len() as u64)
 }
 
 /// Writes the archive to part 0.
-pub(super) fn archive(
+pub(super) fn write_archive(
     shape: &FileShape,
     encoding: &Encoding,
     content: &mut Content,
@@ -37,40 +37,47 @@ pub(super) fn archive(
         Compression::None => None,
         _ => Some(encoding.compression_level),
     };
-    let x = write(member("x.npy", 0, shape), shape, level, sink, |sink, seen| {
-        npy_stream::write_payload(shape, content, sink, seen)
-    })?;
+    let x =
+        write_member(stored_member("x.npy", 0, shape), shape, level, sink, |sink, on_piece| {
+            npy_stream::write_payload(shape, content, sink, on_piece)
+        })?;
     let labels = labels(shape);
-    let y = write(member("y.npy", end_of(&x), &labels), &labels, level, sink, |sink, seen| {
-        packed::write_generated(0, labels.payload_bytes(), sink, &mut |_, space| {
-            space.fill(0);
-            seen(space);
-        })
-    })?;
+    let y = write_member(
+        stored_member("y.npy", member_end(&x), &labels),
+        &labels,
+        level,
+        sink,
+        |sink, on_piece| {
+            packed::write_generated(0, labels.payload_bytes(), sink, &mut |_, space| {
+                space.fill(0);
+                on_piece(space);
+            })
+        },
+    )?;
     let (directory, crc_offsets) = central_directory(&[x, y]);
     let mut written = 0;
-    for (member, at) in [x, y].iter().zip(crc_offsets) {
+    for (member, crc_offset) in [x, y].iter().zip(crc_offsets) {
         if member.crc.is_none() {
-            sink.write(0, &directory[written..at])?;
+            sink.write(0, &directory[written..crc_offset])?;
             sink.reserve(0, 4)?;
-            written = at + 4;
+            written = crc_offset + 4;
         }
     }
     sink.write(0, &directory[written..])
 }
 
 /// An uncompressed member with an array of `shape`.
-fn member(name: &'static str, offset: u64, shape: &FileShape) -> ZipMember<'static> {
+fn stored_member(name: &'static str, offset: u64, shape: &FileShape) -> ZipMember<'static> {
     let bytes = npy_header::array_bytes(shape);
     ZipMember { name, method: STORED, offset, bytes, packed_bytes: bytes, crc: None }
 }
 
-fn end_of(member: &ZipMember) -> u64 {
+fn member_end(member: &ZipMember) -> u64 {
     member.offset.saturating_add(LOCAL_HEADER_BYTES).saturating_add(member.packed_bytes)
 }
 
 /// Writes a member. Its checksum and compressed length precede the data, so they are reserved and patched.
-fn write(
+fn write_member(
     mut member: ZipMember<'static>,
     shape: &FileShape,
     level: Option<u32>,
@@ -129,7 +136,7 @@ fn central_directory(members: &[ZipMember; 2]) -> (Vec<u8>, [usize; 2]) {
         ZIPFILE.push_entry(&member, &mut directory);
         crc_offset
     });
-    let start = end_of(&members[1]);
+    let start = member_end(&members[1]);
     zip::push_end(&mut directory, members.len() as u64, start, start > ZIPFILE.limit);
     (directory, crc_offsets)
 }

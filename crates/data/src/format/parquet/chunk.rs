@@ -35,7 +35,7 @@ pub(super) struct ChunkStream {
     found_bytes: Option<u64>,
     /// Start of an incomplete header, length or page.
     partial: Vec<u8>,
-    /// Least number of bytes that are missing to process `partial`.
+    /// Minimum number of further bytes that are needed to process `partial`.
     missing: usize,
 }
 
@@ -48,8 +48,8 @@ enum ChunkState {
     Skip(u64),
     /// A page follows that is collected completely.
     Collect(PageHeader),
-    /// A page is in memory.
-    Held,
+    /// A page is loaded in memory.
+    Loaded,
     /// In a page whose values are passed through.
     Plain(PlainPage),
 }
@@ -85,7 +85,7 @@ impl ChunkStream {
         Ok(())
     }
 
-    /// Whether row `row` of the group can be read from the current position: it is not before it, and no value is partly
+    /// Whether row `row` of the group can be read from the current position: the row is not before it, and no value is partly
     /// processed.
     pub(super) fn can_reach(&self, row: u64) -> bool {
         let is_in_value = matches!(self.state, ChunkState::Plain(PlainPage { value: Some(_), .. }));
@@ -103,13 +103,13 @@ impl ChunkStream {
     }
 
     /// Whether row `row` has been processed.
-    pub(super) fn is_past(&self, row: u64) -> bool {
+    pub(super) fn has_passed(&self, row: u64) -> bool {
         self.row > row
     }
 
-    /// Whether a page is in memory.
-    pub(super) fn is_held(&self) -> bool {
-        matches!(self.state, ChunkState::Held)
+    /// Whether a page is loaded in memory.
+    pub(super) fn has_loaded_page(&self) -> bool {
+        matches!(self.state, ChunkState::Loaded)
     }
 
     /// Offset in the file of the bytes needed next.
@@ -125,7 +125,7 @@ impl ChunkStream {
         sink: &mut dyn PayloadSink,
     ) -> Result<(), FormatError> {
         let mut rest = bytes;
-        while !self.is_past(row) {
+        while !self.has_passed(row) {
             if self.partial.is_empty() {
                 let used = self.advance(rest, row, sink)?;
                 rest = &rest[used..];
@@ -175,7 +175,7 @@ impl ChunkStream {
         sink: &mut dyn PayloadSink,
     ) -> Result<usize, FormatError> {
         match self.state {
-            ChunkState::Header => self.header(bytes),
+            ChunkState::Header => self.read_header(bytes),
             ChunkState::Skip(left) => {
                 let skipped = left.min(bytes.len() as u64);
                 let is_done = skipped == left;
@@ -193,8 +193,8 @@ impl ChunkStream {
                 self.load(&header, packed).map_err(|message| self.error(message))?;
                 Ok(len)
             }
-            ChunkState::Held => self.read_held_row(row, sink).map(|()| 0),
-            ChunkState::Plain(page) => self.plain(page, bytes, row, sink),
+            ChunkState::Loaded => self.read_loaded_row(row, sink).map(|()| 0),
+            ChunkState::Plain(page) => self.feed_plain_page(page, bytes, row, sink),
         }
     }
 
@@ -202,23 +202,23 @@ impl ChunkStream {
         FormatError::new(self.offset, message)
     }
 
-    fn header(&mut self, bytes: &[u8]) -> Result<usize, FormatError> {
+    fn read_header(&mut self, bytes: &[u8]) -> Result<usize, FormatError> {
         if self.left == 0 {
             let message = format!("the column chunk ends after {} of {} rows", self.row, self.rows);
             return Err(self.error(message));
         }
         // If chunks overlap, there may be bytes beyond the end of this one.
-        let in_chunk = &bytes[..self.left.min(bytes.len() as u64) as usize];
-        match PageHeader::read(in_chunk) {
+        let chunk_bytes = &bytes[..self.left.min(bytes.len() as u64) as usize];
+        match PageHeader::read(chunk_bytes) {
             Ok((header, len)) => {
                 let state = self.page_state(&header, self.left - len as u64);
                 self.state = state.map_err(|message| self.error(message))?;
                 Ok(len)
             }
-            Err(ThriftError::Ends) if in_chunk.len() as u64 >= self.left => {
+            Err(ThriftError::Ends) if chunk_bytes.len() as u64 >= self.left => {
                 Err(self.error("the column chunk ends within the header of a page"))
             }
-            Err(ThriftError::Ends) if in_chunk.len() <= HEADER_BYTES_MAX => {
+            Err(ThriftError::Ends) if chunk_bytes.len() <= HEADER_BYTES_MAX => {
                 self.missing = HEADER_STEP_BYTES;
                 Ok(0)
             }
@@ -259,7 +259,7 @@ impl ChunkStream {
     }
 
     fn passes_through(&self, header: &PageHeader) -> bool {
-        let is_packed = self.codec != Codec::Uncompressed && !header.is_unpacked;
+        let is_packed = self.codec != Codec::Uncompressed && !header.is_uncompressed;
         let has_levels = self.column.level > 0 || header.level_bytes + header.repetition_bytes > 0;
         header.encoding == Some(PLAIN) && !is_packed && !has_levels
     }
@@ -270,26 +270,26 @@ impl ChunkStream {
             self.state = ChunkState::Header;
         } else {
             self.values.load(header, self.codec, packed)?;
-            self.state = ChunkState::Held;
+            self.state = ChunkState::Loaded;
         }
         Ok(())
     }
 
     /// Reads row `row` from the page in memory, or skips the page if it does not contain the row.
-    fn read_held_row(&mut self, row: u64, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+    fn read_loaded_row(&mut self, row: u64, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         let offset = self.offset;
-        let placed = |message| FormatError::new(offset, message);
-        let passed = (row - self.row).min(self.values.rows_left());
-        self.values.skip(passed).map_err(placed)?;
-        self.row += passed;
+        let with_offset = |message| FormatError::new(offset, message);
+        let skipped_rows = (row - self.row).min(self.values.rows_left());
+        self.values.skip(skipped_rows).map_err(with_offset)?;
+        self.row += skipped_rows;
         if self.values.rows_left() == 0 {
             self.state = ChunkState::Header;
             return Ok(());
         }
-        match self.values.take().map_err(placed)? {
-            None => return Err(placed(format!("row {row} of the row group is null"))),
+        match self.values.next_value().map_err(with_offset)? {
+            None => return Err(with_offset(format!("row {row} of the row group is null"))),
             Some(value) => {
-                check_value(self.value_bytes, value.len() as u64).map_err(placed)?;
+                check_value(self.value_bytes, value.len() as u64).map_err(with_offset)?;
                 self.found_bytes = Some(value.len() as u64);
                 if !value.is_empty() {
                     announce_encoded(self.value_bytes, sink);
@@ -302,7 +302,7 @@ impl ChunkStream {
     }
 
     /// Processes bytes of a plain page: the length of a value, or bytes of the current value.
-    fn plain(
+    fn feed_plain_page(
         &mut self,
         mut page: PlainPage,
         bytes: &[u8],
@@ -316,17 +316,17 @@ impl ChunkStream {
                 left => Err(self.error(format!("{left} bytes of a page follow its last value"))),
             };
         }
-        let Some((len, at)) = page.value else { return self.begin_value(page, bytes, row) };
-        let used = (len - at).min(bytes.len() as u64);
+        let Some((len, position)) = page.value else { return self.begin_value(page, bytes, row) };
+        let used = (len - position).min(bytes.len() as u64);
         if self.row == row && used > 0 {
-            if at == 0 {
+            if position == 0 {
                 announce_encoded(self.value_bytes, sink);
             }
-            sink.payload(at, &bytes[..used as usize])?;
+            sink.payload(position, &bytes[..used as usize])?;
         }
         page.left -= used;
-        if at + used < len {
-            page.value = Some((len, at + used));
+        if position + used < len {
+            page.value = Some((len, position + used));
             self.missing = 1;
         } else {
             page.value = None;

@@ -1,7 +1,7 @@
 //! Reads the footer, `FileMetaData`: the column with the samples, the positions of its chunks, and the dimensions of the
 //! samples, if the file contains them.
 
-use super::thrift::{self, Read, ThriftError};
+use super::thrift::{self, ThriftError, ThriftValue};
 use super::unpack::Codec;
 use super::{
     BYTE_ARRAY, DIMS_KEY, Dims, ELEMENT_KEY, Element, FIXED_LEN_BYTE_ARRAY, FormatError, MAGIC,
@@ -29,7 +29,7 @@ pub(super) struct Footer {
     /// Row groups in the order of their samples.
     pub(super) groups: Vec<RowGroup>,
     /// Dimensions and element type of a sample, in files that feedrate wrote.
-    pub(super) described: Option<(Dims, Element)>,
+    pub(super) sample_type: Option<(Dims, Element)>,
     /// For errors: name and type of the samples' column, or of the first few columns if none can hold samples.
     names: String,
     /// Length of each column in the file; `None` for columns with one number per row, which are labels.
@@ -71,7 +71,7 @@ impl Footer {
     pub(super) fn read(&mut self, bytes: &[u8], start: u64) -> Result<(), FormatError> {
         let mut parsed = self.parse(bytes, start, None);
         if parsed.is_ok()
-            && self.described.is_none()
+            && self.sample_type.is_none()
             && let Some(largest) = self.largest_column()
             && largest != self.column.index
         {
@@ -91,16 +91,17 @@ impl Footer {
         &mut self,
         bytes: &[u8],
         start: u64,
-        chosen: Option<usize>,
+        selected_column: Option<usize>,
     ) -> Result<(), ThriftError> {
         let footer = std::mem::take(self);
-        let mut parse = Parse { footer, chosen, end: start, ..Parse::default() };
-        parse.footer.groups.clear();
-        parse.footer.names.clear();
-        parse.footer.column_bytes.clear();
-        let read = thrift::read(bytes, &mut |path, value| parse.take(path, value));
-        let finished = read.and_then(|_| parse.finish());
-        *self = parse.footer;
+        let mut parser =
+            FooterParser { footer, selected_column, end: start, ..FooterParser::default() };
+        parser.footer.groups.clear();
+        parser.footer.names.clear();
+        parser.footer.column_bytes.clear();
+        let read = thrift::read(bytes, &mut |path, value| parser.receive(path, value));
+        let finished = read.and_then(|_| parser.finish());
+        *self = parser.footer;
         finished
     }
 
@@ -110,7 +111,7 @@ impl Footer {
         message.map_or(Ok(()), |message| Err(ThriftError::Refused(message)))
     }
 
-    /// Number of the column with the most bytes in the file. Among equal ones, the samples' column is preferred, then the
+    /// Number of the column with the most bytes in the file. Among equally long columns, the samples' column is preferred, then the
     /// first.
     fn largest_column(&self) -> Option<usize> {
         let most = self.column_bytes.iter().max()?;
@@ -135,15 +136,15 @@ impl Footer {
 
 /// A footer that is being parsed. The schema precedes the row groups, because its field has a lower number.
 #[derive(Default)]
-struct Parse<'b> {
+struct FooterParser<'b> {
     footer: Footer,
     /// Number of the column to use; `None` for the first one that can hold samples.
-    chosen: Option<usize>,
+    selected_column: Option<usize>,
     /// End of the data in the file.
     end: u64,
     field: SchemaElement<'b>,
     /// Groups that contain the next field, from the root on.
-    open: [SchemaElement<'b>; DEPTH_MAX],
+    open_groups: [SchemaElement<'b>; DEPTH_MAX],
     depth: usize,
     /// Number of columns in the schema.
     columns: usize,
@@ -160,26 +161,26 @@ struct Parse<'b> {
     element: Option<&'b [u8]>,
 }
 
-impl<'b> Parse<'b> {
-    fn take(&mut self, path: &[i16], value: Read<'b>) -> Result<(), ThriftError> {
+impl<'b> FooterParser<'b> {
+    fn receive(&mut self, path: &[i16], value: ThriftValue<'b>) -> Result<(), ThriftError> {
         let field = &mut self.field;
         let chunk = &mut self.chunk;
         match (path, value) {
-            ([2, 1], Read::Int(code)) => field.physical = Some(code),
-            ([2, 2], Read::Int(bytes)) => field.length = bytes,
-            ([2, 3], Read::Int(code)) => field.repetition = code,
-            ([2, 4], Read::Binary(name)) => field.name = name,
+            ([2, 1], ThriftValue::Int(code)) => field.physical = Some(code),
+            ([2, 2], ThriftValue::Int(bytes)) => field.length = bytes,
+            ([2, 3], ThriftValue::Int(code)) => field.repetition = code,
+            ([2, 4], ThriftValue::Binary(name)) => field.name = name,
             ([2, 5], _) => field.children = value.unsigned()?,
             ([2, 6 | 10, ..], _) => field.is_annotated = true,
-            ([2], Read::End) => self.schema_element()?,
+            ([2], ThriftValue::End) => self.end_schema_element()?,
             ([3], _) => self.footer.samples = value.unsigned()?,
-            ([4, 1, 1], Read::Binary(path)) => chunk.is_elsewhere = !path.is_empty(),
-            ([4, 1, 3, 4], Read::Int(codec)) => chunk.codec = codec,
-            ([4, 1, 3, 5], Read::Int(values)) => chunk.values = values,
-            ([4, 1, 3, 7], Read::Int(bytes)) => chunk.bytes = bytes,
-            ([4, 1, 3, 9], Read::Int(start)) => chunk.data_start = Some(start),
-            ([4, 1, 3, 11], Read::Int(start)) => chunk.dictionary_start = Some(start),
-            ([4, 1], Read::End) => {
+            ([4, 1, 1], ThriftValue::Binary(path)) => chunk.is_elsewhere = !path.is_empty(),
+            ([4, 1, 3, 4], ThriftValue::Int(codec)) => chunk.codec = codec,
+            ([4, 1, 3, 5], ThriftValue::Int(values)) => chunk.values = values,
+            ([4, 1, 3, 7], ThriftValue::Int(bytes)) => chunk.bytes = bytes,
+            ([4, 1, 3, 9], ThriftValue::Int(start)) => chunk.data_start = Some(start),
+            ([4, 1, 3, 11], ThriftValue::Int(start)) => chunk.dictionary_start = Some(start),
+            ([4, 1], ThriftValue::End) => {
                 let chunk = std::mem::take(chunk);
                 if let Some(Some(sum)) = self.footer.column_bytes.get_mut(self.chunk_index) {
                     *sum = sum.saturating_add(u64::try_from(chunk.bytes).unwrap_or_default());
@@ -190,38 +191,40 @@ impl<'b> Parse<'b> {
                 self.chunk_index += 1;
             }
             ([4, 3], _) => self.group_rows = value.unsigned()?,
-            ([4], Read::End) => self.row_group()?,
-            ([5, 1], Read::Binary(key)) => self.key = key,
-            ([5, 2], Read::Binary(value)) => self.value = value,
-            ([5], Read::End) => self.key_value(),
+            ([4], ThriftValue::End) => self.end_row_group()?,
+            ([5, 1], ThriftValue::Binary(key)) => self.key = key,
+            ([5, 2], ThriftValue::Binary(value)) => self.value = value,
+            ([5], ThriftValue::End) => self.end_key_value(),
             _ => {}
         }
         Ok(())
     }
 
-    fn schema_element(&mut self) -> Result<(), ThriftError> {
+    fn end_schema_element(&mut self) -> Result<(), ThriftError> {
         let mut field = std::mem::take(&mut self.field);
-        let above = self.open[..self.depth].last();
-        if let Some(above) = above {
+        let parent = self.open_groups[..self.depth].last();
+        if let Some(parent) = parent {
             // The repetition of the root has no meaning, so levels begin below it.
-            field.is_repeated = above.is_repeated || field.repetition == REPEATED;
-            field.level = above.level + u32::from([OPTIONAL, REPEATED].contains(&field.repetition));
-            field.name = if self.depth == 1 { field.name } else { above.name };
+            field.is_repeated = parent.is_repeated || field.repetition == REPEATED;
+            field.level =
+                parent.level + u32::from([OPTIONAL, REPEATED].contains(&field.repetition));
+            field.name = if self.depth == 1 { field.name } else { parent.name };
         }
         if field.children > 0 {
-            *self.open.get_mut(self.depth).ok_or(ThriftError::Broken)? = field;
+            *self.open_groups.get_mut(self.depth).ok_or(ThriftError::Broken)? = field;
             self.depth += 1;
             return Ok(());
         }
-        if above.is_some() {
-            let is_eligible = self.chosen.is_none_or(|chosen| chosen == self.columns);
+        if parent.is_some() {
+            let is_eligible =
+                self.selected_column.is_none_or(|selected_column| selected_column == self.columns);
             if is_eligible && self.column.is_none() {
                 self.column = field.column(self.columns);
                 let is_found = self.column.is_some();
                 if is_found {
                     self.footer.names.clear();
                 }
-                if is_found || self.chosen.is_some() || self.columns < COLUMNS_SHOWN_MAX {
+                if is_found || self.selected_column.is_some() || self.columns < COLUMNS_SHOWN_MAX {
                     field.write_name(&mut self.footer.names);
                 }
             }
@@ -233,8 +236,8 @@ impl<'b> Parse<'b> {
         }
         // The field is complete, and so are the groups whose last field it was.
         while let Some(last) = self.depth.checked_sub(1) {
-            self.open[last].children -= 1;
-            if self.open[last].children > 0 {
+            self.open_groups[last].children -= 1;
+            if self.open_groups[last].children > 0 {
                 break;
             }
             self.depth = last;
@@ -242,14 +245,14 @@ impl<'b> Parse<'b> {
         Ok(())
     }
 
-    fn row_group(&mut self) -> Result<(), ThriftError> {
+    fn end_row_group(&mut self) -> Result<(), ThriftError> {
         let first = self.footer.rows();
         let rows = std::mem::take(&mut self.group_rows);
         let chunk = std::mem::take(&mut self.sample_chunk);
         self.chunk_index = 0;
         // Empty groups are skipped without a check: their positions may be invalid, for example 0 in files of pyarrow.
         if rows > 0 && self.column.is_some() {
-            let group = chunk.group(first, rows, self.end).map_err(|reason| {
+            let group = chunk.row_group(first, rows, self.end).map_err(|reason| {
                 ThriftError::Refused(format!("row group {}: {reason}", self.footer.groups.len()))
             })?;
             self.footer.groups.push(group);
@@ -257,7 +260,7 @@ impl<'b> Parse<'b> {
         Ok(())
     }
 
-    fn key_value(&mut self) {
+    fn end_key_value(&mut self) {
         let value = std::mem::take(&mut self.value);
         let key = std::mem::take(&mut self.key);
         if key == DIMS_KEY.as_bytes() {
@@ -269,9 +272,9 @@ impl<'b> Parse<'b> {
 
     /// Checks the footer after all of it has been parsed.
     fn finish(&mut self) -> Result<(), ThriftError> {
-        let Parse { footer, dims, element, .. } = self;
+        let FooterParser { footer, dims, element, .. } = self;
         let Some(column) = self.column else {
-            if self.chosen.is_some() {
+            if self.selected_column.is_some() {
                 let message = format!(
                     "{}, the largest column, cannot be read: it is no column of bytes",
                     footer.names
@@ -287,8 +290,8 @@ impl<'b> Parse<'b> {
             return Err(ThriftError::Refused(message));
         };
         footer.column = column;
-        footer.described = described(*dims, *element);
-        if footer.described.is_none() && (dims.is_some() || element.is_some()) {
+        footer.sample_type = parse_sample_type(*dims, *element);
+        if footer.sample_type.is_none() && (dims.is_some() || element.is_some()) {
             let message = format!("`{DIMS_KEY}` and `{ELEMENT_KEY}` describe no sample");
             return Err(ThriftError::Refused(message));
         }
@@ -303,7 +306,7 @@ impl<'b> Parse<'b> {
 }
 
 /// Dimensions and element type from the file's key-value metadata.
-fn described(dims: Option<&[u8]>, element: Option<&[u8]>) -> Option<(Dims, Element)> {
+fn parse_sample_type(dims: Option<&[u8]>, element: Option<&[u8]>) -> Option<(Dims, Element)> {
     let element_name = std::str::from_utf8(element?).ok()?;
     let element = Element::ALL.into_iter().find(|known| known.name() == element_name)?;
     let dims_text = std::str::from_utf8(dims?).ok()?;
@@ -330,7 +333,7 @@ struct ColumnChunk {
 
 impl ColumnChunk {
     /// The row group of this chunk, after a check of its range against `end`, the end of the data.
-    fn group(&self, first: u64, rows: u64, end: u64) -> Result<RowGroup, String> {
+    fn row_group(&self, first: u64, rows: u64, end: u64) -> Result<RowGroup, String> {
         if self.is_elsewhere {
             return Err("its data is in another file".to_string());
         }
@@ -344,7 +347,7 @@ impl ColumnChunk {
             start >= MAGIC.len() as u64 && chunk_end.is_some_and(|chunk_end| chunk_end <= end)
         });
         let (start, bytes) = valid_range.ok_or_else(|| {
-            format!("{} bytes, said to begin at {start}, do not fit the file", self.bytes)
+            format!("{} bytes, starting at {start}, do not fit the file", self.bytes)
         })?;
         if u64::try_from(self.values) != Ok(rows) {
             return Err(format!("{} values in {rows} rows", self.values));

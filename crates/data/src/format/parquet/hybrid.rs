@@ -6,7 +6,7 @@ const WIDTH_MAX: u32 = 32;
 
 /// Position in a sequence of numbers. The bytes are an argument of each method.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Hybrid {
+pub(super) struct HybridReader {
     width: u32,
     offset: usize,
     run: NumberRun,
@@ -24,17 +24,17 @@ impl Default for NumberRun {
     }
 }
 
-impl Hybrid {
+impl HybridReader {
     /// The sequence of numbers of `width` bits that begins at `offset` of the bytes; `None` if they are too wide.
     pub(super) fn new(width: u32, offset: usize) -> Option<Self> {
         // Numbers of 0 bits are all 0 and take no bytes.
         let left = if width == 0 { u64::MAX } else { 0 };
         let run = NumberRun::Same { value: 0, left };
-        (width <= WIDTH_MAX).then_some(Hybrid { width, offset, run })
+        (width <= WIDTH_MAX).then_some(HybridReader { width, offset, run })
     }
 
-    /// The next number, and how many times it is repeated at least. `None` at the end of the bytes.
-    pub(super) fn run(&mut self, bytes: &[u8]) -> Option<(u32, u64)> {
+    /// The next number, and the least number of times that it is repeated. `None` at the end of the bytes.
+    pub(super) fn peek_run(&mut self, bytes: &[u8]) -> Option<(u32, u64)> {
         loop {
             match self.run {
                 NumberRun::Same { value, left } if left > 0 => return Some((value, left)),
@@ -46,7 +46,7 @@ impl Hybrid {
         }
     }
 
-    /// Skips `count` numbers, at most as many as [`Hybrid::run`] returned.
+    /// Skips `count` numbers, at most as many as [`HybridReader::peek_run`] returned.
     pub(super) fn skip(&mut self, count: u64) {
         match &mut self.run {
             NumberRun::Same { left, .. } => *left = left.saturating_sub(count),

@@ -74,7 +74,7 @@ impl<'s> FileLayout<'s> {
         FileLayout {
             shape,
             codec,
-            // 0 is refused by `unfit`, but the length may be computed before.
+            // 0 is refused by `unfit`, but the length may be computed before that check.
             group_rows: encoding.row_group_samples.max(1),
             images: ColumnLayout::new(value_bytes),
             labels: ColumnLayout::new(LABEL_BYTES),
@@ -89,7 +89,7 @@ impl<'s> FileLayout<'s> {
     /// The row groups of a file without compression.
     pub(super) fn groups(&self) -> impl Iterator<Item = GroupLayout> {
         let full_rows = self.group_rows.min(self.shape.samples);
-        let full = [&self.images, &self.labels].map(|column| column.chunk(full_rows));
+        let full_chunks = [&self.images, &self.labels].map(|column| column.chunk(full_rows));
         let mut first = 0;
         let mut start = MAGIC.len() as u64;
         std::iter::from_fn(move || {
@@ -98,7 +98,7 @@ impl<'s> FileLayout<'s> {
                 return None;
             }
             let [images, labels] = if rows == full_rows {
-                full
+                full_chunks
             } else {
                 [&self.images, &self.labels].map(|column| column.chunk(rows))
             };
@@ -111,68 +111,68 @@ impl<'s> FileLayout<'s> {
 
     /// The footer, `FileMetaData`.
     pub(super) fn footer(&self, groups: impl Iterator<Item = GroupLayout>) -> Vec<u8> {
-        let mut w = ThriftWriter::default();
-        w.begin();
-        w.i32(1, VERSION);
-        w.list(2, STRUCT, 3);
-        w.begin();
-        w.i32(3, REQUIRED);
-        w.text(4, "schema");
-        w.i32(5, 2);
-        w.end();
+        let mut writer = ThriftWriter::default();
+        writer.begin();
+        writer.i32(1, VERSION);
+        writer.list(2, STRUCT, 3);
+        writer.begin();
+        writer.i32(3, REQUIRED);
+        writer.text(4, "schema");
+        writer.i32(5, 2);
+        writer.end();
         for (physical, name) in [(BYTE_ARRAY, "image"), (INT64, "label")] {
-            w.begin();
-            w.i32(1, physical);
-            w.i32(3, REQUIRED);
-            w.text(4, name);
-            w.end();
+            writer.begin();
+            writer.i32(1, physical);
+            writer.i32(3, REQUIRED);
+            writer.text(4, name);
+            writer.end();
         }
-        w.i64(3, self.shape.samples);
-        w.list(4, STRUCT, self.shape.samples.div_ceil(self.group_rows));
-        groups.for_each(|group| row_group(&mut w, self.codec, &group));
-        w.list(5, STRUCT, 2);
+        writer.i64(3, self.shape.samples);
+        writer.list(4, STRUCT, self.shape.samples.div_ceil(self.group_rows));
+        groups.for_each(|group| row_group(&mut writer, self.codec, &group));
+        writer.list(5, STRUCT, 2);
         let dims: Vec<String> = self.shape.dims.as_slice().iter().map(u64::to_string).collect();
         for (key, value) in [(DIMS_KEY, &*dims.join(",")), (ELEMENT_KEY, self.shape.element.name())]
         {
-            w.begin();
-            w.text(1, key);
-            w.text(2, value);
-            w.end();
+            writer.begin();
+            writer.text(1, key);
+            writer.text(2, value);
+            writer.end();
         }
-        w.text(6, "feedrate");
-        w.end();
-        w.bytes
+        writer.text(6, "feedrate");
+        writer.end();
+        writer.bytes
     }
 }
 
-fn row_group(w: &mut ThriftWriter, codec: Codec, group: &GroupLayout) {
+fn row_group(writer: &mut ThriftWriter, codec: Codec, group: &GroupLayout) {
     let GroupLayout { rows, start, images, labels, .. } = *group;
-    w.begin();
-    w.list(1, STRUCT, 2);
+    writer.begin();
+    writer.list(1, STRUCT, 2);
     let labels_start = start.saturating_add(images.bytes);
     for (physical, name, start, chunk) in
         [(BYTE_ARRAY, "image", start, images), (INT64, "label", labels_start, labels)]
     {
-        w.begin();
+        writer.begin();
         // `file_offset` of a copy of the metadata: there is none.
-        w.i64(2, 0);
-        w.begin_field(3);
-        w.i32(1, physical);
-        w.list(2, I32, 1);
-        w.zigzag(PLAIN);
-        w.list(3, BINARY, 1);
-        w.binary(name);
-        w.i32(4, codec as i64);
-        w.i64(5, rows);
-        w.i64(6, chunk.unpacked_bytes);
-        w.i64(7, chunk.bytes);
-        w.i64(9, start);
-        w.end();
-        w.end();
+        writer.i64(2, 0);
+        writer.begin_field(3);
+        writer.i32(1, physical);
+        writer.list(2, I32, 1);
+        writer.zigzag(PLAIN);
+        writer.list(3, BINARY, 1);
+        writer.binary(name);
+        writer.i32(4, codec as i64);
+        writer.i64(5, rows);
+        writer.i64(6, chunk.unpacked_bytes);
+        writer.i64(7, chunk.bytes);
+        writer.i64(9, start);
+        writer.end();
+        writer.end();
     }
-    w.i64(2, images.unpacked_bytes.saturating_add(labels.unpacked_bytes));
-    w.i64(3, rows);
-    w.end();
+    writer.i64(2, images.unpacked_bytes.saturating_add(labels.unpacked_bytes));
+    writer.i64(3, rows);
+    writer.end();
 }
 
 /// A column whose values have the same length.
@@ -214,27 +214,27 @@ impl ColumnLayout {
     /// The `PageHeader` of a page with `rows` rows. If a compressed length is given, the length of the header does not depend
     /// on its value.
     pub(super) fn header(&self, rows: u64, packed_bytes: Option<u64>) -> Vec<u8> {
-        let bytes = saturated(self.page_bytes(rows));
-        let mut w = ThriftWriter::default();
-        w.begin();
-        w.i32(1, DATA_PAGE);
-        w.i32(2, bytes);
+        let bytes = saturating_i32(self.page_bytes(rows));
+        let mut writer = ThriftWriter::default();
+        writer.begin();
+        writer.i32(1, DATA_PAGE);
+        writer.i32(2, bytes);
         match packed_bytes {
-            Some(packed_bytes) => w.wide_i32(3, saturated(packed_bytes)),
-            None => w.i32(3, bytes),
+            Some(packed_bytes) => writer.wide_i32(3, saturating_i32(packed_bytes)),
+            None => writer.i32(3, bytes),
         }
-        w.begin_field(5);
-        w.i32(1, rows as i64);
-        w.i32(2, PLAIN);
+        writer.begin_field(5);
+        writer.i32(1, rows as i64);
+        writer.i32(2, PLAIN);
         // Encodings of levels, which are required although there are no levels.
-        w.i32(3, RLE);
-        w.i32(4, RLE);
-        w.end();
-        w.end();
-        w.bytes
+        writer.i32(3, RLE);
+        writer.i32(4, RLE);
+        writer.end();
+        writer.end();
+        writer.bytes
     }
 }
 
-fn saturated(bytes: u64) -> i64 {
+fn saturating_i32(bytes: u64) -> i64 {
     bytes.min(i32::MAX as u64) as i64
 }

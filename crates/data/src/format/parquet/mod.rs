@@ -2,13 +2,13 @@
 //! `dataset.row_group_samples` rows, as `parquet.thrift` 2.x specifies. Encoding PLAIN, without compression or with gzip,
 //! without statistics. Pages have about 1 MiB as in files of pyarrow, or one sample if samples are larger.
 //!
-//! Parquet has no dimensions, so they are stored in the file's key-value metadata as `feedrate.dims` and
+//! Parquet stores no dimensions, so they are stored in the file's key-value metadata as `feedrate.dims` and
 //! `feedrate.element`. In files without these keys a sample is a value of the largest column; a file whose largest column
 //! does not contain bytes is refused.
 //!
 //! Row groups are read like other readers do: from their first byte on, in large pieces, and only the column chunk of the
 //! samples. Bytes beyond a sample are used for the next ones, so that samples in ascending order read each byte once. A
-//! step back reads the row group again. Unlike other readers, this one stops after the requested sample instead of keeping
+//! step backward reads the row group again. Unlike other readers, this one stops after the requested sample instead of keeping
 //! a whole row group in memory, so the rest of a group may stay unread.
 
 mod thrift;
@@ -24,17 +24,17 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use super::ahead::AheadCursor;
+use super::ahead::ReadAheadCursor;
 use super::{
-    Content, FileSink, Format, FormatError, PayloadSink, SinkError, cut_off, describe_shape,
-    packed, shape_of_bytes,
+    Content, FileSink, Format, FormatError, PayloadSink, SinkError, describe_shape, packed,
+    shape_of_bytes, truncated,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member, UnsupportedSetting};
 use feedrate_spec::shape::{Compression, Dims, Element, Encoding, FileShape};
 
 static MEMBER: Member = Member {
     name: "parquet",
-    summary: "One row per sample, in row groups; a sample is read by reading its row group up to it.",
+    summary: "One row per sample, in row groups; reading a sample reads its row group up to its row.",
     abilities: &[Ability::RandomAccess, Ability::KeepsOpen, Ability::HoldsFiles],
 };
 
@@ -68,15 +68,15 @@ pub(super) static FORMAT: Format = Format {
         FormatEntry {
             compressions: &[Compression::Gzip],
             encoding_keys: &["dataset.compression_level", "dataset.row_group_samples"],
-            unsupported_setting: unfit,
+            unsupported_setting: find_unsupported_setting,
             ..FormatEntry::new(&MEMBER, layout::file_bytes)
         },
-        write::file,
-        |options| Box::new(AheadCursor::new(options.piece_bytes, rows::RowFinder::default())),
+        write::write_file,
+        |options| Box::new(ReadAheadCursor::new(options.piece_bytes, rows::RowFinder::default())),
     )
 };
 
-fn unfit(shape: &FileShape, encoding: &Encoding) -> Option<UnsupportedSetting> {
+fn find_unsupported_setting(shape: &FileShape, encoding: &Encoding) -> Option<UnsupportedSetting> {
     let rows = encoding.row_group_samples;
     let samples = shape.samples;
     let bytes = shape.sample_bytes();
@@ -110,7 +110,7 @@ fn unfit(shape: &FileShape, encoding: &Encoding) -> Option<UnsupportedSetting> {
     Some(UnsupportedSetting { key, message, hint: hint.to_string() })
 }
 
-/// Name of an enumeration value, given the names of all values separated by blanks.
+/// Name of an enumeration value, given the names of all values separated by spaces.
 fn enum_name(names: &'static str, code: i64) -> Option<&'static str> {
     names.split(' ').nth(usize::try_from(code).ok()?)
 }

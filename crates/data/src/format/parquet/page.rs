@@ -1,6 +1,6 @@
 //! Reads the header of a page.
 
-use super::thrift::{self, Read, ThriftError};
+use super::thrift::{self, ThriftError, ThriftValue};
 
 /// Kinds of pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,8 +28,8 @@ pub(super) struct PageHeader {
     /// Length of the definition levels, in a page of version 2.
     pub(super) level_bytes: u64,
     pub(super) repetition_bytes: u64,
-    /// Whether the values are stored without compression in spite of the codec.
-    pub(super) is_unpacked: bool,
+    /// Whether the values are stored without compression despite the codec.
+    pub(super) is_uncompressed: bool,
 }
 
 impl PageHeader {
@@ -38,7 +38,7 @@ impl PageHeader {
         let mut header = PageHeader::default();
         let len = thrift::read(bytes, &mut |path, value| {
             match (path, value) {
-                ([1], Read::Int(kind)) => {
+                ([1], ThriftValue::Int(kind)) => {
                     header.kind = match kind {
                         0 => PageKind::Data,
                         2 => PageKind::Dictionary,
@@ -46,14 +46,14 @@ impl PageHeader {
                         _ => PageKind::Other,
                     }
                 }
-                ([2], _) => header.bytes = count(value)?,
-                ([3], _) => header.packed_bytes = count(value)?,
-                ([5 | 7 | 8, 1], _) => header.values = count(value)?,
-                ([5 | 7, 2] | [8, 4], Read::Int(code)) => header.encoding = Some(code),
-                ([5, 3], Read::Int(code)) => header.level_encoding = Some(code),
-                ([8, 5], _) => header.level_bytes = count(value)?,
-                ([8, 6], _) => header.repetition_bytes = count(value)?,
-                ([8, 7], Read::Bool(is_packed)) => header.is_unpacked = !is_packed,
+                ([2], _) => header.bytes = read_count(value)?,
+                ([3], _) => header.packed_bytes = read_count(value)?,
+                ([5 | 7 | 8, 1], _) => header.values = read_count(value)?,
+                ([5 | 7, 2] | [8, 4], ThriftValue::Int(code)) => header.encoding = Some(code),
+                ([5, 3], ThriftValue::Int(code)) => header.level_encoding = Some(code),
+                ([8, 5], _) => header.level_bytes = read_count(value)?,
+                ([8, 6], _) => header.repetition_bytes = read_count(value)?,
+                ([8, 7], ThriftValue::Bool(is_packed)) => header.is_uncompressed = !is_packed,
                 _ => {}
             }
             Ok(())
@@ -63,7 +63,7 @@ impl PageHeader {
 }
 
 /// A number that must not be negative or longer than 32 bits.
-fn count(value: Read) -> Result<u64, ThriftError> {
+fn read_count(value: ThriftValue) -> Result<u64, ThriftError> {
     let count = value.unsigned()?;
     if u32::try_from(count).is_ok() { Ok(count) } else { Err(ThriftError::Broken) }
 }

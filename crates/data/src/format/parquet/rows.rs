@@ -1,12 +1,12 @@
 //! Finds the rows of one file after another: reads the tail, the footer, then the column chunk of the sample's row group.
 //! The footer and the position in the row group are kept for further samples of the same file.
 
-use super::super::ahead::{Finder, Gathered, ReadOrder, WantedSample};
+use super::super::ahead::{ByteCollector, Finder, ReadOrder, WantedSample};
 use super::chunk::ChunkStream;
 use super::footer::{Footer, RowGroup};
 use super::{
-    FOOTER_BYTES_MAX, FileShape, FormatError, MAGIC, PayloadSink, TAIL_BYTES, cut_off,
-    describe_shape, shape_of_bytes,
+    FOOTER_BYTES_MAX, FileShape, FormatError, MAGIC, PayloadSink, TAIL_BYTES, describe_shape,
+    shape_of_bytes, truncated,
 };
 
 /// [`Finder`] of the format.
@@ -16,11 +16,11 @@ pub(super) struct RowFinder {
     file_bytes: u64,
     phase: FooterPhase,
     /// The tail or the footer, while it is read.
-    gathered: Gathered,
-    /// Offset of `gathered` in the file.
+    collected: ByteCollector,
+    /// Offset of `collected` in the file.
     start: u64,
     /// Whether `footer` belongs to the current file.
-    is_known: bool,
+    is_footer_current: bool,
     footer: Footer,
     group: RowGroup,
     /// Row of the sample in its row group.
@@ -42,20 +42,20 @@ impl RowFinder {
     fn seek_tail(&mut self) {
         self.phase = FooterPhase::Tail;
         self.start = self.file_bytes.saturating_sub(TAIL_BYTES);
-        self.gathered.begin(TAIL_BYTES as usize);
+        self.collected.begin(TAIL_BYTES as usize);
     }
 
     /// Continues after the tail or the footer has been read completely.
-    fn read_gathered(&mut self) -> Result<(), FormatError> {
+    fn read_collected(&mut self) -> Result<(), FormatError> {
         if self.phase == FooterPhase::Tail {
             let footer_start = self.footer_start()?;
-            self.gathered.begin((self.start - footer_start) as usize);
+            self.collected.begin((self.start - footer_start) as usize);
             self.start = footer_start;
             self.phase = FooterPhase::Footer;
             return Ok(());
         }
-        self.footer.read(&self.gathered.bytes, self.start)?;
-        self.is_known = true;
+        self.footer.read(&self.collected.bytes, self.start)?;
+        self.is_footer_current = true;
         self.group = RowGroup::default();
         self.phase = FooterPhase::Known;
         self.look_up()
@@ -64,7 +64,7 @@ impl RowFinder {
     /// Offset of the footer, computed from the tail.
     fn footer_start(&self) -> Result<u64, FormatError> {
         let start = self.start;
-        let (length, magic) = self.gathered.bytes.split_at(4);
+        let (length, magic) = self.collected.bytes.split_at(4);
         if magic != MAGIC {
             let message = match magic {
                 b"PARE" => "the footer is encrypted, which is not supported",
@@ -84,10 +84,10 @@ impl RowFinder {
         Err(FormatError::new(start, message))
     }
 
-    /// Finds the sample by the footer.
+    /// Finds the sample in the footer.
     fn look_up(&mut self) -> Result<(), FormatError> {
         let samples = self.footer.samples;
-        let found = self.described();
+        let found = self.described_shape();
         match (&found, &self.wanted.expected) {
             (Some(found), _) => self.wanted.check(found)?,
             (None, Some(expected)) => {
@@ -120,8 +120,8 @@ impl RowFinder {
     }
 
     /// Shape of the file, if its metadata contains it.
-    fn described(&self) -> Option<FileShape> {
-        let (dims, element) = self.footer.described?;
+    fn described_shape(&self) -> Option<FileShape> {
+        let (dims, element) = self.footer.sample_type?;
         Some(FileShape { dims, element, samples: self.footer.samples })
     }
 }
@@ -129,12 +129,12 @@ impl RowFinder {
 impl Finder for RowFinder {
     fn begin(&mut self, wanted: &WantedSample, order: ReadOrder) {
         self.wanted = *wanted;
-        self.is_known &= order != ReadOrder::NewFile;
-        if !self.is_known {
+        self.is_footer_current &= order != ReadOrder::NewFile;
+        if !self.is_footer_current {
             return self.seek_tail();
         }
         self.phase = FooterPhase::Known;
-        // An error here is found again by `take`, which can return it.
+        // `take` repeats the look-up and returns the error.
         let _ = self.look_up();
     }
 
@@ -151,18 +151,18 @@ impl Finder for RowFinder {
     fn offset(&self) -> Option<u64> {
         match self.phase {
             FooterPhase::Tail | FooterPhase::Footer => {
-                Some(self.start + self.gathered.bytes.len() as u64)
+                Some(self.start + self.collected.bytes.len() as u64)
             }
-            FooterPhase::Chunk if self.stream.is_past(self.row) => None,
+            FooterPhase::Chunk if self.stream.has_passed(self.row) => None,
             FooterPhase::Known | FooterPhase::Chunk => Some(self.stream.offset()),
         }
     }
 
     fn end(&self) -> u64 {
         match self.phase {
-            FooterPhase::Chunk if self.stream.is_past(self.row) => self.stream.offset(),
+            FooterPhase::Chunk if self.stream.has_passed(self.row) => self.stream.offset(),
             FooterPhase::Chunk => self.group.end(),
-            _ => self.start + self.gathered.wanted as u64,
+            _ => self.start + self.collected.wanted as u64,
         }
     }
 
@@ -172,11 +172,13 @@ impl Finder for RowFinder {
     }
 
     /// At the end of a chunk, [`Finder::take`] is called without bytes and reports that the chunk ends too early.
-    fn has_kept(&self) -> bool {
+    fn has_buffered_bytes(&self) -> bool {
         match self.phase {
             FooterPhase::Tail | FooterPhase::Footer => false,
             FooterPhase::Known => true,
-            FooterPhase::Chunk => self.stream.is_held() || self.stream.offset() == self.group.end(),
+            FooterPhase::Chunk => {
+                self.stream.has_loaded_page() || self.stream.offset() == self.group.end()
+            }
         }
     }
 
@@ -185,24 +187,24 @@ impl Finder for RowFinder {
             FooterPhase::Known => return self.look_up(),
             FooterPhase::Chunk => self.stream.feed(bytes, self.row, sink),
             FooterPhase::Tail | FooterPhase::Footer => {
-                self.gathered.take(bytes);
-                if self.gathered.missing() > 0 { Ok(()) } else { self.read_gathered() }
+                self.collected.take(bytes);
+                if self.collected.missing_bytes() > 0 { Ok(()) } else { self.read_collected() }
             }
         };
         // The footer of a broken file is not used again.
-        self.is_known &= taken.is_ok();
+        self.is_footer_current &= taken.is_ok();
         taken
     }
 
-    fn end_of_file(&mut self) -> Result<(), FormatError> {
-        Err(cut_off(self.file_bytes, self.end().saturating_sub(self.file_bytes).max(1)))
+    fn handle_end_of_file(&mut self) -> Result<(), FormatError> {
+        Err(truncated(self.file_bytes, self.end().saturating_sub(self.file_bytes).max(1)))
     }
 
-    fn found(&self) -> Option<FileShape> {
+    fn file_shape(&self) -> Option<FileShape> {
         if self.phase != FooterPhase::Chunk {
             return None;
         }
-        self.described()
+        self.described_shape()
             .or_else(|| Some(shape_of_bytes(self.stream.found_bytes()?, self.footer.samples)))
     }
 }

@@ -1,13 +1,13 @@
 //! Tests of row groups and reading orders, of small files of pyarrow, and of invalid files.
 
-use super::super::tests::{encoded_as, options, read, read_with, shape};
+use super::super::tests::{encode_with, options, read, read_with, shape};
 use super::super::{Need, find};
 use super::chunk::ChunkStream;
 use super::footer::{RowGroup, SampleColumn};
 use super::*;
 
-/// Seven rows in row groups of four, with a column of int32 before: pyarrow 26, `write_table`. Those with nulls have
-/// one in row 2.
+/// Files of pyarrow 26 (`write_table`) with seven rows in row groups of four, after a column of int32. Files with nulls
+/// have one in row 2.
 const FIXTURES: [(&str, &[u8]); 5] = [
     ("snappy_dictionary_v1", include_bytes!("fixtures/snappy_dictionary_v1.parquet")),
     ("gzip_nulls_v1", include_bytes!("fixtures/gzip_nulls_v1.parquet")),
@@ -36,12 +36,16 @@ fn parquet() -> &'static Format {
     find("parquet").unwrap()
 }
 
-fn groups_of(row_group_samples: u64) -> Encoding {
+fn encoding_with_groups(row_group_samples: u64) -> Encoding {
     Encoding { row_group_samples, ..Encoding::default() }
 }
 
-fn packed_groups_of(row_group_samples: u64, compression_level: u32) -> Encoding {
-    Encoding { compression: Compression::Gzip, compression_level, ..groups_of(row_group_samples) }
+fn gzip_with_groups(row_group_samples: u64, compression_level: u32) -> Encoding {
+    Encoding {
+        compression: Compression::Gzip,
+        compression_level,
+        ..encoding_with_groups(row_group_samples)
+    }
 }
 
 #[test]
@@ -49,8 +53,8 @@ fn every_size_of_row_group_is_read_in_every_order() {
     for (dims, samples) in [(&[1][..], 1000), (&[5000], 23), (&[700_000], 5)] {
         let shape = shape(dims, Element::Uint8, samples);
         for rows in [1, 2, 7, 64, 5000] {
-            let encoding = groups_of(rows);
-            let parts = encoded_as(parquet(), &shape, &encoding, 5000);
+            let encoding = encoding_with_groups(rows);
+            let parts = encode_with(parquet(), &shape, &encoding, 5000);
             assert_eq!(parts[0].len() as u64, layout::file_bytes(&shape, &encoding));
             for piece_bytes in [4096, 1 << 20] {
                 read_in_orders(&shape, &parts, piece_bytes);
@@ -65,13 +69,13 @@ fn compressed_row_groups_are_read_in_every_order() {
     for (dims, samples) in [(&[1][..], 1000), (&[5000], 23), (&[1_200_000], 3)] {
         let shape = shape(dims, Element::Uint8, samples);
         for (rows, level) in [(7, 0), (64, 1), (7, 4), (64, 9)] {
-            let encoding = packed_groups_of(rows, level);
-            let parts = encoded_as(parquet(), &shape, &encoding, 5000);
-            assert_eq!(parts, encoded_as(parquet(), &shape, &encoding, 1 << 20));
+            let encoding = gzip_with_groups(rows, level);
+            let parts = encode_with(parquet(), &shape, &encoding, 5000);
+            assert_eq!(parts, encode_with(parquet(), &shape, &encoding, 1 << 20));
             let expected = layout::file_bytes(&shape, &encoding) as f64;
             let is_tiny = shape.sample_bytes() < 100;
-            let made = parts[0].len() as f64 / expected;
-            assert!(is_tiny || (made - 1.0).abs() < 0.06, "{made} {dims:?} {level}");
+            let ratio = parts[0].len() as f64 / expected;
+            assert!(is_tiny || (ratio - 1.0).abs() < 0.06, "{ratio} {dims:?} {level}");
             read_in_orders(&shape, &parts, 64 << 10);
         }
     }
@@ -79,7 +83,7 @@ fn compressed_row_groups_are_read_in_every_order() {
 
 fn read_in_orders(shape: &FileShape, parts: &[Vec<u8>], piece_bytes: usize) {
     let mut content = Content::new(42);
-    content.start(5);
+    content.select_file(5);
     let mut cursor = (parquet().cursor)(&options(piece_bytes));
     let steps = |step: u64| (0..shape.samples).map(move |i| i * step % shape.samples);
     // Ascending, ascending with gaps, and in random order.
@@ -103,7 +107,7 @@ fn reads(parts: &[Vec<u8>], shape: &FileShape, samples: &[u64]) -> Vec<(u64, usi
                     let bytes = &parts[0][offset as usize..][..len];
                     cursor.feed(bytes, &mut super::super::Discard).unwrap();
                 }
-                Need::Kept => cursor.feed(&[], &mut super::super::Discard).unwrap(),
+                Need::Buffered => cursor.feed(&[], &mut super::super::Discard).unwrap(),
                 Need::Length { .. } => {
                     let length = parts[0].len() as u64;
                     cursor.feed(&length.to_le_bytes(), &mut super::super::Discard).unwrap();
@@ -121,11 +125,11 @@ fn reads(parts: &[Vec<u8>], shape: &FileShape, samples: &[u64]) -> Vec<(u64, usi
 
 #[test]
 fn samples_in_order_read_each_byte_of_a_row_group_once() {
-    let packed = [10, 3000, 50_000].map(|size| (size, packed_groups_of(8, 1)));
-    let plain = [10, 1000, 3000, 50_000].map(|size| (size, groups_of(8)));
+    let packed = [10, 3000, 50_000].map(|size| (size, gzip_with_groups(8, 1)));
+    let plain = [10, 1000, 3000, 50_000].map(|size| (size, encoding_with_groups(8)));
     for (size, encoding) in packed.into_iter().chain(plain) {
         let shape = shape(&[size], Element::Uint8, 40);
-        let parts = encoded_as(parquet(), &shape, &encoding, 5000);
+        let parts = encode_with(parquet(), &shape, &encoding, 5000);
         let all: Vec<u64> = (0..40).collect();
         let mut reads = reads(&parts, &shape, &all);
         let read: usize = reads.iter().map(|(_, len)| len).sum();
@@ -138,7 +142,7 @@ fn samples_in_order_read_each_byte_of_a_row_group_once() {
 #[test]
 fn a_sample_is_read_from_the_start_of_its_row_group() {
     let shape = shape(&[10_000], Element::Uint8, 40);
-    let parts = encoded_as(parquet(), &shape, &groups_of(8), 5000);
+    let parts = encode_with(parquet(), &shape, &encoding_with_groups(8), 5000);
     let bytes = |samples: &[u64]| reads(&parts, &shape, samples).iter().map(|r| r.1).sum::<usize>();
     let first = bytes(&[8]);
     assert!((10_000..30_000).contains(&first), "{first}");
@@ -163,7 +167,7 @@ fn foreign_files_can_be_read() {
                     continue;
                 }
                 assert_eq!(read.unwrap(), rows(name)[sample as usize], "{name} {sample}");
-                let found = cursor.found().unwrap();
+                let found = cursor.file_shape().unwrap();
                 let dims = [rows(name)[sample as usize].len() as u64];
                 assert_eq!((found.samples, found.dims.as_slice()), (7, &dims[..]));
             }
@@ -175,7 +179,7 @@ fn foreign_files_can_be_read() {
 }
 
 #[test]
-fn no_broken_foreign_file_makes_a_cursor_panic() {
+fn broken_foreign_files_do_not_make_a_cursor_panic() {
     for (name, bytes) in FIXTURES {
         for len in 0..bytes.len() {
             assert!(read(parquet(), &[bytes[..len].to_vec()], 6, None).is_err(), "{name} {len}");
@@ -188,11 +192,11 @@ fn no_broken_foreign_file_makes_a_cursor_panic() {
                 let _ = read(parquet(), &parts, sample, None);
             }
         }
-        for at in 0..bytes.len() {
+        for start in 0..bytes.len() {
             for value in [0, 0x7f, 0x80, 0xff] {
                 let mut broken = bytes.to_vec();
-                let end = bytes.len().min(at + 6);
-                broken[at..end].fill(value);
+                let end = bytes.len().min(start + 6);
+                broken[start..end].fill(value);
                 let _ = read(parquet(), &[broken], 5, None);
             }
         }
@@ -200,21 +204,21 @@ fn no_broken_foreign_file_makes_a_cursor_panic() {
 }
 
 #[test]
-fn numbers_in_runs_and_packed_bits() {
+fn runs_and_packed_bits_are_decoded() {
     // 3 times 5, then 1 2 3 4 5 6 7 0 of 3 bits, the example of the specification shifted by one.
     let bytes = [6, 5, 3, 0b1101_0001, 0b0101_1000, 0b0001_1111];
-    let mut numbers = hybrid::Hybrid::new(3, 0).unwrap();
-    let mut seen = Vec::new();
-    while let Some((value, _)) = numbers.run(&bytes) {
-        seen.push(value);
+    let mut numbers = hybrid::HybridReader::new(3, 0).unwrap();
+    let mut on_piece = Vec::new();
+    while let Some((value, _)) = numbers.peek_run(&bytes) {
+        on_piece.push(value);
         numbers.skip(1);
     }
-    assert_eq!(seen, [5, 5, 5, 1, 2, 3, 4, 5, 6, 7, 0]);
-    assert_eq!(hybrid::Hybrid::new(0, 0).unwrap().run(&[]), Some((0, u64::MAX)));
-    assert!(hybrid::Hybrid::new(33, 0).is_none());
+    assert_eq!(on_piece, [5, 5, 5, 1, 2, 3, 4, 5, 6, 7, 0]);
+    assert_eq!(hybrid::HybridReader::new(0, 0).unwrap().peek_run(&[]), Some((0, u64::MAX)));
+    assert!(hybrid::HybridReader::new(33, 0).is_none());
     for endless in [&[0; 40][..], &[1; 40], &[0xff; 40]] {
-        let mut numbers = hybrid::Hybrid::new(8, 0).unwrap();
-        while numbers.run(endless).is_some() {
+        let mut numbers = hybrid::HybridReader::new(8, 0).unwrap();
+        while numbers.peek_run(endless).is_some() {
             numbers.skip(1 << 20);
         }
     }
@@ -222,18 +226,20 @@ fn numbers_in_runs_and_packed_bits() {
 
 #[test]
 fn refusals_name_the_cause() {
-    let why = |shape: FileShape, rows| unfit(&shape, &groups_of(rows)).map(|unfit| unfit.message);
-    assert_eq!(why(shape(&[100], Element::Uint8, 1000), 1), None);
-    assert_eq!(why(shape(&[SAMPLE_BYTES_MAX], Element::Uint8, 3), 1), None);
+    let refusal = |shape: FileShape, rows| {
+        find_unsupported_setting(&shape, &encoding_with_groups(rows)).map(|unfit| unfit.message)
+    };
+    assert_eq!(refusal(shape(&[100], Element::Uint8, 1000), 1), None);
+    assert_eq!(refusal(shape(&[SAMPLE_BYTES_MAX], Element::Uint8, 3), 1), None);
     let long = shape(&[PACKED_SAMPLE_BYTES_MAX + 1], Element::Uint8, 1);
-    let packed = unfit(&long, &packed_groups_of(1, 1)).unwrap();
-    assert_eq!(unfit(&long, &groups_of(1)), None);
+    let packed = find_unsupported_setting(&long, &gzip_with_groups(1, 1)).unwrap();
+    assert_eq!(find_unsupported_setting(&long, &encoding_with_groups(1)), None);
     insta::assert_snapshot!([
         packed.message,
-        why(shape(&[100], Element::Uint8, 1000), 0).unwrap(),
-        why(shape(&[SAMPLE_BYTES_MAX + 1], Element::Uint8, 3), 1).unwrap(),
-        why(shape(&[u64::MAX], Element::Uint64, u64::MAX), 1).unwrap(),
-        why(shape(&[1], Element::Uint8, 6_400_001), 64).unwrap(),
+        refusal(shape(&[100], Element::Uint8, 1000), 0).unwrap(),
+        refusal(shape(&[SAMPLE_BYTES_MAX + 1], Element::Uint8, 3), 1).unwrap(),
+        refusal(shape(&[u64::MAX], Element::Uint64, u64::MAX), 1).unwrap(),
+        refusal(shape(&[1], Element::Uint8, 6_400_001), 64).unwrap(),
     ].join("\n"), @r"
     a sample of `133169153` bytes is longer than the 133169152 of a compressed page
     row groups of `0` samples
@@ -242,7 +248,10 @@ fn refusals_name_the_cause() {
     `6400001` samples in row groups of 64 are more than 100000 groups
     ");
     // The length is computed even for refused files.
-    assert_eq!(layout::file_bytes(&shape(&[1], Element::Uint8, u64::MAX), &groups_of(0)), u64::MAX);
+    assert_eq!(
+        layout::file_bytes(&shape(&[1], Element::Uint8, u64::MAX), &encoding_with_groups(0)),
+        u64::MAX
+    );
 }
 
 /// The limits on writing and on reading are consistent.
@@ -250,14 +259,15 @@ fn refusals_name_the_cause() {
 fn the_longest_footer_can_be_read() {
     let size = 40_000_000_000_000;
     let shape = shape(&[size / GROUPS_MAX], Element::Uint8, GROUPS_MAX);
-    let bytes = layout::file_bytes(&shape, &groups_of(1));
+    let bytes = layout::file_bytes(&shape, &encoding_with_groups(1));
     assert!(bytes - shape.payload_bytes() < FOOTER_BYTES_MAX + GROUPS_MAX * 100);
 }
 
 /// If row groups overlap, a piece that was read for one may extend beyond the next.
 #[test]
 fn a_chunk_ends_before_bytes_that_were_read_beyond_it() {
-    let parts = encoded_as(parquet(), &shape(&[8], Element::Uint8, 4), &groups_of(4), 5000);
+    let parts =
+        encode_with(parquet(), &shape(&[8], Element::Uint8, 4), &encoding_with_groups(4), 5000);
     let start = MAGIC.len();
     let group = RowGroup { start: start as u64, rows: 4, bytes: 3, ..RowGroup::default() };
     let mut stream = ChunkStream::default();
@@ -269,26 +279,26 @@ fn a_chunk_ends_before_bytes_that_were_read_beyond_it() {
 #[test]
 fn errors_name_the_cause() {
     let error = |bytes: &[u8]| read(parquet(), &[bytes.to_vec()], 0, None).unwrap_err().to_string();
-    let ended = |bytes: u32, magic: &[u8; 4]| {
+    let error_of_tail = |bytes: u32, magic: &[u8; 4]| {
         let mut file = vec![b'x'; 100];
         file[92..96].copy_from_slice(&bytes.to_le_bytes());
         file[96..].copy_from_slice(magic);
         error(&file)
     };
     let mut long = vec![0; (FOOTER_BYTES_MAX + 100) as usize];
-    let at = long.len() - 8;
-    long[at..at + 4].copy_from_slice(&(FOOTER_BYTES_MAX as u32 + 1).to_le_bytes());
-    long[at + 4..].copy_from_slice(MAGIC);
+    let tail_start = long.len() - 8;
+    long[tail_start..tail_start + 4].copy_from_slice(&(FOOTER_BYTES_MAX as u32 + 1).to_le_bytes());
+    long[tail_start + 4..].copy_from_slice(MAGIC);
     insta::assert_snapshot!(
         [
             error(b""),
             error(&[0; 5000]),
             error(&long),
-            ended(0, MAGIC),
-            ended(u32::MAX, MAGIC),
-            ended(89, MAGIC),
-            ended(50, MAGIC),
-            ended(50, b"PARE"),
+            error_of_tail(0, MAGIC),
+            error_of_tail(u32::MAX, MAGIC),
+            error_of_tail(89, MAGIC),
+            error_of_tail(50, MAGIC),
+            error_of_tail(50, b"PARE"),
         ]
         .join("\n"), @"
     at byte 0: a file of 0 bytes is too short for parquet

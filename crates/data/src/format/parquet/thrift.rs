@@ -27,7 +27,7 @@ use ThriftError::{Broken, Ends};
 
 /// A value that has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Read<'b> {
+pub(super) enum ThriftValue<'b> {
     Bool(bool),
     /// An integer of 16, 32 or 64 bits.
     Int(i64),
@@ -36,23 +36,26 @@ pub(super) enum Read<'b> {
     End,
 }
 
-impl Read<'_> {
+impl ThriftValue<'_> {
     /// A number that must not be negative.
     pub(super) fn unsigned(self) -> Result<u64, ThriftError> {
         match self {
-            Read::Int(value) => u64::try_from(value).map_err(|_| Broken),
+            ThriftValue::Int(value) => u64::try_from(value).map_err(|_| Broken),
             _ => Err(Broken),
         }
     }
 }
 
 /// Receives values with the ids of the fields that contain them. Elements of a list have the ids of the list.
-type Take<'t, 'b> = dyn FnMut(&[i16], Read<'b>) -> Result<(), ThriftError> + 't;
+type ValueVisitor<'t, 'b> = dyn FnMut(&[i16], ThriftValue<'b>) -> Result<(), ThriftError> + 't;
 
-/// Reads the struct at the start of `bytes`, passes its values to `take`, and returns its length.
-pub(super) fn read<'b>(bytes: &'b [u8], take: &mut Take<'_, 'b>) -> Result<usize, ThriftError> {
+/// Reads the struct at the start of `bytes`, passes its values to `visit`, and returns its length.
+pub(super) fn read<'b>(
+    bytes: &'b [u8],
+    visit: &mut ValueVisitor<'_, 'b>,
+) -> Result<usize, ThriftError> {
     let mut reader = ThriftReader { bytes, offset: 0, path: [0; DEPTH_MAX] };
-    reader.fields(0, take)?;
+    reader.read_fields(0, visit)?;
     Ok(reader.offset)
 }
 
@@ -63,13 +66,17 @@ struct ThriftReader<'b> {
 }
 
 impl<'b> ThriftReader<'b> {
-    /// Reads a struct inside of `depth` fields.
-    fn fields(&mut self, depth: usize, take: &mut Take<'_, 'b>) -> Result<(), ThriftError> {
+    /// Reads a struct nested in `depth` fields.
+    fn read_fields(
+        &mut self,
+        depth: usize,
+        visit: &mut ValueVisitor<'_, 'b>,
+    ) -> Result<(), ThriftError> {
         let mut id = 0i16;
         loop {
             let head = self.byte()?;
             if head == 0 {
-                return take(&self.path[..depth], Read::End);
+                return visit(&self.path[..depth], ThriftValue::End);
             }
             id = match head >> 4 {
                 0 => i16::try_from(zigzag(self.varint()?)).map_err(|_| Broken)?,
@@ -77,19 +84,19 @@ impl<'b> ThriftReader<'b> {
             };
             *self.path.get_mut(depth).ok_or(Broken)? = id;
             match head & 15 {
-                code @ 1..=2 => take(&self.path[..=depth], Read::Bool(code == TRUE))?,
-                code => self.value(code, depth + 1, depth + 1, take)?,
+                code @ 1..=2 => visit(&self.path[..=depth], ThriftValue::Bool(code == TRUE))?,
+                code => self.read_value(code, depth + 1, depth + 1, visit)?,
             }
         }
     }
 
-    /// Reads a value inside of `depth` fields and `nested` values.
-    fn value(
+    /// Reads a value nested in `depth` fields and `nested` values.
+    fn read_value(
         &mut self,
         code: u8,
         depth: usize,
         nested: usize,
-        take: &mut Take<'_, 'b>,
+        visit: &mut ValueVisitor<'_, 'b>,
     ) -> Result<(), ThriftError> {
         if nested > DEPTH_MAX {
             return Err(Broken);
@@ -99,31 +106,31 @@ impl<'b> ThriftReader<'b> {
             1..=3 => _ = self.bytes(1)?,
             4..=6 => {
                 let value = zigzag(self.varint()?);
-                take(&self.path[..depth], Read::Int(value))?;
+                visit(&self.path[..depth], ThriftValue::Int(value))?;
             }
             7 => _ = self.bytes(8)?,
             BINARY => {
                 let len = self.varint()?;
                 let bytes = self.bytes(len)?;
-                take(&self.path[..depth], Read::Binary(bytes))?;
+                visit(&self.path[..depth], ThriftValue::Binary(bytes))?;
             }
             9 | 10 => {
                 let head = self.byte()?;
                 let short_count = u64::from(head >> 4);
                 let count = if short_count == 15 { self.varint()? } else { short_count };
                 for _ in 0..count {
-                    self.value(head & 15, depth, nested + 1, take)?;
+                    self.read_value(head & 15, depth, nested + 1, visit)?;
                 }
             }
             11 => {
                 let count = self.varint()?;
                 let codes = if count > 0 { self.byte()? } else { 0 };
                 for _ in 0..count {
-                    self.value(codes >> 4, depth, nested + 1, take)?;
-                    self.value(codes & 15, depth, nested + 1, take)?;
+                    self.read_value(codes >> 4, depth, nested + 1, visit)?;
+                    self.read_value(codes & 15, depth, nested + 1, visit)?;
                 }
             }
-            STRUCT => self.fields(depth, take)?,
+            STRUCT => self.read_fields(depth, visit)?,
             13 => _ = self.bytes(16)?,
             _ => return Err(Broken),
         }

@@ -97,7 +97,7 @@ impl Unpacker {
 
 fn check_length(found: usize, bytes: u64) -> Result<(), String> {
     if found as u64 != bytes {
-        return Err(format!("a page of {found} bytes, said to be {bytes}"));
+        return Err(format!("a page of {found} bytes, but its header says {bytes}"));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Reads the levels and values of a page in memory. Values are plain or indexes of a dictionary.
 
 use super::footer::SampleColumn;
-use super::hybrid::Hybrid;
+use super::hybrid::HybridReader;
 use super::page::{PageHeader, PageKind};
 use super::unpack::{Codec, Unpacker};
 use super::{PLAIN, RLE, enum_name};
@@ -19,8 +19,8 @@ pub(super) struct PageValues {
     page: Vec<u8>,
     rows_left: u64,
     column: SampleColumn,
-    levels: Hybrid,
-    coded: Coded,
+    levels: HybridReader,
+    position: ValuePosition,
     dictionary: Vec<u8>,
     /// End of each entry in `dictionary`. An entry begins at the end of the previous one, with its length if lengths vary.
     entries: Vec<u32>,
@@ -28,15 +28,15 @@ pub(super) struct PageValues {
 
 /// Encoding of the values of a page, and the position in them.
 #[derive(Clone, Copy, Debug)]
-enum Coded {
+enum ValuePosition {
     /// Values one after another, with the offset of the next one.
     Plain(usize),
-    Dictionary(Hybrid),
+    Dictionary(HybridReader),
 }
 
-impl Default for Coded {
+impl Default for ValuePosition {
     fn default() -> Self {
-        Coded::Plain(0)
+        ValuePosition::Plain(0)
     }
 }
 
@@ -75,16 +75,16 @@ impl PageValues {
     ) -> Result<(), String> {
         self.page.clear();
         self.rows_left = header.values;
-        let (levels_at, values_at) = match header.kind {
+        let (levels_offset, values_offset) = match header.kind {
             PageKind::DataV2 => self.load_v2(header, codec, packed)?,
             _ => self.load_v1(header, codec, packed)?,
         };
         let width = u32::BITS - self.column.level.leading_zeros();
-        self.levels = Hybrid::new(width, levels_at).unwrap_or_default();
-        self.coded = if header.encoding == Some(PLAIN) {
-            Coded::Plain(values_at)
+        self.levels = HybridReader::new(width, levels_offset).unwrap_or_default();
+        self.position = if header.encoding == Some(PLAIN) {
+            ValuePosition::Plain(values_offset)
         } else {
-            Coded::Dictionary(self.indexes(values_at)?)
+            ValuePosition::Dictionary(self.read_indexes(values_offset)?)
         };
         Ok(())
     }
@@ -104,9 +104,9 @@ impl PageValues {
             return Err("levels are not encoded by `RLE`".to_string());
         }
         let len = self.page.first_chunk().copied().map(u32::from_le_bytes);
-        let values_at = len.and_then(|len| usize::try_from(len).ok()?.checked_add(4));
-        let values_at = values_at.filter(|&at| at <= self.page.len());
-        Ok((4, values_at.ok_or("levels are longer than their page")?))
+        let values_offset = len.and_then(|len| usize::try_from(len).ok()?.checked_add(4));
+        let values_offset = values_offset.filter(|&offset| offset <= self.page.len());
+        Ok((4, values_offset.ok_or("levels are longer than their page")?))
     }
 
     /// Decompresses a page of version 2, and returns the offsets of its levels and values.
@@ -126,20 +126,20 @@ impl PageValues {
         self.page.extend_from_slice(levels);
         // Some writers store no compressed data for pages without values.
         if value_bytes > 0 {
-            let codec = if header.is_unpacked { Codec::Uncompressed } else { codec };
+            let codec = if header.is_uncompressed { Codec::Uncompressed } else { codec };
             self.unpacker.unpack(codec, packed_values, value_bytes, &mut self.page)?;
         }
         Ok((0, levels.len()))
     }
 
-    /// The dictionary indexes at offset `at`, which are preceded by their width.
-    fn indexes(&self, at: usize) -> Result<Hybrid, String> {
-        let width = match self.page.get(at) {
+    /// The dictionary indexes at `offset`, which are preceded by their width.
+    fn read_indexes(&self, offset: usize) -> Result<HybridReader, String> {
+        let width = match self.page.get(offset) {
             Some(&width) => u32::from(width),
             // All values are null.
             None => 0,
         };
-        Hybrid::new(width, at + 1).ok_or(format!("dictionary indexes of {width} bits"))
+        HybridReader::new(width, offset + 1).ok_or(format!("dictionary indexes of {width} bits"))
     }
 
     /// Loads the dictionary of the chunk.
@@ -152,11 +152,11 @@ impl PageValues {
         self.dictionary.clear();
         self.entries.clear();
         self.unpacker.unpack(codec, packed, header.bytes, &mut self.dictionary)?;
-        let mut at = 0;
+        let mut offset = 0;
         for _ in 0..header.values {
-            let value = plain(&self.dictionary, at, self.column)?;
-            at = value.end;
-            self.entries.push(at as u32);
+            let value = plain_value_range(&self.dictionary, offset, self.column)?;
+            offset = value.end;
+            self.entries.push(offset as u32);
         }
         Ok(())
     }
@@ -165,7 +165,7 @@ impl PageValues {
     pub(super) fn skip(&mut self, count: u64) -> Result<(), String> {
         let mut left = count;
         while left > 0 {
-            let (level, repeats) = self.level()?;
+            let (level, repeats) = self.peek_level()?;
             let rows = repeats.min(left);
             if level == self.column.level {
                 self.skip_values(rows)?;
@@ -178,22 +178,22 @@ impl PageValues {
     }
 
     /// The value of the next row; `None` if it is null.
-    pub(super) fn take(&mut self) -> Result<Option<&[u8]>, String> {
-        let (level, _) = self.level()?;
+    pub(super) fn next_value(&mut self) -> Result<Option<&[u8]>, String> {
+        let (level, _) = self.peek_level()?;
         self.levels.skip(1);
         self.rows_left -= 1;
         if level != self.column.level {
             return Ok(None);
         }
-        match &mut self.coded {
-            Coded::Plain(at) => {
-                let value = plain(&self.page, *at, self.column)?;
-                *at = value.end;
+        match &mut self.position {
+            ValuePosition::Plain(offset) => {
+                let value = plain_value_range(&self.page, *offset, self.column)?;
+                *offset = value.end;
                 Ok(Some(&self.page[value]))
             }
-            Coded::Dictionary(indexes) => {
+            ValuePosition::Dictionary(indexes) => {
                 let (index, _) =
-                    indexes.run(&self.page).ok_or("the page ends within its values")?;
+                    indexes.peek_run(&self.page).ok_or("the page ends within its values")?;
                 indexes.skip(1);
                 self.entry(index).map(Some)
             }
@@ -213,17 +213,17 @@ impl PageValues {
     }
 
     fn skip_values(&mut self, count: u64) -> Result<(), String> {
-        match &mut self.coded {
-            Coded::Plain(at) => {
+        match &mut self.position {
+            ValuePosition::Plain(offset) => {
                 // The loop ends even if `count` is invalid, because each value takes bytes of the page.
                 for _ in 0..count {
-                    *at = plain(&self.page, *at, self.column)?.end;
+                    *offset = plain_value_range(&self.page, *offset, self.column)?.end;
                 }
             }
-            Coded::Dictionary(indexes) => {
+            ValuePosition::Dictionary(indexes) => {
                 let mut left = count;
                 while left > 0 {
-                    let run = indexes.run(&self.page);
+                    let run = indexes.peek_run(&self.page);
                     let values = run.ok_or("the page ends within its values")?.1.min(left);
                     indexes.skip(values);
                     left -= values;
@@ -233,21 +233,25 @@ impl PageValues {
         Ok(())
     }
 
-    /// The level of the next row, and the number of rows that have it at least.
-    fn level(&mut self) -> Result<(u32, u64), String> {
-        let run = self.levels.run(&self.page);
+    /// The level of the next row, and the least number of following rows that have it.
+    fn peek_level(&mut self) -> Result<(u32, u64), String> {
+        let run = self.levels.peek_run(&self.page);
         run.ok_or_else(|| "the page ends within its levels".to_string())
     }
 }
 
-/// The range of the plain value that begins at `at`.
-fn plain(bytes: &[u8], at: usize, column: SampleColumn) -> Result<std::ops::Range<usize>, String> {
+/// The range of the plain value that begins at `offset`.
+fn plain_value_range(
+    bytes: &[u8],
+    offset: usize,
+    column: SampleColumn,
+) -> Result<std::ops::Range<usize>, String> {
     let (start, len) = match column.value_bytes {
-        Some(len) => (at, len),
+        Some(len) => (offset, len),
         None => {
-            let prefix = bytes.get(at..).and_then(<[u8]>::first_chunk).copied();
+            let prefix = bytes.get(offset..).and_then(<[u8]>::first_chunk).copied();
             let len = prefix.map(u32::from_le_bytes).ok_or("the page ends within its values")?;
-            (at + 4, u64::from(len))
+            (offset + 4, u64::from(len))
         }
     };
     let left = (bytes.len() - start) as u64;

@@ -9,7 +9,7 @@ use super::unpack::Codec;
 use super::{Content, Encoding, FileShape, FileSink, MAGIC, SinkError, packed};
 
 /// Writes a file of this shape.
-pub(super) fn file(
+pub(super) fn write_file(
     shape: &FileShape,
     encoding: &Encoding,
     content: &mut Content,
@@ -17,25 +17,25 @@ pub(super) fn file(
 ) -> Result<(), SinkError> {
     let layout = FileLayout::new(shape, encoding);
     sink.write(0, MAGIC)?;
-    let mut pages = Pages {
+    let mut pages = PageWriter {
         codec: layout.codec,
         deflate: DeflateSink::new(encoding.compression_level, sink),
         offset: MAGIC.len() as u64,
     };
     let mut groups = Vec::new();
-    for plain in layout.groups() {
+    for planned in layout.groups() {
         let start = pages.offset;
-        let mut sample = plain.first;
-        let images = pages.chunk(&layout.images, plain.rows, &mut |sink| {
+        let mut sample = planned.first;
+        let images = pages.write_chunk(&layout.images, planned.rows, &mut |sink| {
             sink.write(0, &layout.image_prefix())?;
             packed::write_sample(0, sample, shape, content, sink, &mut |_| {})?;
             sample += 1;
             Ok(())
         })?;
-        let labels = pages.chunk(&layout.labels, plain.rows, &mut |sink| {
+        let labels = pages.write_chunk(&layout.labels, planned.rows, &mut |sink| {
             sink.write(0, &[0; LABEL_BYTES as usize])
         })?;
-        groups.push(GroupLayout { start, images, labels, ..plain });
+        groups.push(GroupLayout { start, images, labels, ..planned });
     }
     let footer = layout.footer(groups.into_iter());
     sink.write(0, &footer)?;
@@ -44,20 +44,20 @@ pub(super) fn file(
 }
 
 /// Writes one page after another.
-struct Pages<'s> {
+struct PageWriter<'s> {
     codec: Codec,
     deflate: DeflateSink<'s>,
     /// Offset of the next page in the file.
     offset: u64,
 }
 
-impl Pages<'_> {
-    /// Writes the pages of a column chunk. `value` writes the next value.
-    fn chunk(
+impl PageWriter<'_> {
+    /// Writes the pages of a column chunk. `write_value` writes the next value.
+    fn write_chunk(
         &mut self,
         column: &ColumnLayout,
         rows: u64,
-        value: &mut dyn FnMut(&mut dyn FileSink) -> Result<(), SinkError>,
+        write_value: &mut dyn FnMut(&mut dyn FileSink) -> Result<(), SinkError>,
     ) -> Result<ChunkBytes, SinkError> {
         let mut chunk = ChunkBytes::default();
         for rows in column.pages(rows) {
@@ -66,7 +66,7 @@ impl Pages<'_> {
                 let header_bytes = column.header(rows, Some(0)).len();
                 self.deflate.inner().reserve(0, header_bytes)?;
                 self.deflate.begin_gzip()?;
-                (0..rows).try_for_each(|_| value(&mut self.deflate))?;
+                (0..rows).try_for_each(|_| write_value(&mut self.deflate))?;
                 self.deflate.finish_gzip()?;
                 let packed_bytes = self.deflate.packed_bytes();
                 let header = column.header(rows, Some(packed_bytes));
@@ -75,7 +75,7 @@ impl Pages<'_> {
             } else {
                 let header = column.header(rows, None);
                 self.deflate.inner().write(0, &header)?;
-                (0..rows).try_for_each(|_| value(self.deflate.inner()))?;
+                (0..rows).try_for_each(|_| write_value(self.deflate.inner()))?;
                 (header.len() as u64, page_bytes)
             };
             self.offset += header_bytes + packed_bytes;

@@ -1,14 +1,14 @@
 //! `png`: one image per file, with the default compression level of zlib and filters chosen row by row, as Pillow writes
 //! it for DLIO.
 //!
-//! Files with palettes, less than 8 bits, 16 bits, alpha or interlacing can be read too. Pixels are expanded to values of
+//! Files with palettes, other bit depths, alpha or interlacing can be read too. Pixels are expanded to values of
 //! 8 or 16 bits.
 
 #[cfg(test)]
 mod tests;
 
 use super::whole_image::{
-    ImageFormat, ImageLimits, PixelSource, Pixels, SinkWriter, format, sides,
+    ImageFormat, ImageLimits, PixelSource, Pixels, SinkWriter, format, height_and_width,
 };
 use super::{Format, FormatError};
 use feedrate_spec::catalog::{Ability, Member};
@@ -22,7 +22,7 @@ pub(super) struct Png;
 
 static MEMBER: Member = Member {
     name: "png",
-    summary: "One image per file, lossless; a sample is read by reading and decoding the file.",
+    summary: "One image per file, lossless; reading a sample reads and decodes the file.",
     abilities: &[Ability::ChecksContent, Ability::EstimatedSize, Ability::DecoderAllocates],
 };
 
@@ -66,7 +66,7 @@ impl ImageFormat for Png {
         mut pixels: PixelSource,
         writer: &mut SinkWriter,
     ) -> Result<(), EncodingError> {
-        let [height, width] = sides(shape).map(|side| side as u32);
+        let [height, width] = height_and_width(shape).map(|side| side as u32);
         let is_wide = shape.element == Element::Uint16;
         let mut encoder = png::Encoder::new(writer, width, height);
         encoder.set_color(match shape.dims.as_slice().get(2) {
@@ -81,7 +81,7 @@ impl ImageFormat for Png {
         let mut stream = header.stream_writer_with_size(CHUNK_DATA_BYTES)?;
         let mut row = vec![0; (shape.sample_bytes() / u64::from(height)) as usize];
         for _ in 0..height {
-            pixels.next(&mut row);
+            pixels.fill_next_row(&mut row);
             if is_wide {
                 swap_pairs(&mut row);
             }

@@ -1,18 +1,18 @@
 //! Tests beyond the contract suite: the written stream, and files with excessive sizes.
 
-use super::super::tests::{encoded, read, shape};
+use super::super::tests::{encode_default, read, shape};
 use super::super::*;
 use feedrate_spec::shape::Element;
 use std::io::Read;
 
-/// The chunks of a file: kind and data.
+/// The chunks of a file: type and data.
 fn chunks(file: &[u8]) -> Vec<(&[u8], &[u8])> {
     let mut found = Vec::new();
     let mut rest = &file[8..];
-    while let Some((head, later)) = rest.split_at_checked(8) {
+    while let Some((head, tail)) = rest.split_at_checked(8) {
         let len = u32::from_be_bytes(head[..4].try_into().unwrap()) as usize;
-        found.push((&head[4..], &later[..len]));
-        rest = &later[len + 4..];
+        found.push((&head[4..], &tail[..len]));
+        rest = &tail[len + 4..];
     }
     found
 }
@@ -33,13 +33,13 @@ fn other_programs_can_inflate_the_stream() {
     let png = find("png").unwrap();
     for (dims, element) in [
         (&[1, 1][..], Element::Uint8),
-        // Blocks end inside of rows, at the ends of rows, and at the end of the image.
+        // Blocks end inside rows, at the ends of rows, and at the end of the image.
         (&[7, 32_766], Element::Uint8),
         (&[300, 1000, 3], Element::Uint8),
         (&[301, 999], Element::Uint16),
     ] {
         let shape = shape(dims, element, 1);
-        let parts = encoded(png, &shape, 1000);
+        let parts = encode_default(png, &shape, 1000);
         let chunks = chunks(&parts[0]);
         assert_eq!(chunks[0].0, b"IHDR");
         assert_eq!(chunks.last().unwrap(), &(&b"IEND"[..], &b""[..]));
@@ -53,8 +53,8 @@ fn other_programs_can_inflate_the_stream() {
         let mut rows = Vec::new();
         flate2::read::ZlibDecoder::new(&stream[..]).read_to_end(&mut rows).unwrap();
         assert_eq!(rows.len() as u64, shape.sample_bytes() + dims[0]);
-        let promised = png.file_bytes(&shape, &Encoding::default()) as f64;
-        let ratio = parts[0].len() as f64 / promised;
+        let estimated = png.file_bytes(&shape, &Encoding::default()) as f64;
+        let ratio = parts[0].len() as f64 / estimated;
         assert!((ratio - 1.0).abs() < 0.01 || parts[0].len() < 1000, "{dims:?}: {ratio}");
     }
 }
@@ -63,8 +63,8 @@ fn other_programs_can_inflate_the_stream() {
 #[test]
 fn bytes_are_stable() {
     let png = find("png").unwrap();
-    let grey = encoded(png, &shape(&[40, 41], Element::Uint16, 1), 1000);
-    let rgb = encoded(png, &shape(&[40, 41, 3], Element::Uint8, 1), 1000);
+    let grey = encode_default(png, &shape(&[40, 41], Element::Uint16, 1), 1000);
+    let rgb = encode_default(png, &shape(&[40, 41, 3], Element::Uint8, 1), 1000);
     assert_eq!(
         [crc32fast::hash(&grey[0]), crc32fast::hash(&rgb[0])],
         [1_949_727_159, 3_497_564_214]
@@ -94,16 +94,16 @@ fn errors_name_the_cause() {
         (vec![vec![]], "the file is empty"),
         (vec![b"\x89PNG\r\n\x1a\n".repeat(9)], "not a complete png"),
     ];
-    for (parts, wanted) in cases {
+    for (parts, expected) in cases {
         let error = read(find("png").unwrap(), &parts, 0, None).unwrap_err();
-        assert!(error.message.contains(wanted), "{wanted}: {error}");
+        assert!(error.message.contains(expected), "{expected}: {error}");
     }
 }
 
 #[test]
 fn a_longer_file_than_planned_is_refused() {
     let small = shape(&[4, 5], Element::Uint8, 1);
-    let mut parts = encoded(find("png").unwrap(), &small, 1000);
+    let mut parts = encode_default(find("png").unwrap(), &small, 1000);
     parts[0].resize(100_000, 0);
     let error = read(find("png").unwrap(), &parts, 0, Some(&small)).unwrap_err();
     assert_eq!(
@@ -113,7 +113,7 @@ fn a_longer_file_than_planned_is_refused() {
 }
 
 #[test]
-fn shapes_that_are_no_image_are_refused() {
+fn shapes_that_are_not_images_are_refused() {
     let cases = [
         ("png", shape(&[4, 5], Element::Uint8, 3), "dataset.num_samples_per_file"),
         ("jpeg", shape(&[4, 5, 4], Element::Uint8, 1), "dataset.record_dims"),

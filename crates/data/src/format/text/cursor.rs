@@ -1,31 +1,31 @@
 //! Reads text files, with or without gzip compression, and passes the text on to [`Rows`].
 
-use super::super::ahead::{AheadCursor, Finder, ReadOrder, WantedSample};
+use super::super::ahead::{Finder, ReadAheadCursor, ReadOrder, WantedSample};
 use super::gunzip::Gunzip;
 use super::rows::Rows;
 use super::{Cursor, CursorOptions, FileShape, FormatError, PayloadSink, Syntax};
 
 /// Signatures of compressions that pandas can write and that are not supported.
-const UNREAD: [(&[u8], &str); 4] =
+const UNSUPPORTED: [(&[u8], &str); 4] =
     [(b"BZh", "bz2"), (b"PK\x03\x04", "zip"), (b"\xfd7zXZ", "xz"), (b"\x28\xb5\x2f\xfd", "zstd")];
 
 /// A cursor for text files.
 pub(in super::super) fn cursor<S: Syntax>(options: &CursorOptions) -> Box<dyn Cursor> {
-    let text = Text::<S> {
+    let text = TextFinder::<S> {
         length: 0,
         offset: 0,
-        packing: Packing::Unknown,
+        compression: TextCompression::Unknown,
         gunzip: None,
         rows: Rows::new(),
     };
-    Box::new(AheadCursor::new(options.piece_bytes, text))
+    Box::new(ReadAheadCursor::new(options.piece_bytes, text))
 }
 
-struct Text<S> {
+struct TextFinder<S> {
     length: u64,
     /// Offset of the next byte.
     offset: u64,
-    packing: Packing,
+    compression: TextCompression,
     /// Created for the first compressed file.
     gunzip: Option<Gunzip>,
     rows: Rows<S>,
@@ -33,22 +33,22 @@ struct Text<S> {
 
 /// Compression of the file, recognised by its first bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Packing {
+enum TextCompression {
     Unknown,
     Plain,
     Gzip,
 }
 
-impl<S: Syntax> Text<S> {
+impl<S: Syntax> TextFinder<S> {
     /// Recognises the compression by the first bytes, because compressed files have no suffix.
     fn recognise(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
-        if let Some((_, name)) = UNREAD.iter().find(|(magic, _)| bytes.starts_with(magic)) {
+        if let Some((_, name)) = UNSUPPORTED.iter().find(|(magic, _)| bytes.starts_with(magic)) {
             let message = format!("compressed by `{name}`; only gzip is read");
             return Err(FormatError::new(0, message));
         }
-        self.packing = Packing::Plain;
+        self.compression = TextCompression::Plain;
         if bytes.starts_with(&[0x1f, 0x8b]) {
-            self.packing = Packing::Gzip;
+            self.compression = TextCompression::Gzip;
             self.gunzip.get_or_insert_with(Gunzip::new).begin();
         }
         Ok(())
@@ -57,14 +57,14 @@ impl<S: Syntax> Text<S> {
     /// Passes bytes of the file to the rows, after decompression. Returns the number of bytes used: all, unless the sample is
     /// complete.
     fn unpack(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<usize, FormatError> {
-        let gunzip = match (self.packing, &mut self.gunzip) {
-            (Packing::Gzip, Some(gunzip)) => gunzip,
+        let gunzip = match (self.compression, &mut self.gunzip) {
+            (TextCompression::Gzip, Some(gunzip)) => gunzip,
             _ => return self.rows.take(bytes, sink),
         };
         let mut used = 0;
         loop {
             let taken = self.rows.take(gunzip.text(), sink)?;
-            gunzip.take(taken);
+            gunzip.consume_text(taken);
             if self.rows.is_done() {
                 return Ok(used);
             }
@@ -79,26 +79,28 @@ impl<S: Syntax> Text<S> {
 
     fn process(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         self.rows.check()?;
-        if self.packing == Packing::Unknown {
+        if self.compression == TextCompression::Unknown {
             self.recognise(bytes)?;
         }
         self.offset += self.unpack(bytes, sink)? as u64;
-        if self.offset < self.length || self.has_kept() || self.rows.is_done() {
+        if self.offset < self.length || self.has_buffered_bytes() || self.rows.is_done() {
             return Ok(());
         }
-        if self.packing == Packing::Gzip && !self.gunzip.as_ref().is_some_and(Gunzip::is_complete) {
+        if self.compression == TextCompression::Gzip
+            && !self.gunzip.as_ref().is_some_and(Gunzip::is_complete)
+        {
             return Err(FormatError::new(self.offset, "the file ends within a gzip stream"));
         }
         self.rows.end(sink)
     }
 }
 
-impl<S: Syntax> Finder for Text<S> {
+impl<S: Syntax> Finder for TextFinder<S> {
     fn begin(&mut self, wanted: &WantedSample, order: ReadOrder) {
         let is_same_file = order != ReadOrder::NewFile;
         if !self.rows.begin(wanted.sample, wanted.expected.as_ref(), is_same_file) {
             self.offset = 0;
-            self.packing = Packing::Unknown;
+            self.compression = TextCompression::Unknown;
         }
     }
 
@@ -119,8 +121,9 @@ impl<S: Syntax> Finder for Text<S> {
         0
     }
 
-    fn has_kept(&self) -> bool {
-        self.packing == Packing::Gzip && self.gunzip.as_ref().is_some_and(Gunzip::has_more)
+    fn has_buffered_bytes(&self) -> bool {
+        self.compression == TextCompression::Gzip
+            && self.gunzip.as_ref().is_some_and(Gunzip::has_more)
     }
 
     fn take(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
@@ -131,12 +134,12 @@ impl<S: Syntax> Finder for Text<S> {
         processed
     }
 
-    fn end_of_file(&mut self) -> Result<(), FormatError> {
+    fn handle_end_of_file(&mut self) -> Result<(), FormatError> {
         self.rows.check()?;
-        Err(self.rows.no_row())
+        Err(self.rows.missing_row_error())
     }
 
-    fn found(&self) -> Option<FileShape> {
+    fn file_shape(&self) -> Option<FileShape> {
         None
     }
 }

@@ -1,4 +1,4 @@
-//! Decompresses gzip files with one or more members piece by piece, one window at a time.
+//! Decompresses gzip files with one or more members, one window at a time.
 
 use super::FormatError;
 use flate2::bufread::GzDecoder;
@@ -49,7 +49,7 @@ impl Gunzip {
     }
 
     /// Marks the first `len` bytes of [`Gunzip::text`] as taken.
-    pub(super) fn take(&mut self, len: usize) {
+    pub(super) fn consume_text(&mut self, len: usize) {
         self.text.start += len;
     }
 

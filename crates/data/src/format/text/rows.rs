@@ -1,12 +1,12 @@
-//! Reads the rows of a text: skips those before the requested row and passes on its numbers.
+//! Reads the rows of a text: skips rows before the requested one and passes on the numbers of that row.
 
 use super::number;
 use super::{Element, FileShape, FormatError, PayloadSink, Syntax, check_sample, describe_shape};
 
-/// Upper limit on the length of a number. `%f` writes no longer ones.
+/// Upper limit on the length of a number. The longest number that `%f` writes is shorter.
 const TOKEN_BYTES_MAX: usize = 512;
 /// Bytes of numbers that are collected before they are passed on; a multiple of every element's length.
-const GATHERED_BYTES: usize = 32 << 10;
+const BUFFER_BYTES: usize = 32 << 10;
 /// Upper limit on the text shown in an error.
 const SHOWN_BYTES_MAX: usize = 40;
 
@@ -21,12 +21,12 @@ pub(in super::super) enum RowEnd {
     LineEnd,
 }
 
-/// Error for the text `field` at offset `at`, which is not a number of the element type.
-fn no_number(at: usize, field: &[u8], element: Element) -> FormatError {
+/// Error for the text `field` at `offset`, which is not a number of the element type.
+fn not_a_number(offset: usize, field: &[u8], element: Element) -> FormatError {
     let shown = String::from_utf8_lossy(&field[..field.len().min(SHOWN_BYTES_MAX)]);
     let more = if field.len() > SHOWN_BYTES_MAX { "…" } else { "" };
-    let message = format!("`{}{more}` is no {}", shown.escape_debug(), element.name());
-    FormatError::new(at as u64, message)
+    let message = format!("`{}{more}` is not a valid {}", shown.escape_debug(), element.name());
+    FormatError::new(offset as u64, message)
 }
 
 /// Text of a number that arrives in pieces.
@@ -77,11 +77,11 @@ impl NumberText {
 
 /// Collects the numbers of the requested row for the sink.
 pub(in super::super) struct Values {
-    gathered: Vec<u8>,
-    /// Number of bytes in `gathered`.
+    buffer: Vec<u8>,
+    /// Number of bytes in `buffer`.
     filled: usize,
     /// Number of bytes passed to the sink.
-    sent: u64,
+    sent_bytes: u64,
     /// Number of numbers in the row so far.
     count: u64,
     expected: Option<FileShape>,
@@ -100,27 +100,31 @@ impl Values {
 
     fn begin(&mut self, expected: Option<&FileShape>) {
         self.filled = 0;
-        self.sent = 0;
+        self.sent_bytes = 0;
         self.count = 0;
         self.expected = expected.copied();
     }
 
     pub(in super::super) fn is_full(&self) -> bool {
-        self.filled == GATHERED_BYTES
+        self.filled == BUFFER_BYTES
     }
 
-    /// Adds the number in `field`, at offset `at`. Must not be called when the memory is full.
+    /// Adds the number in `field`, at `offset`. Must not be called when the memory is full.
     ///
     /// # Errors
     /// The text is not a number, or the row has too many numbers.
-    pub(in super::super) fn push(&mut self, at: usize, field: &[u8]) -> Result<(), FormatError> {
+    pub(in super::super) fn push(
+        &mut self,
+        offset: usize,
+        field: &[u8],
+    ) -> Result<(), FormatError> {
         let element = self.element();
         let end = self.filled + element.bytes() as usize;
-        let number = number::read(element, field, &mut self.gathered[self.filled..end]);
-        number.ok_or_else(|| no_number(at, field, element))?;
+        let number = number::read(element, field, &mut self.buffer[self.filled..end]);
+        number.ok_or_else(|| not_a_number(offset, field, element))?;
         if self.count == self.expected_count() {
             return Err(FormatError::new(
-                at as u64,
+                offset as u64,
                 format!("the row continues after {} numbers", self.count),
             ));
         }
@@ -129,26 +133,26 @@ impl Values {
         Ok(())
     }
 
-    /// Adds a missing number at offset `at`, which is written as `field`. It is NaN for floats.
+    /// Adds a missing number at `offset`, which is written as `field`. It is NaN for floats.
     ///
     /// # Errors
     /// The element type is an integer, which has no value for missing numbers.
     pub(in super::super) fn push_missing(
         &mut self,
-        at: usize,
+        offset: usize,
         field: &[u8],
     ) -> Result<(), FormatError> {
         match self.element() {
-            Element::Float16 | Element::Float32 | Element::Float64 => self.push(at, b"nan"),
-            element => Err(no_number(at, field, element)),
+            Element::Float16 | Element::Float32 | Element::Float64 => self.push(offset, b"nan"),
+            element => Err(not_a_number(offset, field, element)),
         }
     }
 
     fn send(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         let filled = std::mem::take(&mut self.filled);
         if filled > 0 {
-            sink.payload(self.sent, &self.gathered[..filled])?;
-            self.sent += filled as u64;
+            sink.payload(self.sent_bytes, &self.buffer[..filled])?;
+            self.sent_bytes += filled as u64;
         }
         Ok(())
     }
@@ -156,17 +160,17 @@ impl Values {
 
 /// Position in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum RowPosition {
     /// In the line of column names.
     Heading,
     /// Before a row or a blank line.
-    Between,
+    BetweenRows,
     /// In a row before the requested one.
-    Skipped,
+    SkippedRow,
     /// In the requested row.
-    Wanted,
+    WantedRow,
     /// After the plan's last row, where only blanks may follow.
-    Beyond,
+    AfterLastRow,
     /// After the requested row.
     Done,
 }
@@ -175,7 +179,7 @@ enum Place {
 pub(super) struct Rows<S> {
     syntax: S,
     values: Values,
-    place: Place,
+    position: RowPosition,
     /// Offset of the next byte in the text.
     offset: u64,
     /// Number of rows that have ended.
@@ -186,9 +190,16 @@ pub(super) struct Rows<S> {
 
 impl<S: Syntax> Rows<S> {
     pub(super) fn new() -> Self {
-        let gathered = vec![0; GATHERED_BYTES];
-        let values = Values { gathered, filled: 0, sent: 0, count: 0, expected: None };
-        Rows { syntax: S::default(), values, place: Place::Between, offset: 0, row: 0, wanted: 0 }
+        let buffer = vec![0; BUFFER_BYTES];
+        let values = Values { buffer, filled: 0, sent_bytes: 0, count: 0, expected: None };
+        Rows {
+            syntax: S::default(),
+            values,
+            position: RowPosition::BetweenRows,
+            offset: 0,
+            row: 0,
+            wanted: 0,
+        }
     }
 
     /// Starts reading a row. Returns false if the text must be read again from its start, because the row is before the current
@@ -199,7 +210,7 @@ impl<S: Syntax> Rows<S> {
         expected: Option<&FileShape>,
         is_same_file: bool,
     ) -> bool {
-        let continues = is_same_file && self.place == Place::Done && self.row <= row;
+        let continues = is_same_file && self.position == RowPosition::Done && self.row <= row;
         if !continues {
             self.offset = 0;
             self.row = 0;
@@ -207,18 +218,18 @@ impl<S: Syntax> Rows<S> {
         }
         self.wanted = row;
         self.values.begin(expected);
-        self.place = Place::Between;
+        self.position = RowPosition::BetweenRows;
         continues
     }
 
     /// Discards the position after an error, so that the text is read again from its start.
     pub(super) fn invalidate(&mut self) {
-        self.place = Place::Between;
+        self.position = RowPosition::BetweenRows;
     }
 
     /// Whether the requested row has been read.
     pub(super) fn is_done(&self) -> bool {
-        self.place == Place::Done
+        self.position == RowPosition::Done
     }
 
     /// Checks that the requested row exists in the plan.
@@ -233,7 +244,7 @@ impl<S: Syntax> Rows<S> {
         sink: &mut dyn PayloadSink,
     ) -> Result<usize, FormatError> {
         let mut used = 0;
-        while used < text.len() && self.place != Place::Done {
+        while used < text.len() && self.position != RowPosition::Done {
             let step = self.step(&text[used..], sink)?;
             self.offset += step as u64;
             used += step;
@@ -242,55 +253,57 @@ impl<S: Syntax> Rows<S> {
     }
 
     fn step(&mut self, text: &[u8], sink: &mut dyn PayloadSink) -> Result<usize, FormatError> {
-        match self.place {
-            Place::Between | Place::Beyond => {
+        match self.position {
+            RowPosition::BetweenRows | RowPosition::AfterLastRow => {
                 let blanks = text
                     .iter()
                     .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
                     .count();
                 if self.offset == 0 && self.values.expected.is_none() && S::has_heading(text) {
-                    self.place = Place::Heading;
+                    self.position = RowPosition::Heading;
                 } else if blanks < text.len() {
-                    self.row_begins(blanks)?;
+                    self.begin_row(blanks)?;
                 }
                 Ok(blanks)
             }
-            Place::Heading | Place::Skipped => {
+            RowPosition::Heading | RowPosition::SkippedRow => {
                 let Some(end) = memchr::memchr(b'\n', text) else { return Ok(text.len()) };
-                self.row += u64::from(self.place == Place::Skipped);
-                self.place = Place::Between;
+                self.row += u64::from(self.position == RowPosition::SkippedRow);
+                self.position = RowPosition::BetweenRows;
                 Ok(end + 1)
             }
-            Place::Wanted => {
+            RowPosition::WantedRow => {
                 let read = self.syntax.read(text, &mut self.values);
-                let (used, row) = read.map_err(|error| self.in_row(&error))?;
+                let (used, row) = read.map_err(|error| self.with_row(&error))?;
                 match row {
                     RowEnd::NeedsBytes => {}
                     RowEnd::Full => self.values.send(sink)?,
                     RowEnd::LineEnd => {
-                        self.row_ends(used)?;
+                        self.end_row(used)?;
                         self.values.send(sink)?;
                     }
                 }
                 Ok(used)
             }
-            Place::Done => Ok(0),
+            RowPosition::Done => Ok(0),
         }
     }
 
-    fn row_begins(&mut self, at: usize) -> Result<(), FormatError> {
-        if let (Place::Beyond, Some(expected)) = (self.place, &self.values.expected) {
+    fn begin_row(&mut self, offset: usize) -> Result<(), FormatError> {
+        if let (RowPosition::AfterLastRow, Some(expected)) = (self.position, &self.values.expected)
+        {
             let message =
                 format!("more rows follow, but the plan says {}", describe_shape(expected));
-            return Err(FormatError::new(self.offset + at as u64, message));
+            return Err(FormatError::new(self.offset + offset as u64, message));
         }
-        self.place = if self.row < self.wanted { Place::Skipped } else { Place::Wanted };
+        self.position =
+            if self.row < self.wanted { RowPosition::SkippedRow } else { RowPosition::WantedRow };
         Ok(())
     }
 
-    fn row_ends(&mut self, at: usize) -> Result<(), FormatError> {
+    fn end_row(&mut self, offset: usize) -> Result<(), FormatError> {
         self.row += 1;
-        self.place = Place::Done;
+        self.position = RowPosition::Done;
         let Some(expected) = &self.values.expected else { return Ok(()) };
         if self.values.count < self.values.expected_count() {
             let row = self.row - 1;
@@ -299,47 +312,49 @@ impl<S: Syntax> Rows<S> {
                 "row {row} has {count} numbers, but the plan says {}",
                 describe_shape(expected)
             );
-            return Err(FormatError::new(self.offset + at as u64, message));
+            return Err(FormatError::new(self.offset + offset as u64, message));
         }
         if self.row == expected.samples {
-            self.place = Place::Beyond;
+            self.position = RowPosition::AfterLastRow;
         }
         Ok(())
     }
 
     /// Completes the row at the end of the text.
     pub(super) fn end(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        match self.place {
-            Place::Done => Ok(()),
-            Place::Beyond => {
-                self.place = Place::Done;
+        match self.position {
+            RowPosition::Done => Ok(()),
+            RowPosition::AfterLastRow => {
+                self.position = RowPosition::Done;
                 Ok(())
             }
-            Place::Heading | Place::Between | Place::Skipped => Err(self.no_row()),
-            Place::Wanted => {
+            RowPosition::Heading | RowPosition::BetweenRows | RowPosition::SkippedRow => {
+                Err(self.missing_row_error())
+            }
+            RowPosition::WantedRow => {
                 // A planned file always ends with a newline. Without it the file is truncated, and the last number may be too.
                 if self.values.expected.is_some() {
                     let message = format!("the file ends within row {}", self.row);
                     return Err(FormatError::new(self.offset, message));
                 }
                 let end = self.syntax.end(&mut self.values);
-                end.map_err(|error| self.in_row(&error))?;
-                self.row_ends(0)?;
+                end.map_err(|error| self.with_row(&error))?;
+                self.end_row(0)?;
                 self.values.send(sink)
             }
         }
     }
 
     /// Error for a text without the requested row.
-    pub(super) fn no_row(&self) -> FormatError {
-        let rows = self.row + u64::from(self.place == Place::Skipped);
+    pub(super) fn missing_row_error(&self) -> FormatError {
+        let rows = self.row + u64::from(self.position == RowPosition::SkippedRow);
         let plural = if rows == 1 { "" } else { "s" };
         let contents = format!("{rows} row{plural}");
         FormatError::no_sample(self.offset, rows, contents, self.wanted)
     }
 
     /// Adds the row and the offset in the text to an error of the syntax, whose offset counts from the last bytes given.
-    fn in_row(&self, error: &FormatError) -> FormatError {
+    fn with_row(&self, error: &FormatError) -> FormatError {
         let message = match &self.values.expected {
             Some(expected) => {
                 format!(

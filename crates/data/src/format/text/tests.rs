@@ -1,7 +1,7 @@
 //! Tests of invalid rows, of pieces of any length, and of the position that is kept between samples.
 
 use super::super::Need;
-use super::super::tests::{encoded_as, options, read_with, shape};
+use super::super::tests::{encode_with, options, read_with, shape};
 use super::super::{Format, find};
 use super::*;
 use feedrate_spec::shape::Element;
@@ -22,21 +22,21 @@ fn read(
     read_with(&mut *cursor, 4096, &[text.to_vec()], sample, plan)
 }
 
-/// The only row of a text, with a plan of `numbers` numbers.
-fn check(name: &str, element: Element, text: &str, wanted: Result<&[u8], &str>) {
-    let numbers = wanted.map_or(2, |bytes| bytes.len() as u64 / element.bytes());
+/// Reads the only row of a text, with a plan for the expected number of values.
+fn check(name: &str, element: Element, text: &str, expected: Result<&[u8], &str>) {
+    let numbers = expected.map_or(2, |bytes| bytes.len() as u64 / element.bytes());
     let plan = shape(&[numbers], element, 1);
-    let came = read(name, text.as_bytes(), 0, Some(&plan)).map_err(|error| error.to_string());
-    let came = came.as_ref().map(Vec::as_slice).map_err(String::as_str);
-    match (came, wanted) {
-        (Err(came), Err(wanted)) => assert!(came.contains(wanted), "{text:?}: {came}"),
-        _ => assert_eq!(came, wanted, "{text:?}"),
+    let payload = read(name, text.as_bytes(), 0, Some(&plan)).map_err(|error| error.to_string());
+    let payload = payload.as_ref().map(Vec::as_slice).map_err(String::as_str);
+    match (payload, expected) {
+        (Err(payload), Err(expected)) => assert!(payload.contains(expected), "{text:?}: {payload}"),
+        _ => assert_eq!(payload, expected, "{text:?}"),
     }
 }
 
 #[test]
-fn rows_of_csv() {
-    for (text, wanted) in [
+fn csv_rows_are_read_or_refused() {
+    for (text, expected) in [
         ("1,2\n", Ok(&[1, 2][..])),
         ("\r\n\n 1 ,\t2 \r\n\r\n \n", Ok(&[1, 2])),
         ("\"1\",\" 2\"\r\n", Ok(&[1, 2])),
@@ -45,24 +45,24 @@ fn rows_of_csv() {
         ("1,2\n3,4\n", Err("at byte 4: more rows follow, but the plan says 1 sample of 2 uint8")),
         ("1\n", Err("at byte 2: row 0 has 1 numbers, but the plan says 1 sample of 2 uint8")),
         ("1,2,3\n", Err("at byte 4: row 0: the row continues after 2 numbers, but the plan says")),
-        ("1,256\n", Err("at byte 2: row 0: `256` is no uint8")),
-        ("1,-1\n", Err("`-1` is no uint8")),
-        ("1,\n", Err("`` is no uint8")),
-        ("1,1e1\n", Err("`1e1` is no uint8")),
-        ("1,\"2\n", Err("`\\\"2` is no uint8")),
-        ("1,99999999999999999999999999\n", Err("is no uint8")),
-        ("a,b\n", Err("at byte 0: row 0: `a` is no uint8")),
-        ("1,\u{1b}[31m\n", Err("`\\u{1b}[31m` is no uint8")),
+        ("1,256\n", Err("at byte 2: row 0: `256` is not a valid uint8")),
+        ("1,-1\n", Err("`-1` is not a valid uint8")),
+        ("1,\n", Err("`` is not a valid uint8")),
+        ("1,1e1\n", Err("`1e1` is not a valid uint8")),
+        ("1,\"2\n", Err("`\\\"2` is not a valid uint8")),
+        ("1,99999999999999999999999999\n", Err("is not a valid uint8")),
+        ("a,b\n", Err("at byte 0: row 0: `a` is not a valid uint8")),
+        ("1,\u{1b}[31m\n", Err("`\\u{1b}[31m` is not a valid uint8")),
         ("", Err("holds 0 rows, so there is no sample 0")),
         ("\n\n", Err("holds 0 rows, so there is no sample 0")),
     ] {
-        check("csv", Element::Uint8, text, wanted);
+        check("csv", Element::Uint8, text, expected);
     }
 }
 
 #[test]
-fn rows_of_json() {
-    for (text, wanted) in [
+fn json_rows_are_read_or_refused() {
+    for (text, expected) in [
         ("[1,2]\n", Ok(&[1, 2][..])),
         ("\n [ 1 , 2 ] \r\n\n", Ok(&[1, 2])),
         ("[[1],[[2]]]\n", Ok(&[1, 2])),
@@ -70,20 +70,20 @@ fn rows_of_json() {
         ("{\"a\":1,\"b\\\"}\":{\"c\":[2]}}\n", Ok(&[1, 2])),
         ("[1,2]", Err("at byte 5: the file ends within row 0")),
         ("[1,2\n", Err("at byte 4: row 0: the line ends within a JSON value")),
-        ("[1,2,]\n", Err("`]` is out of place")),
-        ("[,1,2]\n", Err("`,` is out of place")),
-        ("[1 2]\n", Err("`2` is out of place")),
-        ("[1,2}\n", Err("`}` is out of place")),
-        ("{\"a\":1]\n", Err("`]` is out of place")),
-        ("{1:2}\n", Err("`1` is out of place")),
+        ("[1,2,]\n", Err("unexpected `]`")),
+        ("[,1,2]\n", Err("unexpected `,`")),
+        ("[1 2]\n", Err("unexpected `2`")),
+        ("[1,2}\n", Err("unexpected `}`")),
+        ("{\"a\":1]\n", Err("unexpected `]`")),
+        ("{1:2}\n", Err("unexpected `1`")),
         ("{\"a\n\":1}\n", Err("the line ends within")),
         ("[1,2] [3,4]\n", Err("at byte 6: row 0: `[` follows the array of its line")),
         ("[1,\"2\"]\n", Err("a string instead of a number")),
-        ("[1,null]\n", Err("`null` is no uint8")),
+        ("[1,null]\n", Err("`null` is not a valid uint8")),
         ("[1]\n", Err("row 0 has 1 numbers")),
-        ("7\n", Err("at byte 0: row 0: `7` begins no array")),
+        ("7\n", Err("at byte 0: row 0: expected an array, found `7`")),
     ] {
-        check("json", Element::Uint8, text, wanted);
+        check("json", Element::Uint8, text, expected);
     }
 }
 
@@ -108,8 +108,8 @@ fn nesting_and_numbers_have_a_limit() {
 }
 
 #[test]
-fn numbers_at_their_limits() {
-    for (element, text, wanted) in [
+fn numbers_at_the_limits_of_their_type_are_read() {
+    for (element, text, expected) in [
         (Element::Int8, "-128", Some((-128i8).to_le_bytes().to_vec())),
         (Element::Int8, "-129", None),
         (Element::Int8, "128", None),
@@ -128,10 +128,11 @@ fn numbers_at_their_limits() {
         for others in [0, 200] {
             let plan = shape(&[others + 1], element, 1);
             let line = format!("{}{text}\n", "7,".repeat(others as usize));
-            let came = read("csv", line.as_bytes(), 0, Some(&plan));
-            let last =
-                came.ok().map(|bytes| bytes[others as usize * element.bytes() as usize..].to_vec());
-            assert_eq!(last, wanted, "{text} after {others}");
+            let payload = read("csv", line.as_bytes(), 0, Some(&plan));
+            let last = payload
+                .ok()
+                .map(|bytes| bytes[others as usize * element.bytes() as usize..].to_vec());
+            assert_eq!(last, expected, "{text} after {others}");
         }
     }
 }
@@ -153,9 +154,9 @@ fn a_foreign_file_is_float64() {
 fn reads(compression: Compression, samples: &[u64]) -> (u64, Vec<(u64, u64)>) {
     let shape = shape(&[1000], Element::Uint8, 20);
     let encoding = Encoding { compression, ..Encoding::default() };
-    let parts = encoded_as(format("csv"), &shape, &encoding, 1 << 20);
+    let parts = encode_with(format("csv"), &shape, &encoding, 1 << 20);
     let mut cursor = (format("csv").cursor)(&options(4096));
-    let mut asked = Vec::new();
+    let mut requested = Vec::new();
     for &sample in samples {
         cursor.begin(0, sample, Some(&shape));
         loop {
@@ -165,20 +166,20 @@ fn reads(compression: Compression, samples: &[u64]) -> (u64, Vec<(u64, u64)>) {
                     let bytes = &parts[0][offset as usize..][..len];
                     cursor.feed(bytes, &mut super::super::Discard).unwrap();
                 }
-                Need::Kept => cursor.feed(&[], &mut super::super::Discard).unwrap(),
+                Need::Buffered => cursor.feed(&[], &mut super::super::Discard).unwrap(),
                 Need::Length { .. } => {
                     let length = parts[0].len() as u64;
                     cursor.feed(&length.to_le_bytes(), &mut super::super::Discard).unwrap();
                 }
                 Need::Bytes { offset, len, .. } => {
-                    asked.push((offset, len as u64));
+                    requested.push((offset, len as u64));
                     let bytes = &parts[0][offset as usize..][..len];
                     cursor.feed(bytes, &mut super::super::Discard).unwrap();
                 }
             }
         }
     }
-    (parts[0].len() as u64, asked)
+    (parts[0].len() as u64, requested)
 }
 
 #[test]
@@ -186,32 +187,32 @@ fn samples_in_order_read_each_byte_once() {
     for compression in [Compression::None, Compression::Gzip] {
         for step in [1, 3] {
             let samples: Vec<u64> = (0..20).step_by(step).collect();
-            let (length, asked) = reads(compression, &samples);
-            let mut at = 0;
-            for (offset, len) in asked {
-                assert_eq!(offset, at);
-                at += len;
+            let (length, requested) = reads(compression, &samples);
+            let mut position = 0;
+            for (offset, len) in requested {
+                assert_eq!(offset, position);
+                position += len;
             }
-            assert!(step == 3 || at == length);
+            assert!(step == 3 || position == length);
         }
     }
 }
 
 #[test]
-fn a_step_back_starts_at_the_beginning() {
-    let (_, asked) = reads(Compression::None, &[5, 4]);
-    assert_eq!(asked.iter().filter(|&&(offset, _)| offset == 0).count(), 2);
+fn a_step_backward_starts_at_the_beginning() {
+    let (_, requested) = reads(Compression::None, &[5, 4]);
+    assert_eq!(requested.iter().filter(|&&(offset, _)| offset == 0).count(), 2);
 }
 
-fn gzipped() -> (FileShape, Vec<u8>) {
+fn gzip_file() -> (FileShape, Vec<u8>) {
     let shape = shape(&[4, 5], Element::Float32, 3);
     let encoding = Encoding { compression: Compression::Gzip, ..Encoding::default() };
-    (shape, encoded_as(format("csv"), &shape, &encoding, 1000).remove(0))
+    (shape, encode_with(format("csv"), &shape, &encoding, 1000).remove(0))
 }
 
 #[test]
-fn a_gzip_file_cut_off_anywhere_is_an_error() {
-    let (shape, file) = gzipped();
+fn a_gzip_file_truncated_anywhere_is_an_error() {
+    let (shape, file) = gzip_file();
     read("csv", &file, 2, Some(&shape)).unwrap();
     for len in 0..file.len() {
         assert!(read("csv", &file[..len], 2, Some(&shape)).is_err(), "cut at {len}");
@@ -219,7 +220,7 @@ fn a_gzip_file_cut_off_anywhere_is_an_error() {
 }
 
 #[test]
-fn members_of_gzip_follow_one_another() {
+fn all_members_of_a_gzip_file_are_read() {
     let member = |name: &str, text: &[u8]| {
         let builder = flate2::GzBuilder::new().filename(name).extra([7; 300]);
         let mut packer = builder.write(Vec::new(), flate2::Compression::default());
@@ -244,14 +245,14 @@ fn members_of_gzip_follow_one_another() {
 }
 
 #[test]
-fn every_flipped_bit_in_gzip_is_found() {
-    let (shape, file) = gzipped();
+fn every_flipped_bit_in_gzip_is_detected() {
+    let (shape, file) = gzip_file();
     let whole = read("csv", &file, 2, Some(&shape));
     for bit in 0..file.len() * 8 {
         let mut flipped = file.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
-        let came = read("csv", &flipped, 2, Some(&shape));
-        assert!(came.is_err() || came == whole, "bit {bit}");
+        let payload = read("csv", &flipped, 2, Some(&shape));
+        assert!(payload.is_err() || payload == whole, "bit {bit}");
         let _ = read("csv", &flipped, 2, None);
     }
 }
@@ -269,7 +270,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn words_of_the_language_make_no_cursor_panic(
+    fn tokens_in_any_order_do_not_make_a_cursor_panic(
         words in proptest::collection::vec(0usize..16, 0..400), sample in 0u64..3,
     ) {
         const WORDS: [&str; 16] = [
@@ -283,17 +284,17 @@ proptest! {
     }
 
     #[test]
-    fn pieces_of_any_size_make_the_same_payload(pieces in 1usize..200, numbers in 1u64..300, samples in 1u64..4) {
+    fn pieces_of_any_size_give_the_same_payload(pieces in 1usize..200, numbers in 1u64..300, samples in 1u64..4) {
         for element in [Element::Uint8, Element::Int64, Element::Float32] {
             let shape = shape(&[numbers], element, samples);
             for name in ["csv", "json"] {
-                let parts = encoded_as(format(name), &shape, &Encoding::default(), 1000);
-                let mut whole = (format(name).cursor)(&options(1 << 20));
-                let mut cut = (format(name).cursor)(&options(pieces));
+                let parts = encode_with(format(name), &shape, &Encoding::default(), 1000);
+                let mut large_pieces = (format(name).cursor)(&options(1 << 20));
+                let mut small_pieces = (format(name).cursor)(&options(pieces));
                 for sample in 0..samples {
-                    let whole = read_with(&mut *whole, 1 << 20, &parts, sample, Some(&shape));
-                    let cut = read_with(&mut *cut, pieces, &parts, sample, Some(&shape));
-                    prop_assert_eq!(whole.unwrap(), cut.unwrap());
+                    let large = read_with(&mut *large_pieces, 1 << 20, &parts, sample, Some(&shape));
+                    let small = read_with(&mut *small_pieces, pieces, &parts, sample, Some(&shape));
+                    prop_assert_eq!(large.unwrap(), small.unwrap());
                 }
             }
         }

@@ -23,15 +23,15 @@ pub(in super::super) fn encode(
     sink: &mut dyn FileSink,
 ) -> Result<(), SinkError> {
     if encoding.compression == Compression::None {
-        return lines(line, shape, content, sink);
+        return write_lines(line, shape, content, sink);
     }
     let mut gzip = DeflateSink::new(encoding.compression_level, sink);
     gzip.begin_gzip()?;
-    lines(line, shape, content, &mut gzip)?;
+    write_lines(line, shape, content, &mut gzip)?;
     gzip.finish_gzip()
 }
 
-fn lines(
+fn write_lines(
     line: LineMarks,
     shape: &FileShape,
     content: &mut Content,
@@ -43,11 +43,11 @@ fn lines(
     for sample in 0..shape.samples {
         text.extend_from_slice(line.open);
         let total = shape.sample_bytes();
-        for at in (0..total).step_by(PAYLOAD_BYTES) {
-            let piece = &mut payload[..(total - at).min(PAYLOAD_BYTES as u64) as usize];
-            content.fill(sample, at, shape.element, piece);
+        for offset in (0..total).step_by(PAYLOAD_BYTES) {
+            let piece = &mut payload[..(total - offset).min(PAYLOAD_BYTES as u64) as usize];
+            content.fill(sample, offset, shape.element, piece);
             number::write(shape.element, piece, &mut text);
-            if at + PAYLOAD_BYTES as u64 >= total {
+            if offset + PAYLOAD_BYTES as u64 >= total {
                 // Replaces the last comma with the end of the line.
                 text.pop();
                 text.extend_from_slice(line.close);

@@ -14,7 +14,7 @@ const NAMES_BYTES_MAX: usize = 512;
 
 /// Levels of nested messages that are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Nested {
+enum MessageLevel {
     Example,
     Features,
     Entry,
@@ -22,12 +22,17 @@ enum Nested {
     BytesList,
 }
 
-const LEVELS: [Nested; 5] =
-    [Nested::Example, Nested::Features, Nested::Entry, Nested::Feature, Nested::BytesList];
+const LEVELS: [MessageLevel; 5] = [
+    MessageLevel::Example,
+    MessageLevel::Features,
+    MessageLevel::Entry,
+    MessageLevel::Feature,
+    MessageLevel::BytesList,
+];
 
 /// Meaning of the next bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Expects {
+enum NextBytes {
     Tag,
     /// Length of the field with this number.
     Length(u64),
@@ -57,13 +62,13 @@ pub(super) struct Scanner {
     /// The name of the feature that is the sample.
     wanted: Vec<u8>,
     /// Name of the feature of bytes to use if the requested one is missing: the feature with an image, or else the largest one.
-    other: Vec<u8>,
-    other_bytes: u64,
+    fallback: Vec<u8>,
+    fallback_bytes: u64,
     /// Offset of the message in the file.
     origin: u64,
     /// Offset in the message.
     offset: u64,
-    next: Expects,
+    next: NextBytes,
     /// End of each open level.
     ends: [u64; LEVELS.len()],
     depth: usize,
@@ -78,7 +83,7 @@ pub(super) struct Scanner {
     /// Planned length of the payload.
     expected: Option<u64>,
     /// Number of payload bytes passed to the sink.
-    sent: u64,
+    sent_bytes: u64,
     /// Length of the payload, once known.
     total: Option<u64>,
 }
@@ -88,11 +93,11 @@ impl Scanner {
     pub(super) fn new(name: &str) -> Self {
         Scanner {
             wanted: name.as_bytes().to_vec(),
-            other: Vec::with_capacity(NAME_BYTES_MAX),
-            other_bytes: 0,
+            fallback: Vec::with_capacity(NAME_BYTES_MAX),
+            fallback_bytes: 0,
             origin: 0,
             offset: 0,
-            next: Expects::Tag,
+            next: NextBytes::Tag,
             ends: [0; LEVELS.len()],
             depth: 0,
             varint: 0,
@@ -101,7 +106,7 @@ impl Scanner {
             names: Vec::with_capacity(NAMES_BYTES_MAX),
             is_found: false,
             expected: None,
-            sent: 0,
+            sent_bytes: 0,
             total: None,
         }
     }
@@ -116,17 +121,17 @@ impl Scanner {
     pub(super) fn begin(&mut self, origin: u64, bytes: u64, expected: Option<u64>) {
         self.origin = origin;
         self.offset = 0;
-        self.next = Expects::Tag;
+        self.next = NextBytes::Tag;
         self.ends[0] = bytes;
         self.depth = 0;
         self.varint = 0;
         self.shift = 0;
         self.name.clear();
         self.names.clear();
-        self.other.clear();
+        self.fallback.clear();
         self.is_found = false;
         self.expected = expected;
-        self.sent = 0;
+        self.sent_bytes = 0;
         self.total = None;
     }
 
@@ -143,29 +148,29 @@ impl Scanner {
     ) -> Result<(), FormatError> {
         let mut rest = bytes;
         while !rest.is_empty() {
-            if let Expects::Bytes(content, left) = self.next {
+            if let NextBytes::Bytes(content, left) = self.next {
                 let (piece, remainder) = rest.split_at(left.min(rest.len() as u64) as usize);
                 match content {
                     FieldContent::Name => self.name.extend_from_slice(piece),
                     FieldContent::Payload => {
-                        if self.sent == 0 && self.expected.is_none() {
+                        if self.sent_bytes == 0 && self.expected.is_none() {
                             sink.begin_encoded(&[]);
                         }
-                        sink.payload(self.sent, piece)?;
-                        self.sent += piece.len() as u64;
+                        sink.payload(self.sent_bytes, piece)?;
+                        self.sent_bytes += piece.len() as u64;
                     }
                     FieldContent::Unknown => {}
                 }
                 let missing = left - piece.len() as u64;
                 self.offset += piece.len() as u64;
                 self.next =
-                    if missing == 0 { Expects::Tag } else { Expects::Bytes(content, missing) };
+                    if missing == 0 { NextBytes::Tag } else { NextBytes::Bytes(content, missing) };
                 rest = remainder;
-            } else if let Some(number) = self.varint(&mut rest)? {
+            } else if let Some(number) = self.read_varint(&mut rest)? {
                 match self.next {
-                    Expects::Tag => self.tag(number)?,
-                    Expects::Length(field) => self.field(field, number)?,
-                    Expects::Integer | Expects::Bytes(..) => self.next = Expects::Tag,
+                    NextBytes::Tag => self.read_tag(number)?,
+                    NextBytes::Length(field) => self.begin_field(field, number)?,
+                    NextBytes::Integer | NextBytes::Bytes(..) => self.next = NextBytes::Tag,
                 }
             }
             self.close()?;
@@ -175,23 +180,23 @@ impl Scanner {
 
     /// Completes the message after all of its bytes have been scanned.
     pub(super) fn end(&mut self) -> Result<ScanEnd, FormatError> {
-        if self.next != Expects::Tag || self.shift > 0 || self.depth > 0 {
+        if self.next != NextBytes::Tag || self.shift > 0 || self.depth > 0 {
             return Err(self.error("the message ends within a field"));
         }
         if self.is_found {
-            self.check_payload(self.sent)?;
-            self.total = Some(self.sent);
+            self.check_payload(self.sent_bytes)?;
+            self.total = Some(self.sent_bytes);
             return Ok(ScanEnd::Found);
         }
-        if !self.other.is_empty() {
-            std::mem::swap(&mut self.wanted, &mut self.other);
+        if !self.fallback.is_empty() {
+            std::mem::swap(&mut self.wanted, &mut self.fallback);
             return Ok(ScanEnd::Renamed);
         }
         Ok(ScanEnd::Missing(String::from_utf8_lossy(&self.names).into_owned()))
     }
 
     /// Reads a variable-length number with 7 bits per byte; `None` if it is incomplete.
-    fn varint(&mut self, rest: &mut &[u8]) -> Result<Option<u64>, FormatError> {
+    fn read_varint(&mut self, rest: &mut &[u8]) -> Result<Option<u64>, FormatError> {
         while let Some((&byte, remainder)) = rest.split_first() {
             let bits = u64::from(byte & 0x7f);
             if self.shift > 63 || bits << self.shift >> self.shift != bits {
@@ -209,12 +214,12 @@ impl Scanner {
         Ok(None)
     }
 
-    fn tag(&mut self, tag: u64) -> Result<(), FormatError> {
+    fn read_tag(&mut self, tag: u64) -> Result<(), FormatError> {
         self.next = match (tag >> 3, tag & 7) {
             (0, _) => return Err(self.error("a field of number `0`: not a `tf.train.Example`")),
-            (_, 0) => Expects::Integer,
+            (_, 0) => NextBytes::Integer,
             (_, 1) => self.skip(8)?,
-            (field, 2) => Expects::Length(field),
+            (field, 2) => NextBytes::Length(field),
             (_, 5) => self.skip(4)?,
             (_, kind) => {
                 let message = format!("a field of wire type `{kind}`: not a `tf.train.Example`");
@@ -224,9 +229,9 @@ impl Scanner {
         Ok(())
     }
 
-    /// Checks that a field of `len` bytes fits into the enclosing one, and expects to skip it.
-    fn skip(&self, len: u64) -> Result<Expects, FormatError> {
-        // A number can begin inside of the enclosing field and end after it.
+    /// Checks that a field of `len` bytes fits into the enclosing one, and returns the state that skips it.
+    fn skip(&self, len: u64) -> Result<NextBytes, FormatError> {
+        // A number can begin inside the enclosing field and end after it.
         let Some(left) = self.ends[self.depth].checked_sub(self.offset) else {
             return Err(self.error("a field extends beyond the field that contains it"));
         };
@@ -236,29 +241,29 @@ impl Scanner {
             );
             return Err(self.error(message));
         }
-        Ok(if len == 0 { Expects::Tag } else { Expects::Bytes(FieldContent::Unknown, len) })
+        Ok(if len == 0 { NextBytes::Tag } else { NextBytes::Bytes(FieldContent::Unknown, len) })
     }
 
     /// Begins field number `field`, which has `len` bytes.
-    fn field(&mut self, field: u64, len: u64) -> Result<(), FormatError> {
+    fn begin_field(&mut self, field: u64, len: u64) -> Result<(), FormatError> {
         self.next = self.skip(len)?;
         match (LEVELS[self.depth], field) {
-            (Nested::Example, 1) | (Nested::Features, 1) => self.open(len),
-            (Nested::Entry, 1) => self.name_field(len)?,
-            (Nested::Entry, 2) if self.name.is_empty() => {
+            (MessageLevel::Example, 1) | (MessageLevel::Features, 1) => self.open(len),
+            (MessageLevel::Entry, 1) => self.begin_name(len)?,
+            (MessageLevel::Entry, 2) if self.name.is_empty() => {
                 return Err(self.error("a feature whose value comes before its name"));
             }
-            (Nested::Entry, 2) => self.open(len),
-            (Nested::Feature, 1) => self.bytes_list(len)?,
-            (Nested::BytesList, 1) => {
-                let total = self.sent + len;
+            (MessageLevel::Entry, 2) => self.open(len),
+            (MessageLevel::Feature, 1) => self.begin_bytes_list(len)?,
+            (MessageLevel::BytesList, 1) => {
+                let total = self.sent_bytes + len;
                 // The last element of the list.
                 if self.offset + len == self.ends[self.depth] {
                     self.check_payload(total)?;
                     self.total = Some(total);
                 }
                 if len > 0 {
-                    self.next = Expects::Bytes(FieldContent::Payload, len);
+                    self.next = NextBytes::Bytes(FieldContent::Payload, len);
                 }
             }
             _ => {}
@@ -269,8 +274,8 @@ impl Scanner {
     fn open(&mut self, len: u64) {
         self.depth += 1;
         self.ends[self.depth] = self.offset + len;
-        self.next = Expects::Tag;
-        if LEVELS[self.depth] == Nested::Entry {
+        self.next = NextBytes::Tag;
+        if LEVELS[self.depth] == MessageLevel::Entry {
             self.name.clear();
         }
     }
@@ -279,30 +284,30 @@ impl Scanner {
     fn close(&mut self) -> Result<(), FormatError> {
         while self.depth > 0 && self.offset >= self.ends[self.depth] {
             let is_beyond = self.offset > self.ends[self.depth];
-            if is_beyond || self.next != Expects::Tag || self.shift > 0 {
+            if is_beyond || self.next != NextBytes::Tag || self.shift > 0 {
                 return Err(self.error("a field extends beyond the field that contains it"));
             }
-            if LEVELS[self.depth] == Nested::Entry {
-                self.note_name();
+            if LEVELS[self.depth] == MessageLevel::Entry {
+                self.record_name();
             }
             self.depth -= 1;
         }
         Ok(())
     }
 
-    fn name_field(&mut self, len: u64) -> Result<(), FormatError> {
+    fn begin_name(&mut self, len: u64) -> Result<(), FormatError> {
         if len > NAME_BYTES_MAX as u64 {
             let message = format!("a feature name of {len} bytes, more than {NAME_BYTES_MAX}");
             return Err(self.error(message));
         }
         self.name.clear();
         if len > 0 {
-            self.next = Expects::Bytes(FieldContent::Name, len);
+            self.next = NextBytes::Bytes(FieldContent::Name, len);
         }
         Ok(())
     }
 
-    fn bytes_list(&mut self, len: u64) -> Result<(), FormatError> {
+    fn begin_bytes_list(&mut self, len: u64) -> Result<(), FormatError> {
         if self.name == self.wanted {
             if self.is_found {
                 let name = String::from_utf8_lossy(&self.name);
@@ -310,17 +315,17 @@ impl Scanner {
             }
             self.is_found = true;
             self.open(len);
-        } else if self.other != ENCODED
-            && (self.other.is_empty() || self.name == ENCODED || self.other_bytes < len)
+        } else if self.fallback != ENCODED
+            && (self.fallback.is_empty() || self.name == ENCODED || self.fallback_bytes < len)
         {
-            self.other.clear();
-            self.other.extend_from_slice(&self.name);
-            self.other_bytes = len;
+            self.fallback.clear();
+            self.fallback.extend_from_slice(&self.name);
+            self.fallback_bytes = len;
         }
         Ok(())
     }
 
-    fn note_name(&mut self) {
+    fn record_name(&mut self) {
         if self.names.len() + self.name.len() + 4 <= NAMES_BYTES_MAX {
             let comma: &[u8] = if self.names.is_empty() { b"`" } else { b", `" };
             self.names.extend_from_slice(comma);

@@ -7,12 +7,12 @@ mod records;
 #[cfg(test)]
 mod tests;
 
-use super::ahead::AheadCursor;
-use super::decimal::{digits, digits_of_multiples};
+use super::ahead::ReadAheadCursor;
+use super::decimal::{digit_count, digits_of_multiples};
 use super::packed::{self, Payload};
 use super::{
     Content, CursorOptions, FileSink, Format, FormatError, Part, PayloadSink, SinkError, ahead,
-    check_sample, cut_off, length_of, shape_of_bytes,
+    check_sample, decode_length, shape_of_bytes, truncated,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member, UnsupportedSetting};
 use feedrate_spec::shape::{Encoding, FileShape};
@@ -55,11 +55,13 @@ pub(super) static FORMAT: Format = Format {
     ..Format::new(
         FormatEntry {
             piece_bytes: Some(PIECE_BYTES),
-            unsupported_setting: |shape, _| unfit(shape),
+            unsupported_setting: |shape, _| find_unsupported_setting(shape),
             ..FormatEntry::new(&MEMBER, |shape, _| file_bytes(shape))
         },
         encode,
-        |options| Box::new(AheadCursor::new(options.piece_bytes, records::Records::new(options))),
+        |options| {
+            Box::new(ReadAheadCursor::new(options.piece_bytes, records::Records::new(options)))
+        },
     )
 };
 
@@ -69,7 +71,7 @@ fn encode(
     content: &mut Content,
     sink: &mut dyn FileSink,
 ) -> Result<(), SinkError> {
-    let (head, tail) = around_payload(shape.sample_bytes());
+    let (head, tail) = record_head_and_tail(shape.sample_bytes());
     let head_crc = crc32c::crc32c(&head[FRAME_BYTES..]);
     let record_bytes = record_bytes(shape);
     for sample in 0..shape.samples {
@@ -81,7 +83,7 @@ fn encode(
         sink.write(DATA, &tail)?;
         match payload {
             Payload::Complete => {
-                let crc = masked(crc32c::crc32c_append(crc, &tail));
+                let crc = mask_crc(crc32c::crc32c_append(crc, &tail));
                 sink.write(DATA, &crc.to_le_bytes())?;
             }
             Payload::Skipped => sink.reserve(DATA, CRC_BYTES as usize)?,
@@ -92,7 +94,7 @@ fn encode(
     Ok(())
 }
 
-fn unfit(shape: &FileShape) -> Option<UnsupportedSetting> {
+fn find_unsupported_setting(shape: &FileShape) -> Option<UnsupportedSetting> {
     let message = message_bytes(shape);
     (message > MESSAGE_BYTES_MAX).then(|| UnsupportedSetting {
         key: "dataset.record_length_bytes",
@@ -105,15 +107,16 @@ fn unfit(shape: &FileShape) -> Option<UnsupportedSetting> {
 
 /// Whether a file begins with a length and its checksum.
 fn has_frame(head: &[u8]) -> bool {
-    let crc =
-        head.get(8..FRAME_BYTES).map(|crc| crc == masked(crc32c::crc32c(&head[..8])).to_le_bytes());
+    let crc = head
+        .get(8..FRAME_BYTES)
+        .map(|crc| crc == mask_crc(crc32c::crc32c(&head[..8])).to_le_bytes());
     crc == Some(true)
 }
 
 /// Total length of the data file and the index.
 fn file_bytes(shape: &FileShape) -> u64 {
     let record = record_bytes(shape);
-    let lines = (digits(record) + 2).saturating_mul(shape.samples);
+    let lines = (digit_count(record) + 2).saturating_mul(shape.samples);
     let offsets = digits_of_multiples(record, shape.samples);
     data_bytes(shape).saturating_add(lines).saturating_add(offsets)
 }
@@ -151,31 +154,31 @@ fn varint_bytes(value: u64) -> u64 {
 }
 
 /// The masked checksum of TFRecord. Masking avoids weak checksums of data that contains checksums.
-fn masked(crc: u32) -> u32 {
+fn mask_crc(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
 /// The bytes of a record before its payload, and the bytes of the message after it.
-fn around_payload(payload: u64) -> (Vec<u8>, Vec<u8>) {
+fn record_head_and_tail(payload: u64) -> (Vec<u8>, Vec<u8>) {
     let mut size = Vec::new();
     push_varint(&mut size, payload);
-    let tail = entry(SIZE, INTEGERS, size, 0);
-    let image = entry(IMAGE, FIRST, Vec::new(), payload);
-    let head = fields(&[FIRST], image, payload + tail.len() as u64);
+    let tail = map_entry(SIZE, INTEGERS, size, 0);
+    let image = map_entry(IMAGE, FIRST, Vec::new(), payload);
+    let head = wrap_in_fields(&[FIRST], image, payload + tail.len() as u64);
     let length = (head.len() as u64 + payload + tail.len() as u64).to_le_bytes();
-    let frame = [length.to_vec(), masked(crc32c::crc32c(&length)).to_le_bytes().to_vec(), head];
+    let frame = [length.to_vec(), mask_crc(crc32c::crc32c(&length)).to_le_bytes().to_vec(), head];
     (frame.concat(), tail)
 }
 
 /// A map entry with a feature: a list of type `kind` that contains `body`, which continues for `more` bytes.
-fn entry(name: &str, kind: u8, body: Vec<u8>, more: u64) -> Vec<u8> {
-    let name_field = fields(&[FIRST], name.as_bytes().to_vec(), 0);
-    let value_field = fields(&[FIRST, kind, VALUE], body, more);
-    fields(&[FIRST], [name_field, value_field].concat(), more)
+fn map_entry(name: &str, kind: u8, body: Vec<u8>, more: u64) -> Vec<u8> {
+    let name_field = wrap_in_fields(&[FIRST], name.as_bytes().to_vec(), 0);
+    let value_field = wrap_in_fields(&[FIRST, kind, VALUE], body, more);
+    wrap_in_fields(&[FIRST], [name_field, value_field].concat(), more)
 }
 
 /// `body`, which continues for `more` bytes, wrapped in fields with these tags, the first one innermost.
-fn fields(tags: &[u8], body: Vec<u8>, more: u64) -> Vec<u8> {
+fn wrap_in_fields(tags: &[u8], body: Vec<u8>, more: u64) -> Vec<u8> {
     tags.iter().fold(body, |body, &tag| {
         let mut field = vec![tag];
         push_varint(&mut field, body.len() as u64 + more);

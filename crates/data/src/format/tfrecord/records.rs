@@ -1,10 +1,10 @@
 //! Finds the records of a file: at computed offsets with a plan, or one after another in foreign files.
 
-use super::ahead::{Finder, Gathered, ReadOrder, WantedSample, check_length};
+use super::ahead::{ByteCollector, Finder, ReadOrder, WantedSample, check_length};
 use super::example::{ScanEnd, Scanner};
 use super::{
     CRC_BYTES, CursorOptions, FRAME_BYTES, FileShape, FormatError, IMAGE, PayloadSink,
-    check_sample, cut_off, data_bytes, length_of, masked, record_bytes, shape_of_bytes,
+    check_sample, data_bytes, decode_length, mask_crc, record_bytes, shape_of_bytes, truncated,
 };
 
 /// [`Finder`] of the format.
@@ -22,10 +22,10 @@ pub(super) struct Records {
     record_bytes: u64,
     offset: u64,
     phase: RecordPhase,
-    frame: Gathered,
+    frame: ByteCollector,
     scanner: Scanner,
     crc: u32,
-    renamed: bool,
+    has_renamed_feature: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,10 +49,10 @@ impl Records {
             record_bytes: 0,
             offset: 0,
             phase: RecordPhase::Frame,
-            frame: Gathered::default(),
+            frame: ByteCollector::default(),
             scanner: Scanner::new(IMAGE),
             crc: 0,
-            renamed: false,
+            has_renamed_feature: false,
         }
     }
 
@@ -67,12 +67,12 @@ impl Records {
         self.start + self.record_bytes - CRC_BYTES
     }
 
-    fn frame(&mut self) -> Result<(), FormatError> {
+    fn read_frame(&mut self) -> Result<(), FormatError> {
         let (length, crc) = self.frame.bytes.split_at(FRAME_BYTES - CRC_BYTES as usize);
-        if masked(crc32c::crc32c(length)).to_le_bytes() != crc {
+        if mask_crc(crc32c::crc32c(length)).to_le_bytes() != crc {
             return Err(self.invalid_frame());
         }
-        let length = length_of(length);
+        let length = decode_length(length);
         let bytes = length.checked_add(FRAME_BYTES as u64 + CRC_BYTES);
         let left = self.length - self.start;
         let Some(record_bytes) = bytes.filter(|&bytes| bytes <= left) else {
@@ -114,7 +114,11 @@ impl Records {
         FormatError::new(self.start, message)
     }
 
-    fn message(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+    fn read_message(
+        &mut self,
+        bytes: &[u8],
+        sink: &mut dyn PayloadSink,
+    ) -> Result<(), FormatError> {
         let len = (self.message_end() - self.offset).min(bytes.len() as u64);
         let piece = &bytes[..len as usize];
         if self.check_crc {
@@ -137,8 +141,8 @@ impl Records {
                 Ok(())
             }
             // The name of the sample's feature is known now, so the record is read again.
-            ScanEnd::Renamed if self.expected.is_none() && !self.renamed => {
-                self.renamed = true;
+            ScanEnd::Renamed if self.expected.is_none() && !self.has_renamed_feature => {
+                self.has_renamed_feature = true;
                 self.go_to(self.record, self.start);
                 Ok(())
             }
@@ -153,9 +157,9 @@ impl Records {
         }
     }
 
-    fn crc(&mut self) -> Result<(), FormatError> {
+    fn read_crc(&mut self) -> Result<(), FormatError> {
         let stored = self.frame.bytes.first_chunk().copied().map_or(0, u32::from_le_bytes);
-        let computed = masked(self.crc);
+        let computed = mask_crc(self.crc);
         if self.check_crc && stored != computed {
             let message = format!(
                 "record {} has the checksum `{stored:08x}`, but its bytes have `{computed:08x}`",
@@ -174,7 +178,7 @@ impl Finder for Records {
     fn begin(&mut self, wanted: &WantedSample, order: ReadOrder) {
         self.expected = wanted.expected;
         self.wanted = wanted.sample;
-        self.renamed = false;
+        self.has_renamed_feature = false;
         match &wanted.expected {
             Some(shape) => {
                 self.scanner.request(IMAGE);
@@ -208,8 +212,9 @@ impl Finder for Records {
         match self.phase {
             RecordPhase::Done => self.offset,
             RecordPhase::Frame if self.expected.is_none() => {
-                let passes_by = self.record < self.wanted && self.record_bytes >= self.piece_bytes;
-                if passes_by { self.start + FRAME_BYTES as u64 } else { u64::MAX }
+                let is_passed_over =
+                    self.record < self.wanted && self.record_bytes >= self.piece_bytes;
+                if is_passed_over { self.start + FRAME_BYTES as u64 } else { u64::MAX }
             }
             _ => self.start + self.record_bytes,
         }
@@ -221,27 +226,27 @@ impl Finder for Records {
 
     fn take(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         if self.phase == RecordPhase::Message {
-            return self.message(bytes, sink);
+            return self.read_message(bytes, sink);
         }
         self.offset += self.frame.take(bytes) as u64;
         match self.phase {
-            RecordPhase::Frame if self.frame.missing() == 0 => self.frame(),
-            RecordPhase::Crc if self.frame.missing() == 0 => self.crc(),
+            RecordPhase::Frame if self.frame.missing_bytes() == 0 => self.read_frame(),
+            RecordPhase::Crc if self.frame.missing_bytes() == 0 => self.read_crc(),
             _ => Ok(()),
         }
     }
 
-    fn end_of_file(&mut self) -> Result<(), FormatError> {
+    fn handle_end_of_file(&mut self) -> Result<(), FormatError> {
         if self.phase == RecordPhase::Frame && self.offset == self.start {
             let contents = format!("{} records", self.record);
             return Err(FormatError::no_sample(self.offset, self.record, contents, self.wanted));
         }
         let end = self.start + self.record_bytes.max(FRAME_BYTES as u64);
-        Err(cut_off(self.offset, end.saturating_sub(self.offset).max(1)))
+        Err(truncated(self.offset, end.saturating_sub(self.offset).max(1)))
     }
 
     /// Samples of foreign files are bytes. The number of records is known only at the last one.
-    fn found(&self) -> Option<FileShape> {
+    fn file_shape(&self) -> Option<FileShape> {
         let (end, samples) = match self.phase {
             RecordPhase::Frame => return None,
             RecordPhase::Done => (self.offset, self.record),

@@ -1,16 +1,16 @@
 //! Tests of records that arrive in pieces of any length, and of the requests for them.
 
-use super::super::tests::{encoded, options, read_with, shape};
+use super::super::tests::{encode_default, options, read_with, shape};
 use super::super::{Cursor, Discard, Need};
 use super::*;
 use feedrate_spec::shape::Element;
 
-fn framed(message: &[u8]) -> Vec<u8> {
+fn frame(message: &[u8]) -> Vec<u8> {
     let length = (message.len() as u64).to_le_bytes();
     let mut record = length.to_vec();
-    record.extend(masked(crc32c::crc32c(&length)).to_le_bytes());
+    record.extend(mask_crc(crc32c::crc32c(&length)).to_le_bytes());
     record.extend(message);
-    record.extend(masked(crc32c::crc32c(message)).to_le_bytes());
+    record.extend(mask_crc(crc32c::crc32c(message)).to_le_bytes());
     record
 }
 
@@ -21,16 +21,16 @@ fn reads(
     samples: impl IntoIterator<Item = u64>,
     expected: Option<&FileShape>,
 ) -> (Vec<(u64, usize)>, u64) {
-    let (mut reads, mut again) = (Vec::new(), 0);
+    let (mut reads, mut repeated) = (Vec::new(), 0);
     for sample in samples {
         cursor.begin(0, sample, expected);
         loop {
             let bytes = match cursor.need().unwrap() {
                 Need::Done => break,
                 Need::Length { .. } => &(file.len() as u64).to_le_bytes()[..],
-                Need::Kept => &[],
+                Need::Buffered => &[],
                 Need::Again { offset, len, .. } => {
-                    again += 1;
+                    repeated += 1;
                     &file[offset as usize..][..len]
                 }
                 Need::Bytes { offset, len, .. } => {
@@ -41,16 +41,16 @@ fn reads(
             cursor.feed(bytes, &mut Discard).unwrap();
         }
     }
-    (reads, again)
+    (reads, repeated)
 }
 
 #[test]
-fn pieces_may_be_cut_anywhere() {
+fn pieces_of_any_length_are_read() {
     let shape = shape(&[37], Element::Uint16, 4);
-    let parts = encoded(&FORMAT, &shape, 1000);
+    let parts = encode_default(&FORMAT, &shape, 1000);
     let record = parts[0].len() / 4;
     let mut content = Content::new(42);
-    content.start(5);
+    content.select_file(5);
     for piece_bytes in 1..2 * record {
         let mut cursor = (FORMAT.cursor)(&options(piece_bytes));
         for expected in [Some(&shape), None] {
@@ -67,24 +67,24 @@ fn pieces_may_be_cut_anywhere() {
 #[test]
 fn small_records_in_order_share_reads() {
     let shape = shape(&[1000], Element::Uint8, 100);
-    let file = &encoded(&FORMAT, &shape, 1000)[0];
+    let file = &encode_default(&FORMAT, &shape, 1000)[0];
     for expected in [Some(&shape), None] {
         let mut cursor = (FORMAT.cursor)(&options(16384));
-        let (pass, again) = reads(&mut *cursor, file, 0..100, expected);
+        let (pass, repeated) = reads(&mut *cursor, file, 0..100, expected);
         let whole = (0..file.len()).step_by(16384);
         let whole: Vec<(u64, usize)> =
-            whole.map(|at| (at as u64, (file.len() - at).min(16384))).collect();
+            whole.map(|offset| (offset as u64, (file.len() - offset).min(16384))).collect();
         assert_eq!(pass, whole);
-        assert!(again > 90);
+        assert!(repeated > 90);
         // A second pass reads the bytes again.
         assert_eq!(reads(&mut *cursor, file, 0..100, expected).0, whole);
     }
 }
 
 #[test]
-fn a_sample_out_of_order_is_read_by_itself() {
+fn a_sample_out_of_order_is_read_separately() {
     let shape = shape(&[1000], Element::Uint8, 100);
-    let file = &encoded(&FORMAT, &shape, 1000)[0];
+    let file = &encode_default(&FORMAT, &shape, 1000)[0];
     let record = record_bytes(&shape);
     let mut cursor = (FORMAT.cursor)(&options(1 << 20));
     let (pass, _) = reads(&mut *cursor, file, [50, 20, 70], Some(&shape));
@@ -95,7 +95,7 @@ fn a_sample_out_of_order_is_read_by_itself() {
 #[test]
 fn large_records_are_read_once_or_skipped_by_their_frames() {
     let shape = shape(&[100_000], Element::Uint8, 5);
-    let file = &encoded(&FORMAT, &shape, 1000)[0];
+    let file = &encode_default(&FORMAT, &shape, 1000)[0];
     let record = record_bytes(&shape) as usize;
     let mut cursor = (FORMAT.cursor)(&options(65536));
     let (pass, _) = reads(&mut *cursor, file, 0..5, Some(&shape));
@@ -110,7 +110,7 @@ fn large_records_are_read_once_or_skipped_by_their_frames() {
 #[test]
 fn checksums_of_data_are_verified_if_configured() {
     let shape = shape(&[100], Element::Uint8, 1);
-    let mut parts = encoded(&FORMAT, &shape, 1000);
+    let mut parts = encode_default(&FORMAT, &shape, 1000);
     parts[0][60] ^= 1;
     for check_crc in [true, false] {
         let options = CursorOptions { check_crc, ..options(4096) };
@@ -128,14 +128,14 @@ fn checksums_of_data_are_verified_if_configured() {
 fn records_must_match_the_plan() {
     let planned = shape(&[5000], Element::Uint8, 2);
     // A record with the planned length, but with another feature instead of one of bytes.
-    let bytes = 5000 + around_payload(5000).1.len();
+    let bytes = 5000 + record_head_and_tail(5000).1.len();
     for (name, list, expected) in [
         ("image", FIRST, "a sample of 5016 bytes, but the plan says 5000"),
         ("imagf", FIRST, "a record without `image`"),
         ("image", INTEGERS, "without a feature of bytes; its features: `image`"),
     ] {
-        let message = fields(&[FIRST], entry(name, list, vec![1; bytes], 0), 0);
-        let record = framed(&message);
+        let message = wrap_in_fields(&[FIRST], map_entry(name, list, vec![1; bytes], 0), 0);
+        let record = frame(&message);
         assert_eq!(record.len() as u64, record_bytes(&planned));
         let parts = [record.repeat(2), Vec::new()];
         let mut cursor = (FORMAT.cursor)(&options(4096));
@@ -151,7 +151,9 @@ fn sizes_beyond_any_device_saturate() {
 
 #[test]
 fn records_that_protobuf_cannot_parse_are_not_written() {
-    let unfit = |bytes| unfit(&shape(&[bytes], Element::Uint8, 1)).map(|unfit| unfit.message);
+    let unfit = |bytes| {
+        find_unsupported_setting(&shape(&[bytes], Element::Uint8, 1)).map(|unfit| unfit.message)
+    };
     assert_eq!(unfit((1 << 31) - 100), None);
     let message = "a record of `2147483704` bytes in a tfrecord, where protobuf stops at 2 GiB";
     assert_eq!(unfit(1 << 31).as_deref(), Some(message));

@@ -26,7 +26,7 @@ pub(super) fn header(name: &str, bytes: u64) -> Block {
     *header.as_bytes()
 }
 
-/// Kinds of members.
+/// Types of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MemberKind {
     /// A file.
@@ -40,7 +40,7 @@ pub(super) enum MemberKind {
     /// A type that is specific to a writer.
     Unknown,
     /// A member without bytes, such as a folder, a link or a device.
-    Bare,
+    WithoutBytes,
 }
 
 /// The needed fields of a header.
@@ -51,21 +51,21 @@ pub(super) struct Header {
     pub(super) bytes: u64,
 }
 
-/// Reads the header at offset `at`; `None` for the empty block after the last member.
-pub(super) fn read(block: &Block, at: u64) -> Result<Option<Header>, FormatError> {
-    parse(block, at).map_err(|message| FormatError::new(at, message))
+/// Reads the header at `offset`; `None` for the empty block after the last member.
+pub(super) fn read(block: &Block, offset: u64) -> Result<Option<Header>, FormatError> {
+    parse(block, offset).map_err(|message| FormatError::new(offset, message))
 }
 
-fn parse(block: &Block, at: u64) -> Result<Option<Header>, &'static str> {
+fn parse(block: &Block, offset: u64) -> Result<Option<Header>, &'static str> {
     if block.iter().all(|&byte| byte == 0) {
         return Ok(None);
     }
     let header = TarHeader::from_byte_slice(block);
-    let (unsigned, signed) = sums(block);
+    let (unsigned, signed) = byte_sums(block);
     if !header.cksum().is_ok_and(|sum| sum == unsigned || sum.cast_signed() == signed) {
         return Err(match block {
             [0x1f, 0x8b, ..] | [b'B', b'Z', b'h', ..] | [0xfd, b'7', b'z', b'X', b'Z', ..]
-                if at == 0 =>
+                if offset == 0 =>
             {
                 "a tar that is compressed, which is not supported: unpack it"
             }
@@ -76,7 +76,7 @@ fn parse(block: &Block, at: u64) -> Result<Option<Header>, &'static str> {
     let kind = match header.entry_type() {
         // Formats before POSIX mark a folder by its name.
         EntryType::Regular if header.as_old().linkflag == [0] && name.ends_with(b"/") => {
-            MemberKind::Bare
+            MemberKind::WithoutBytes
         }
         EntryType::Regular | EntryType::Continuous => MemberKind::File,
         EntryType::GNULongName => MemberKind::LongName,
@@ -84,7 +84,7 @@ fn parse(block: &Block, at: u64) -> Result<Option<Header>, &'static str> {
         EntryType::XGlobalHeader | EntryType::GNULongLink => MemberKind::Other,
         EntryType::GNUSparse => return Err("a sparse member, which is not supported"),
         kind if kind.as_byte() == b'X' => MemberKind::Extended,
-        kind if (b'1'..=b'6').contains(&kind.as_byte()) => MemberKind::Bare,
+        kind if (b'1'..=b'6').contains(&kind.as_byte()) => MemberKind::WithoutBytes,
         _ => MemberKind::Unknown,
     };
     // Negative or longer than 64 bits. The crate `tar` reads only the last 8 bytes of such sizes.
@@ -106,9 +106,9 @@ pub(super) fn field_text(field: &[u8]) -> &[u8] {
     &field[..end]
 }
 
-/// Sums of all bytes as unsigned and as signed numbers, with blanks in place of the checksum. Old writers used signed
+/// Sums of all bytes as unsigned and as signed numbers, with spaces in place of the checksum. Old writers used signed
 /// bytes.
-fn sums(block: &Block) -> (u32, i32) {
+fn byte_sums(block: &Block) -> (u32, i32) {
     block
         .iter()
         .enumerate()

@@ -1,20 +1,21 @@
 //! Finds the samples of an archive: at computed offsets with a plan, or member after member in foreign archives.
 //!
-//! Consecutive members whose paths are equal up to the first dot of the file name form a sample. The payload is the
-//! member whose name after the key equals the name of the largest member in the archive's first sample. Without such a
-//! member, it is the largest one.
+//! Consecutive members whose paths are equal up to the first dot of the file name form a sample; this common path is its
+//! key. The largest member of the first sample determines the name after the key of all payloads. A sample without a
+//! member of this name uses its largest member as payload.
 
-use super::ahead::{Finder, Gathered, ReadOrder, WantedSample, check_length};
+use super::ahead::{ByteCollector, Finder, ReadOrder, WantedSample, check_length};
 use super::block::{self, BLOCK_BYTES, Block, MemberKind};
 use super::npy_header::{self, HeaderProgress};
 use super::{
-    CursorOptions, END_BYTES, FileShape, FormatError, PayloadSink, archive_bytes, array_of,
-    as_one_sample, compare_shapes, cut_off, describe_shape, padded, pax, sample_bytes,
-    shape_of_bytes, write_key,
+    CursorOptions, END_BYTES, FileShape, FormatError, PayloadSink, archive_bytes, as_one_sample,
+    compare_shapes, describe_shape, pax, round_up_to_block, sample_array, sample_bytes,
+    shape_of_bytes, truncated, write_key,
 };
 
 /// Upper limit on the length of a name or an extended header.
 const META_BYTES_MAX: u64 = 1 << 20;
+/// Extensions of labels.
 const LABELS: [&[u8]; 3] = [b"cls", b"txt", b"json"];
 /// A label must be larger than every other member by this factor to be the payload: an image may be smaller than its label.
 const LABEL_FACTOR: u64 = 16;
@@ -27,7 +28,7 @@ pub(super) struct Members {
     offset: u64,
     phase: MemberPhase,
     /// The structure that is being read: a member's header, a long name, an extended header, or an array's header.
-    head: Gathered,
+    head: ByteCollector,
     /// Path of the next member, from a long name or an extended header.
     path: Vec<u8>,
     /// Length of the next member, from an extended header.
@@ -35,7 +36,7 @@ pub(super) struct Members {
     /// Key of the current sample.
     key: Vec<u8>,
     /// Number of samples that have begun.
-    begun: u64,
+    started_samples: u64,
     /// The largest member of the current sample so far.
     largest: MemberSpan,
     /// Name after the key of the archive's payloads.
@@ -44,7 +45,7 @@ pub(super) struct Members {
     payload_name_is_known: bool,
     /// The current member, or the payload if it is being read.
     member: MemberSpan,
-    payload: Option<PayloadPlace>,
+    payload: Option<PayloadPosition>,
     planned_key: String,
 }
 
@@ -90,7 +91,7 @@ impl Extension {
 impl MemberSpan {
     /// End of the member with its padding.
     fn end(&self) -> u64 {
-        self.start.saturating_add(padded(self.bytes))
+        self.start.saturating_add(round_up_to_block(self.bytes))
     }
 
     fn is_label(&self) -> bool {
@@ -105,7 +106,7 @@ impl MemberSpan {
 }
 
 #[derive(Clone, Copy)]
-struct PayloadPlace {
+struct PayloadPosition {
     start: u64,
     /// Shape of the sample alone.
     shape: FileShape,
@@ -133,11 +134,11 @@ impl Members {
             length: 0,
             offset: 0,
             phase: MemberPhase::Header,
-            head: Gathered { bytes: Vec::with_capacity(BLOCK_BYTES as usize), wanted: 0 },
+            head: ByteCollector { bytes: Vec::with_capacity(BLOCK_BYTES as usize), wanted: 0 },
             path: Vec::with_capacity(256),
             meta_bytes: None,
             key: Vec::with_capacity(256),
-            begun: 0,
+            started_samples: 0,
             largest: MemberSpan::default(),
             payload_name: Vec::with_capacity(64),
             payload_name_is_known: false,
@@ -147,10 +148,10 @@ impl Members {
         }
     }
 
-    /// Moves to a header between samples, after the start of `begun` samples.
-    fn start_at(&mut self, at: u64, begun: u64) {
-        self.go_to(at);
-        self.begun = begun;
+    /// Moves to the header at `offset`, which is between samples, after the start of `started_samples` samples.
+    fn move_to_sample(&mut self, offset: u64, started_samples: u64) {
+        self.go_to(offset);
+        self.started_samples = started_samples;
         self.key.clear();
         self.path.clear();
         self.meta_bytes = None;
@@ -166,14 +167,14 @@ impl Members {
         self.head.bytes.first_chunk().unwrap_or(&[0; BLOCK_BYTES as usize])
     }
 
-    fn header(&mut self) -> Result<(), FormatError> {
+    fn read_header(&mut self) -> Result<(), FormatError> {
         let start = self.offset - BLOCK_BYTES;
         let Some(header) = block::read(self.block(), start)? else {
             return self.end_archive(start);
         };
         let kind = header.kind;
         let bytes = match kind {
-            MemberKind::Bare => 0,
+            MemberKind::WithoutBytes => 0,
             MemberKind::File => self.meta_bytes.take().unwrap_or(header.bytes),
             _ => header.bytes,
         };
@@ -184,7 +185,7 @@ impl Members {
         }
         let span = MemberSpan { start: self.offset, bytes, ..MemberSpan::default() };
         match kind {
-            MemberKind::File => return self.file(span),
+            MemberKind::File => return self.begin_file(span),
             MemberKind::LongName | MemberKind::Extended => {
                 if bytes > META_BYTES_MAX {
                     let message = format!("a header of {bytes} bytes, more than {META_BYTES_MAX}");
@@ -194,12 +195,12 @@ impl Members {
                 self.head.begin(bytes as usize);
                 self.phase = MemberPhase::Meta(kind);
                 if bytes == 0 {
-                    return self.meta(kind);
+                    return self.apply_meta(kind);
                 }
                 return Ok(());
             }
             // A long name or extended header of this member does not apply to the next one.
-            MemberKind::Bare | MemberKind::Unknown => {
+            MemberKind::WithoutBytes | MemberKind::Unknown => {
                 self.path.clear();
                 self.meta_bytes = None;
             }
@@ -209,8 +210,8 @@ impl Members {
         Ok(())
     }
 
-    /// Uses a long name or extended header after it has been read.
-    fn meta(&mut self, kind: MemberKind) -> Result<(), FormatError> {
+    /// Applies a long name or extended header after it has been read.
+    fn apply_meta(&mut self, kind: MemberKind) -> Result<(), FormatError> {
         let start = self.member.start;
         let path = match kind {
             MemberKind::LongName => Some(block::field_text(&self.head.bytes)),
@@ -234,7 +235,7 @@ impl Members {
     }
 
     /// Begins a member that is a file.
-    fn file(&mut self, span: MemberSpan) -> Result<(), FormatError> {
+    fn begin_file(&mut self, span: MemberSpan) -> Result<(), FormatError> {
         self.member = span;
         let mut path = std::mem::take(&mut self.path);
         if path.is_empty() {
@@ -263,17 +264,17 @@ impl Members {
         }
         let is_first_member = key != self.key;
         if is_first_member {
-            self.payload_name_is_known |= self.begun == 1;
+            self.payload_name_is_known |= self.started_samples == 1;
             if self.is_wanted() {
                 return self.open(self.largest);
             }
             self.key.clear();
             self.key.extend_from_slice(key);
-            self.begun += 1;
+            self.started_samples += 1;
         }
         if is_first_member || self.largest.rank() < member.rank() {
             self.largest = member;
-            if self.begun == 1 && !self.payload_name_is_known {
+            if self.started_samples == 1 && !self.payload_name_is_known {
                 self.payload_name.clear();
                 self.payload_name.extend_from_slice(name);
             }
@@ -292,7 +293,7 @@ impl Members {
 
     /// Whether the current members belong to the requested sample.
     fn is_wanted(&self) -> bool {
-        self.begun == self.wanted.sample.saturating_add(1)
+        self.started_samples == self.wanted.sample.saturating_add(1)
     }
 
     fn check_planned(
@@ -303,7 +304,7 @@ impl Members {
         span: MemberSpan,
     ) -> Result<(), FormatError> {
         let shown = String::from_utf8_lossy(&path[..path.len().min(100)]);
-        let planned_bytes = npy_header::array_bytes(&array_of(shape));
+        let planned_bytes = npy_header::array_bytes(&sample_array(shape));
         let message = if key != self.planned_key.as_bytes() {
             format!("holds `{shown}`, but the plan says `{}.npy`", self.planned_key)
         } else if span.is_array && span.bytes != planned_bytes {
@@ -328,11 +329,13 @@ impl Members {
         if span.is_array {
             self.head.begin(0);
             self.phase = MemberPhase::ArrayHead;
-            return self.array_head();
+            return self.read_array_header();
         }
         if let Some(shape) = &self.wanted.expected {
-            let message =
-                format!("a sample that is no array, but the plan says {}", describe_shape(shape));
+            let message = format!(
+                "a sample that is not an array, but the plan says {}",
+                describe_shape(shape)
+            );
             return Err(FormatError::new(span.start, message));
         }
         self.open_payload(shape_of_bytes(span.bytes, 1));
@@ -340,13 +343,13 @@ impl Members {
     }
 
     fn open_payload(&mut self, shape: FileShape) {
-        self.payload = Some(PayloadPlace { start: self.offset, shape });
+        self.payload = Some(PayloadPosition { start: self.offset, shape });
         self.phase = MemberPhase::Payload;
         self.check_end();
     }
 
     /// Continues to read the header of an array.
-    fn array_head(&mut self) -> Result<(), FormatError> {
+    fn read_array_header(&mut self) -> Result<(), FormatError> {
         let start = self.member.start;
         let array = match npy_header::read(&self.head.bytes) {
             Ok(HeaderProgress::Needs(bytes)) if bytes as u64 <= self.member.bytes => {
@@ -362,7 +365,7 @@ impl Members {
         let sample = as_one_sample(&array)
             .ok_or_else(|| FormatError::new(start, "an array of too many axes"))?;
         if let Some(expected) = &self.wanted.expected
-            && array != array_of(expected)
+            && array != sample_array(expected)
         {
             let found = FileShape { samples: expected.samples, ..sample };
             return compare_shapes(&found, Some(expected));
@@ -384,19 +387,19 @@ impl Members {
     }
 
     /// Opens the largest member of the last sample at the end of the archive, or returns an error.
-    fn end_archive(&mut self, at: u64) -> Result<(), FormatError> {
-        self.payload_name_is_known |= self.begun == 1;
+    fn end_archive(&mut self, offset: u64) -> Result<(), FormatError> {
+        self.payload_name_is_known |= self.started_samples == 1;
         if self.is_wanted() {
             return self.open(self.largest);
         }
         Err(match &self.wanted.expected {
             Some(shape) => {
                 let planned = describe_shape(shape);
-                FormatError::new(at, format!("the archive ends, but the plan says {planned}"))
+                FormatError::new(offset, format!("the archive ends, but the plan says {planned}"))
             }
             None => {
-                let contents = format!("{} samples", self.begun);
-                FormatError::no_sample(at, self.begun, contents, self.wanted.sample)
+                let contents = format!("{} samples", self.started_samples);
+                FormatError::no_sample(offset, self.started_samples, contents, self.wanted.sample)
             }
         })
     }
@@ -411,12 +414,15 @@ impl Finder for Members {
         match &wanted.expected {
             Some(shape) => {
                 write_key(&mut self.planned_key, wanted.file, wanted.sample);
-                self.start_at(sample_bytes(shape).saturating_mul(wanted.sample), wanted.sample);
+                self.move_to_sample(
+                    sample_bytes(shape).saturating_mul(wanted.sample),
+                    wanted.sample,
+                );
             }
             None if continues => self.go_to(self.offset),
             None => {
                 self.member = MemberSpan::default();
-                self.start_at(0, 0);
+                self.move_to_sample(0, 0);
             }
         }
     }
@@ -436,11 +442,11 @@ impl Finder for Members {
             (MemberPhase::Done, _) => self.offset,
             (_, Some(shape)) => self.planned_end(shape),
             (MemberPhase::Header, None) => {
-                let is_unknown = self.begun == 1 && !self.payload_name_is_known;
-                let passes_by = self.begun < self.wanted.sample || is_unknown;
+                let is_unknown = self.started_samples == 1 && !self.payload_name_is_known;
+                let is_passed_over = self.started_samples < self.wanted.sample || is_unknown;
                 let is_long = self.member.bytes >= self.piece_bytes;
-                let header_end = self.offset + self.head.missing() as u64;
-                if passes_by && is_long { header_end } else { u64::MAX }
+                let header_end = self.offset + self.head.missing_bytes() as u64;
+                if is_passed_over && is_long { header_end } else { u64::MAX }
             }
             _ => self.member.end(),
         }
@@ -465,33 +471,33 @@ impl Finder for Members {
         }
         self.offset += self.head.take(bytes) as u64;
         match self.phase {
-            _ if self.head.missing() > 0 => Ok(()),
-            MemberPhase::Header => self.header(),
-            MemberPhase::Meta(kind) => self.meta(kind),
-            MemberPhase::ArrayHead => self.array_head(),
+            _ if self.head.missing_bytes() > 0 => Ok(()),
+            MemberPhase::Header => self.read_header(),
+            MemberPhase::Meta(kind) => self.apply_meta(kind),
+            MemberPhase::ArrayHead => self.read_array_header(),
             MemberPhase::Payload | MemberPhase::Done => Ok(()),
         }
     }
 
-    fn end_of_file(&mut self) -> Result<(), FormatError> {
+    fn handle_end_of_file(&mut self) -> Result<(), FormatError> {
         if self.phase == MemberPhase::Header && self.head.bytes.is_empty() {
             return self.end_archive(self.offset);
         }
         let end = match self.phase {
-            MemberPhase::Header => self.offset + self.head.missing() as u64,
+            MemberPhase::Header => self.offset + self.head.missing_bytes() as u64,
             _ => self.member.end(),
         };
-        Err(cut_off(self.offset, end.saturating_sub(self.offset).max(1)))
+        Err(truncated(self.offset, end.saturating_sub(self.offset).max(1)))
     }
 
     /// The number of samples is known only at the last one, which is followed by the end of the archive.
-    fn found(&self) -> Option<FileShape> {
-        let PayloadPlace { shape, .. } = self.payload?;
+    fn file_shape(&self) -> Option<FileShape> {
+        let PayloadPosition { shape, .. } = self.payload?;
         if self.wanted.expected.is_some() {
             return self.wanted.expected;
         }
         let is_last = self.member.end().saturating_add(END_BYTES) >= self.length;
-        is_last.then_some(FileShape { samples: self.begun, ..shape })
+        is_last.then_some(FileShape { samples: self.started_samples, ..shape })
     }
 
     fn payload_bytes(&self) -> Option<u64> {

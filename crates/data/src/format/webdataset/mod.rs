@@ -1,4 +1,4 @@
-//! `webdataset`: tar archives (POSIX ustar) for the library of that name. Each sample has a label in `<key>.cls` and an
+//! `webdataset`: tar archives (POSIX ustar) for the library WebDataset. Each sample has a label in `<key>.cls` and an
 //! array in `<key>.npy`. The key is unique in the dataset.
 
 mod block;
@@ -7,10 +7,10 @@ mod members;
 #[cfg(test)]
 mod tests;
 
-use super::ahead::AheadCursor;
+use super::ahead::ReadAheadCursor;
 use super::{
     Content, CursorOptions, FileSink, Format, FormatError, PayloadSink, SinkError, ahead,
-    as_one_sample, compare_shapes, cut_off, describe_shape, npy_header, packed, shape_of_bytes,
+    as_one_sample, compare_shapes, describe_shape, npy_header, packed, shape_of_bytes, truncated,
 };
 use block::BLOCK_BYTES;
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
@@ -43,7 +43,9 @@ pub(super) static FORMAT: Format = Format {
             ..FormatEntry::new(&MEMBER, |shape, _| archive_bytes(shape))
         },
         encode,
-        |options| Box::new(AheadCursor::new(options.piece_bytes, members::Members::new(options))),
+        |options| {
+            Box::new(ReadAheadCursor::new(options.piece_bytes, members::Members::new(options)))
+        },
     )
 };
 
@@ -53,7 +55,7 @@ fn encode(
     content: &mut Content,
     sink: &mut dyn FileSink,
 ) -> Result<(), SinkError> {
-    let array = array_of(shape);
+    let array = sample_array(shape);
     let array_bytes = npy_header::array_bytes(&array);
     let header = npy_header::write(&array);
     let mut key = String::new();
@@ -72,11 +74,11 @@ fn encode(
 
 /// Fills the last block of a member of `bytes` bytes.
 fn pad(bytes: u64, sink: &mut dyn FileSink) -> Result<(), SinkError> {
-    sink.write(0, &[0; BLOCK_BYTES as usize][..(padded(bytes) - bytes) as usize])
+    sink.write(0, &[0; BLOCK_BYTES as usize][..(round_up_to_block(bytes) - bytes) as usize])
 }
 
 /// `bytes` rounded up to whole blocks.
-fn padded(bytes: u64) -> u64 {
+fn round_up_to_block(bytes: u64) -> u64 {
     bytes.checked_next_multiple_of(BLOCK_BYTES).unwrap_or(u64::MAX)
 }
 
@@ -86,12 +88,12 @@ fn archive_bytes(shape: &FileShape) -> u64 {
 
 /// Length of the two members of a sample, with their headers.
 fn sample_bytes(shape: &FileShape) -> u64 {
-    let array_bytes = padded(npy_header::array_bytes(&array_of(shape)));
+    let array_bytes = round_up_to_block(npy_header::array_bytes(&sample_array(shape)));
     array_bytes.saturating_add(3 * BLOCK_BYTES)
 }
 
 /// The array of one sample. The last axis of the array is the sample's last dimension and not an axis of samples.
-fn array_of(shape: &FileShape) -> FileShape {
+fn sample_array(shape: &FileShape) -> FileShape {
     let (last, dims) = shape.dims.as_slice().split_last().unwrap_or((&1, &[]));
     let dims = Dims::new(dims).unwrap_or(shape.dims);
     FileShape { dims, element: shape.element, samples: *last }

@@ -1,17 +1,17 @@
 //! Tests of headers of other writers, of archives that arrive in pieces of any length, and of the requests for them.
 
 use super::super::Need;
-use super::super::tests::{encoded, options, read_with, shape};
+use super::super::tests::{encode_default, options, read_with, shape};
 use super::block::{Header, MemberKind};
 use super::*;
 use feedrate_spec::shape::Element;
 
 #[test]
-fn pieces_may_be_cut_anywhere() {
+fn pieces_of_any_length_are_read() {
     let shape = shape(&[5, 60], Element::Uint16, 3);
-    let parts = encoded(&FORMAT, &shape, 1000);
+    let parts = encode_default(&FORMAT, &shape, 1000);
     let mut content = Content::new(42);
-    content.start(5);
+    content.select_file(5);
     for piece_bytes in [1, 2, 3, 7, 100, 511, 512, 513, 640, 2047, 2560, 2561, 5000] {
         let mut cursor = (FORMAT.cursor)(&options(piece_bytes));
         for expected in [Some(&shape), None] {
@@ -28,7 +28,7 @@ fn pieces_may_be_cut_anywhere() {
 #[test]
 fn samples_in_order_share_reads() {
     let shape = shape(&[100], Element::Uint8, 50);
-    let parts = encoded(&FORMAT, &shape, 1000);
+    let parts = encode_default(&FORMAT, &shape, 1000);
     for expected in [Some(&shape), None] {
         let mut cursor = (FORMAT.cursor)(&options(16384));
         let mut ends = vec![0];
@@ -37,7 +37,7 @@ fn samples_in_order_share_reads() {
             loop {
                 let bytes = match cursor.need().unwrap() {
                     Need::Done => break,
-                    Need::Kept => &[],
+                    Need::Buffered => &[],
                     Need::Again { offset, len, .. } => &parts[0][offset as usize..][..len],
                     Need::Length { .. } => &(parts[0].len() as u64).to_le_bytes()[..],
                     Need::Bytes { offset, len, .. } => {
@@ -56,34 +56,37 @@ fn samples_in_order_share_reads() {
 #[test]
 fn a_planned_archive_must_match_the_plan_and_its_file() {
     let shape = shape(&[4, 5], Element::Float32, 2);
-    let parts = encoded(&FORMAT, &shape, 1000);
+    let parts = encode_default(&FORMAT, &shape, 1000);
     let error = |parts: &[Vec<u8>], sample| {
         let mut cursor = (FORMAT.cursor)(&options(4096));
         read_with(&mut *cursor, 4096, parts, sample, Some(&shape)).unwrap_err().message
     };
     for len in 0..parts[0].len() {
-        let cut = [parts[0][..len].to_vec()];
-        assert!(error(&cut, 1).contains("but the plan says 2 samples of 4×5 float32"));
+        let truncated = [parts[0][..len].to_vec()];
+        assert!(error(&truncated, 1).contains("but the plan says 2 samples of 4×5 float32"));
     }
-    let with = |key: &str, bytes| {
+    let error_with_header = |key: &str, bytes| {
         let mut changed = parts.clone();
         changed[0][1024..1536].copy_from_slice(&block::header(key, bytes));
         error(&changed, 0)
     };
     let key = "sample000005_000000";
     assert_eq!(
-        with("other.npy", 208),
+        error_with_header("other.npy", 208),
         "holds `other.npy`, but the plan says `sample000005_000000.npy`"
     );
     assert_eq!(
-        with(&format!("{key}.npy"), 209),
+        error_with_header(&format!("{key}.npy"), 209),
         format!("`{key}.npy` has 209 bytes, but the plan says 208")
     );
     assert_eq!(
-        with(&format!("{key}.txt"), 600),
+        error_with_header(&format!("{key}.txt"), 600),
         format!("`{key}.txt` has 600 bytes, more than the plan says")
     );
-    assert!(with(&format!("{key}.jpg"), 208).contains("no array, but the plan says 2 samples"));
+    assert!(
+        error_with_header(&format!("{key}.jpg"), 208)
+            .contains("not an array, but the plan says 2 samples")
+    );
     let mut ended = parts.clone();
     ended[0][2048..2560].fill(0);
     assert!(error(&ended, 1).contains("the archive ends, but the plan says"));
@@ -101,13 +104,13 @@ fn headers_are_read_as_written() {
 }
 
 #[test]
-fn every_flipped_bit_of_a_header_is_found() {
+fn every_flipped_bit_of_a_header_is_detected() {
     let block = block::header("name.npy", 4711);
     for bit in 0..block.len() * 8 {
         let mut flipped = block;
         flipped[bit / 8] ^= 1 << (bit % 8);
         let read = block::read(&flipped, 512);
-        // The field of the checksum allows different blanks and digits for the same value.
+        // The field of the checksum allows different spaces and digits for the same value.
         let in_checksum = (148..156).contains(&(bit / 8));
         let same = Some(Header { kind: MemberKind::File, bytes: 4711 });
         assert!(read.is_err() || in_checksum && read == Ok(same), "bit {bit}");

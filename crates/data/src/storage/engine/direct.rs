@@ -14,7 +14,7 @@ pub(super) struct Direct;
 
 static MEMBER: Member = Member {
     name: "direct",
-    summary: "pread with O_DIRECT: past the page cache, whole blocks at a time.",
+    summary: "pread with O_DIRECT: bypasses the page cache and reads whole blocks.",
     abilities: &[Ability::BypassesPageCache],
 };
 
@@ -52,13 +52,13 @@ fn read_through_bounce_buffer(
     let aligned_len = buffer.len().next_multiple_of(BLOCK_BYTES) + BLOCK_BYTES;
     let len = aligned_len.min(BOUNCE_BYTES);
     let mut memory = vec![0u8; len + BLOCK_BYTES];
-    let skew = memory.as_ptr().align_offset(BLOCK_BYTES);
-    let bounce = &mut memory[skew..skew + len];
+    let start = memory.as_ptr().align_offset(BLOCK_BYTES);
+    let bounce = &mut memory[start..start + len];
     let mut filled = 0;
     while filled < buffer.len() {
-        let at = offset + filled as u64;
-        let skip = (at % BLOCK_BYTES as u64) as usize;
-        let read_bytes = pread_all(fd, at - skip as u64, bounce, BLOCK_BYTES)?;
+        let position = offset + filled as u64;
+        let skip = (position % BLOCK_BYTES as u64) as usize;
+        let read_bytes = pread_all(fd, position - skip as u64, bounce, BLOCK_BYTES)?;
         let bytes = read_bytes.saturating_sub(skip).min(buffer.len() - filled);
         buffer[filled..filled + bytes].copy_from_slice(&bounce[skip..skip + bytes]);
         filled += bytes;

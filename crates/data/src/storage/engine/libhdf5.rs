@@ -76,12 +76,12 @@ impl OpenedFile {
         let mut last = self.last_sample.lock().unwrap_or_else(PoisonError::into_inner);
         let mut filled = 0;
         while filled < buffer.len() {
-            let at = offset.saturating_add(filled as u64);
-            if at >= self.len() {
+            let position = offset.saturating_add(filled as u64);
+            if position >= self.len() {
                 break;
             }
-            let sample = at / self.sample_bytes;
-            let skip = (at % self.sample_bytes) as usize;
+            let sample = position / self.sample_bytes;
+            let skip = (position % self.sample_bytes) as usize;
             if last.sample != Some(sample) {
                 self.read_sample(sample, &mut last).map_err(|_| Errno::IO)?;
             }
@@ -109,32 +109,32 @@ impl OpenedFile {
 
 impl Records {
     fn new(dataset: Dataset) -> hdf5_metno::Result<Self> {
-        let dims: Vec<u64> = dataset.shape().into_iter().map(|side| side as u64).collect();
+        let dims: Vec<u64> = dataset.shape().into_iter().map(|dim| dim as u64).collect();
         let datatype = little_endian(&dataset.dtype()?)?;
-        let sample_bytes = dims.get(1..).and_then(|sides| {
-            sides.iter().try_fold(datatype.size() as u64, |bytes, side| bytes.checked_mul(*side))
+        let sample_bytes = dims.get(1..).and_then(|dims| {
+            dims.iter().try_fold(datatype.size() as u64, |bytes, dim| bytes.checked_mul(*dim))
         });
-        let sample_bytes = sample_bytes.ok_or("no dataset of samples")?;
+        let sample_bytes = sample_bytes.ok_or("the dataset has no axis of samples")?;
         Ok(Records { dataset, datatype, dims, sample_bytes })
     }
 
     /// Reads one sample into `memory`, which has the length of a sample.
     fn read(&self, sample: u64, memory: &mut [u8]) -> hdf5_metno::Result<()> {
         assert_eq!(memory.len() as u64, self.sample_bytes);
-        let in_file = self.dataset.space()?;
+        let file_space = self.dataset.space()?;
         let mut start = vec![0; self.dims.len()];
         let mut count = self.dims.clone();
         start[0] = sample;
         count[0] = 1;
-        let sides: Vec<usize> = count.iter().map(|side| *side as usize).collect();
-        let in_memory = Dataspace::try_new(&sides[..])?;
+        let memory_dims: Vec<usize> = count.iter().map(|dim| *dim as usize).collect();
+        let memory_space = Dataspace::try_new(&memory_dims[..])?;
         let _lock = LOCK.lock();
         // SAFETY: the ids belong to objects that live here. `start` and `count` have one number per dimension. `memory` has
         // room for all selected elements, since `sample_bytes` was computed from the same datatype. The library's lock is
         // held.
         let status = unsafe {
             match H5Sselect_hyperslab(
-                in_file.id(),
+                file_space.id(),
                 H5S_seloper_t::H5S_SELECT_SET,
                 start.as_ptr(),
                 ptr::null(),
@@ -144,8 +144,8 @@ impl Records {
                 0.. => H5Dread(
                     self.dataset.id(),
                     self.datatype.id(),
-                    in_memory.id(),
-                    in_file.id(),
+                    memory_space.id(),
+                    file_space.id(),
                     H5P_DEFAULT,
                     memory.as_mut_ptr().cast(),
                 ),
@@ -164,11 +164,11 @@ fn little_endian(datatype: &Datatype) -> hdf5_metno::Result<Datatype> {
     // SAFETY: as above.
     match unsafe { H5Tset_order(copy.id(), H5T_order_t::H5T_ORDER_LE) } {
         0.. => Ok(copy),
-        _ => Err("its elements are not numbers".into()),
+        _ => Err("the elements are not numbers".into()),
     }
 }
 
-fn opened(file: &Handle) -> Result<&OpenedFile, Errno> {
+fn opened_file(file: &Handle) -> Result<&OpenedFile, Errno> {
     file.object().ok_or(Errno::BADF)
 }
 
@@ -183,14 +183,14 @@ impl Engine for LibHdf5 {
     }
 
     fn fd<'h>(&self, file: &'h Handle) -> Result<BorrowedFd<'h>, Errno> {
-        Ok(opened(file)?.fd.as_fd())
+        Ok(opened_file(file)?.fd.as_fd())
     }
 
     fn len(&self, file: &Handle) -> Option<u64> {
-        opened(file).ok().map(OpenedFile::len)
+        opened_file(file).ok().map(OpenedFile::len)
     }
 
     fn read_at(&self, file: &Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
-        opened(file)?.read(offset, buffer)
+        opened_file(file)?.read(offset, buffer)
     }
 }

@@ -1,7 +1,7 @@
-//! A memory map of the whole file, which is read by copying its pages (fio's `mmap`).
+//! Maps whole files into memory and copies from the pages (fio's `mmap`).
 //!
-//! The copies are made by the kernel (`process_vm_readv`), so that a missing page is an error, for example after the
-//! file has shrunk or the device has failed. A copy by the process itself would end it with SIGBUS.
+//! The kernel makes the copies (`process_vm_readv`), so a missing page is reported as an error, for example after the file
+//! has shrunk or the device has failed. If the process copied the page itself, SIGBUS would end the process.
 
 use super::{Engine, Handle};
 use feedrate_spec::catalog::{Ability, Member};
@@ -15,7 +15,7 @@ pub(super) struct Mmap;
 
 static MEMBER: Member = Member {
     name: "mmap",
-    summary: "A memory map of each file; pages come as they are touched.",
+    summary: "A memory map of each file; the kernel reads a page when it is first touched.",
     abilities: &[Ability::Mapped],
 };
 
@@ -96,12 +96,12 @@ impl Engine for Mmap {
 
     fn read_at(&self, file: &Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
         let mapping = mapping(file)?;
-        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(mapping.len);
-        let len = buffer.len().min(mapping.len - from);
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(mapping.len);
+        let len = buffer.len().min(mapping.len - start);
         if len == 0 {
             return Ok(0);
         }
-        match mapping.copy(from, &mut buffer[..len]) {
+        match mapping.copy(start, &mut buffer[..len]) {
             Ok(copied) if copied == len => Ok(len),
             Ok(_) | Err(Errno::FAULT) => Err(mapping.copy_error()),
             Err(errno) => Err(errno),
@@ -124,9 +124,17 @@ mod tests {
         let mut buffer = vec![0; 50_000];
         assert_eq!(Mmap.read_at(&handle, 60_000, &mut buffer), Ok(40_000));
         file.set_len(65_000).unwrap();
-        assert_eq!(Mmap.read_at(&handle, 60_000, &mut buffer), Err(Errno::STALE), "in part");
-        assert_eq!(Mmap.read_at(&handle, 80_000, &mut buffer), Err(Errno::STALE), "not there");
-        assert_eq!(Mmap.read_at(&handle, 0, &mut buffer), Ok(50_000), "there");
+        assert_eq!(
+            Mmap.read_at(&handle, 60_000, &mut buffer),
+            Err(Errno::STALE),
+            "partly beyond the new end"
+        );
+        assert_eq!(
+            Mmap.read_at(&handle, 80_000, &mut buffer),
+            Err(Errno::STALE),
+            "beyond the new end"
+        );
+        assert_eq!(Mmap.read_at(&handle, 0, &mut buffer), Ok(50_000), "before the new end");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! I/O engines, which read the files of the `file` storage: one file per engine, and one row per engine in [`ENGINES`].
 //!
-//! An engine turns an open file descriptor into a handle and serves ranges of it. Names are those of fio where it has the
-//! same engine.
+//! An engine turns an open file descriptor into a handle and serves ranges of it. Engines that fio also
+//! has are named as in fio.
 
 mod psync;
 mod mmap;
@@ -57,7 +57,7 @@ pub trait Engine: Send + Sync {
         file.descriptor().ok_or(Errno::BADF)
     }
 
-    /// Number of bytes that the engine serves of a file, if that is not the file's length.
+    /// Number of bytes that the engine serves from a file, if it differs from the file's length.
     fn len(&self, _file: &Handle) -> Option<u64> {
         None
     }
@@ -69,7 +69,7 @@ pub trait Engine: Send + Sync {
     fn read_at(&self, file: &Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno>;
 }
 
-/// Calls `pread` until `buffer` is full or the file ends. A number of bytes that is not a multiple of `block` also marks
+/// Calls `pread` until `buffer` is full or the file ends. A read that returns no multiple of `block` bytes also marks
 /// the end of the file.
 fn pread_all(
     fd: BorrowedFd<'_>,

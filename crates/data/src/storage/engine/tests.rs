@@ -6,14 +6,14 @@ use feedrate_spec::catalog::Ability;
 use std::io::Write as _;
 
 /// Calls `check` with each engine, on a folder with the file `a` of 100,000 bytes and the empty file `b`.
-fn each(check: impl Fn(&dyn Storage, &[u8])) {
+fn for_each_engine(check: impl Fn(&dyn Storage, &[u8])) {
     let bytes: Vec<u8> = (0..100_000u32).map(|i| (i % 251) as u8).collect();
     let folder = tempfile::tempdir().unwrap();
     let mut file = std::fs::File::create(folder.path().join("a")).unwrap();
     file.write_all(&bytes).unwrap();
     std::fs::File::create(folder.path().join("b")).unwrap();
-    let of_bytes = ENGINES.iter().filter(|engine| !engine.member().has(Ability::ServesSamples));
-    for engine in of_bytes {
+    let byte_engines = ENGINES.iter().filter(|engine| !engine.member().has(Ability::ServesSamples));
+    for engine in byte_engines {
         let storage = open_with_engine("file", folder.path(), *engine).unwrap();
         check(&*storage, &bytes);
     }
@@ -21,12 +21,12 @@ fn each(check: impl Fn(&dyn Storage, &[u8])) {
 
 #[test]
 fn every_engine_reads_every_range() {
-    each(|storage, bytes| {
+    for_each_engine(|storage, bytes| {
         let file = storage.open("a").unwrap();
         assert_eq!(storage.len(&file).unwrap(), 100_000);
         let mut memory = vec![0u8; 120_000 + 4096];
         let aligned = memory.as_ptr().align_offset(4096);
-        for skew in [0, 1, 100] {
+        for misalignment in [0, 1, 100] {
             for (offset, len) in [
                 (0, 100_000),
                 (0, 4096),
@@ -40,10 +40,10 @@ fn every_engine_reads_every_range() {
                 (100_000, 10),
                 (1 << 40, 4096),
             ] {
-                let buffer = &mut memory[aligned + skew..aligned + skew + len];
+                let buffer = &mut memory[aligned + misalignment..aligned + misalignment + len];
                 buffer.fill(0xff);
-                let from = usize::try_from(offset).unwrap().min(100_000);
-                let expected = &bytes[from..100_000.min(from.saturating_add(len))];
+                let start = usize::try_from(offset).unwrap().min(100_000);
+                let expected = &bytes[start..100_000.min(start.saturating_add(len))];
                 let read = storage.read_at(&file, offset, buffer).unwrap();
                 assert_eq!(read, expected.len(), "{len} at {offset}");
                 assert!(&buffer[..read] == expected, "{len} at {offset}");
@@ -55,7 +55,7 @@ fn every_engine_reads_every_range() {
 
 #[test]
 fn an_empty_file_has_nothing_to_read() {
-    each(|storage, _| {
+    for_each_engine(|storage, _| {
         let file = storage.open("b").unwrap();
         assert_eq!(storage.len(&file).unwrap(), 0);
         assert_eq!(storage.read_at(&file, 0, &mut [0; 4096]).unwrap(), 0);
@@ -64,9 +64,9 @@ fn an_empty_file_has_nothing_to_read() {
 }
 
 #[test]
-fn handles_are_given_back() {
+fn closed_files_free_their_descriptors() {
     let open_files = || std::fs::read_dir("/proc/self/fd").unwrap().count();
-    each(|storage, _| {
+    for_each_engine(|storage, _| {
         let file = storage.open("a").unwrap();
         storage.close(file);
         let before = open_files();

@@ -1,7 +1,7 @@
 //! Writes a zip archive of uncompressed members below `archive/`. The data of each member begins at a multiple of 64 bytes.
 
 use crate::checkpoint::CheckpointSink;
-use feedrate_data::zip::{self, ZipMember, ZipWriter, put16, put32, put64, saturated};
+use feedrate_data::zip::{self, ZipMember, ZipWriter, put16, put32, put64, saturating_u32};
 use feedrate_spec::plan::state::Tensor;
 use std::io;
 
@@ -67,7 +67,7 @@ impl<'s> Archive<'s> {
         extra.resize(extra.len() + padding as usize, b'Z');
         let mut header = b"PK\x03\x04".to_vec();
         put16(&mut header, &[zip::VERSION, 0, 0, 0, zip::DATE]);
-        put32(&mut header, &[crc, saturated(bytes), saturated(bytes)]);
+        put32(&mut header, &[crc, saturating_u32(bytes), saturating_u32(bytes)]);
         put16(&mut header, &[name.len() as u16, extra.len() as u16]);
         header.extend(name.as_bytes());
         header.extend(extra);
