@@ -8,7 +8,7 @@ use crate::launch::{LaunchOptions, decide_on_rank_0, run_together};
 use crate::request::Request;
 use crate::resolve::{Resolved, resolve};
 use crate::{progress_text, room, threads};
-use feedrate_data::generate::Generated;
+use feedrate_data::generate::GenerationSummary;
 use feedrate_data::lock::LockAccess;
 use feedrate_data::verify::{self, BadFile};
 use feedrate_data::{manifest, storage};
@@ -102,7 +102,7 @@ fn generate_on_rank(
     let dataset = dataset::prepare(&plan, Some(choice), None, &ranks, signals, listener)?;
     let Some(dataset) = dataset.filter(|_| ranks.is_first()) else { return Ok(None) };
     let estimate = estimate(&plan);
-    let Generated { files_written, bytes_written, .. } = dataset.generated;
+    let GenerationSummary { files_written, bytes_written, .. } = dataset.generated;
     Ok(Some(GenerateOutput {
         folder: dataset.folder,
         files: estimate.files,
