@@ -62,7 +62,7 @@ impl ChunkPlan {
 
 impl FilePlan {
     pub(super) fn new(shape: &FileShape, encoding: &Encoding) -> Self {
-        // `unfit` refuses other numbers. The limit keeps the computation for that refusal small.
+        // `find_unsupported_setting` refuses other numbers. The limit keeps the computation for that refusal small.
         let datasets = encoding.datasets_per_record.clamp(1, DATASETS_MAX);
         let mut dims = vec![shape.samples];
         if let [first, rest @ ..] = shape.dims.as_slice() {

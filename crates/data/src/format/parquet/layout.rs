@@ -74,7 +74,7 @@ impl<'s> FileLayout<'s> {
         FileLayout {
             shape,
             codec,
-            // 0 is refused by `unfit`, but the length may be computed before that check.
+            // 0 is refused by `find_unsupported_setting`, but the length may be computed before that check.
             group_rows: encoding.row_group_samples.max(1),
             images: ColumnLayout::new(value_bytes),
             labels: ColumnLayout::new(LABEL_BYTES),
