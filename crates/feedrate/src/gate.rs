@@ -7,7 +7,7 @@ use clap::Args;
 use feedrate_analysis::answer::{Answer, AnswerKind, AnsweredSummary};
 use feedrate_measure::doubt::{self, Doubt, Severity};
 use feedrate_measure::verdict::Bound;
-use feedrate_report::words::answer::percent_beside;
+use feedrate_report::words::answer::percent_near_target;
 use feedrate_spec::refusal::alternatives;
 use feedrate_spec::workload::similar_names;
 
@@ -73,7 +73,7 @@ impl GateArguments {
             }
             None => Some((Exit::Undecided, format!("there is no utilisation, {condition}"))),
             Some(au) if au < required => {
-                let shown = percent_beside(au, required);
+                let shown = percent_near_target(au, required);
                 Some((Exit::Unmet, format!("the utilisation is {shown} %, {condition}")))
             }
             Some(_) => answer.is_memory_served.then(|| {

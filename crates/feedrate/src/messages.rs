@@ -75,8 +75,8 @@ pub(crate) fn detail<T: Display>(text: impl FnOnce() -> T) {
 /// Prints an error, a warning or another important message on stderr.
 pub(crate) fn say(text: impl Display) {
     let stderr = io::stderr();
-    let text = escape::escape_lines(&text::coloured(&text.to_string(), false)).into_owned();
-    let text = text::wrapped(&text, terminal_width(&stderr));
+    let text = escape::escape_lines(&text::apply_colours(&text.to_string(), false)).into_owned();
+    let text = text::wrap(&text, terminal_width(&stderr));
     // The work goes on if stderr is closed.
     let _ = writeln!(stderr.lock(), "{text}");
 }
@@ -149,21 +149,21 @@ pub(crate) fn write_or_print(file: Option<&Path>, text: &str, force: bool) -> an
 pub(crate) fn print_page(text: &str) -> Result<(), StdoutError> {
     let stdout = io::stdout();
     let is_coloured = AutoStream::choice(&stdout) != ColorChoice::Never;
-    let text = text::wrapped(&escape::escape_lines(text), terminal_width(&stdout));
-    write_line(&text::coloured(&text, is_coloured))
+    let text = text::wrap(&escape::escape_lines(text), terminal_width(&stdout));
+    write_line(&text::apply_colours(&text, is_coloured))
 }
 
 /// Prints a page that fits the rows of the terminal: surplus lines are left out. `last` is always printed, and says where to find them.
 pub(crate) fn print_screen(text: &str, last: &str) -> Result<(), StdoutError> {
-    print_page(&text::fitted(&wrapped_to_terminal(text), &wrapped_to_terminal(last), rows()))
+    print_page(&text::fit_to_rows(&wrapped_to_terminal(text), &wrapped_to_terminal(last), rows()))
 }
 
-/// Prints a document. Unless `is_whole`, folded parts are left out and the page is cut to the rows of the terminal.
-pub(crate) fn print_document(document: &Document, is_whole: bool) -> Result<(), StdoutError> {
-    let (page, last) = terminal::write(document, Screen { columns: page_width(), is_whole });
+/// Prints a document. Unless `shows_all`, folded parts are left out and the page is cut to the rows of the terminal.
+pub(crate) fn print_document(document: &Document, shows_all: bool) -> Result<(), StdoutError> {
+    let (page, last) = terminal::write(document, Screen { columns: page_width(), shows_all });
     if last.is_empty() {
         print_page(&page)
-    } else if is_whole {
+    } else if shows_all {
         print_page(&format!("{page}\n\n{last}"))
     } else {
         print_screen(&page, &last)
@@ -172,14 +172,14 @@ pub(crate) fn print_document(document: &Document, is_whole: bool) -> Result<(), 
 
 /// Prints a whole document. If it is longer than the terminal, its first paragraph, the answer, is repeated at the end.
 pub(crate) fn print_answered(document: &Document) -> Result<(), StdoutError> {
-    let screen = Screen { columns: page_width(), is_whole: true };
+    let screen = Screen { columns: page_width(), shows_all: true };
     let page = wrapped_to_terminal(&terminal::write(document, screen).0);
     let answer = page.split("\n\n").next().unwrap_or_default();
-    print_page(&text::with_begin_repeated(&page, answer, rows()))
+    print_page(&text::repeat_beginning(&page, answer, rows()))
 }
 
 fn wrapped_to_terminal(text: &str) -> String {
-    text::wrapped(&escape::escape_lines(text), terminal_width(io::stdout()))
+    text::wrap(&escape::escape_lines(text), terminal_width(io::stdout()))
 }
 
 /// Rows of the terminal on stdout; `None` if stdout is no terminal.

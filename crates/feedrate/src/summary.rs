@@ -58,7 +58,7 @@ pub(crate) fn print(
         }
         OutputMode::Answer => {
             let files = found.map(FoundFolder::line);
-            let page = page.brief(files.as_deref(), threads() as u64, next);
+            let page = page.brief_answer(files.as_deref(), threads() as u64, next);
             messages::print_document(&page, true)?;
         }
         OutputMode::Details => messages::print_answered(&page.details())?,

@@ -1,4 +1,4 @@
-//! Collects the advice of a report: changes that were tried for the workloads of its runs, or else changes predicted from a single run's record. Decides nothing.
+//! Collects the advice of a report: changes that were tried for the workloads of its runs, else changes predicted from a single run's record. Decides nothing.
 
 use crate::number::percent;
 use crate::report::{ReportAdvice, ReportChange};
@@ -10,7 +10,7 @@ use feedrate_results::trials::{Outcome, TrialRuns, TrialsResult, TriedAdvice};
 use feedrate_spec::escape::bash_word;
 
 /// Advice whose changes were tried, with their outcomes.
-pub(super) fn tried(trials_result: &TrialsResult) -> ReportAdvice {
+pub(super) fn tried_advice(trials_result: &TrialsResult) -> ReportAdvice {
     let changes = trials_result.advice.iter().map(|row| ReportChange {
         change: trials::tried_change(row),
         why: row.reason.clone(),
@@ -26,14 +26,15 @@ pub(super) fn tried(trials_result: &TrialsResult) -> ReportAdvice {
     }
 }
 
-/// Advice predicted from a record; `None` if there is no advice.
-pub(super) fn predicted(
+/// Predicted advice from a record; `None` if there is no advice.
+pub(super) fn predicted_advice(
     workload: &str,
     run_dir: &str,
     advice: &[Advice],
     replan: &dyn Replan,
 ) -> Option<ReportAdvice> {
-    let changes: Vec<ReportChange> = advice.iter().map(|item| untried(item, replan)).collect();
+    let changes: Vec<ReportChange> =
+        advice.iter().map(|item| untried_change(item, replan)).collect();
     let says = if changes.iter().any(|row| !row.advice.overrides.is_empty()) {
         let run_dir = bash_word(run_dir);
         format!(
@@ -51,11 +52,11 @@ pub(super) fn predicted(
     })
 }
 
-fn untried(Advice { proposal, prediction }: &Advice, replan: &dyn Replan) -> ReportChange {
+fn untried_change(Advice { proposal, prediction }: &Advice, replan: &dyn Replan) -> ReportChange {
     let overrides = proposal.overrides.clone();
     ReportChange {
         change: words::change(proposal),
-        why: Some(format!("{} ({})", words::why(proposal), words::price(proposal))),
+        why: Some(format!("{} ({})", words::why(proposal), words::cost(proposal))),
         is_withdrawn: false,
         advice: TriedAdvice {
             name: proposal.rule.into(),
@@ -85,7 +86,7 @@ pub(super) fn table(advice: &ReportAdvice) -> ReportTable {
     let rows = no_change.into_iter();
     let rows: Vec<(Option<TrialRuns>, Option<&ReportChange>)> =
         rows.chain(advice.changes.iter().map(|row| (row.advice.tried, Some(row)))).collect();
-    let names = rows.iter().map(|row| row.1.map_or("as it is", |row| &row.change));
+    let names = rows.iter().map(|row| row.1.map_or("unchanged", |row| &row.change));
     table.add("Change", ColumnKind::Text, names);
     let predicted = rows.iter().map(|(_, row)| match row {
         Some(ReportChange { advice, .. }) => with_range(advice.predicted_percent, advice.interval),

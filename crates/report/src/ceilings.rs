@@ -8,7 +8,7 @@ use feedrate_results::diagnosis::{
 use feedrate_spec::units;
 use std::cmp::Ordering::Equal;
 
-/// The part with the largest drop, or that no drop exceeds the noise.
+/// Names the part with the largest drop, or states that no drop exceeds the noise.
 pub fn answer(diagnosis: &Diagnosis) -> String {
     let rate = |samples: f64| units::per_second(samples, "samples");
     match (diagnosis.largest_drop, diagnosis.needed_samples_per_second) {
@@ -32,7 +32,7 @@ pub fn answer(diagnosis: &Diagnosis) -> String {
             let slowest = slowest_text(slowest);
             let Some(needed) = needed else { return format!("no drop; {slowest}") };
             let (known, _) = split_comparable(&diagnosis.ceilings);
-            let is_fed = known.iter().all(|ceiling| suffices(ceiling, needed));
+            let is_fed = known.iter().all(|ceiling| reaches(ceiling, needed));
             let needed = rate(needed);
             if is_fed {
                 let mut ceilings = diagnosis.ceilings.iter();
@@ -54,12 +54,12 @@ fn slowest_text(part: &Ceiling) -> String {
 }
 
 /// Whether the mean and every slice of a ceiling reach the needed rate.
-fn suffices(ceiling: &Ceiling, needed: f64) -> bool {
+fn reaches(ceiling: &Ceiling, needed: f64) -> bool {
     ceiling.samples_per_second.is_some_and(|mean| needed <= mean)
         && ceiling.slices_samples_per_second.iter().all(|slice| needed <= *slice)
 }
 
-/// The slowest part. The loader combines all parts and counts only if no other is known.
+/// The slowest part. The loader combines all parts, so it counts only if no other part is known.
 fn slowest_part(diagnosis: &Diagnosis) -> Option<&Ceiling> {
     let (known, _) = split_comparable(&diagnosis.ceilings);
     let parts = known.iter().copied().filter(|ceiling| ceiling.name != PipelineStage::Loader);
@@ -88,7 +88,7 @@ pub fn meaning(diagnosis: &Diagnosis) -> Option<&'static str> {
 }
 
 /// A sentence on parts that were slower than the whole loader; `None` if there are none.
-pub fn passed(diagnosis: &Diagnosis) -> Option<String> {
+pub fn parts_not_compared(diagnosis: &Diagnosis) -> Option<String> {
     let (_, passed) = split_comparable(&diagnosis.ceilings);
     let names: Vec<&str> = passed.iter().map(|ceiling| ceiling.name.title()).collect();
     (!names.is_empty())
@@ -96,7 +96,7 @@ pub fn passed(diagnosis: &Diagnosis) -> Option<String> {
 }
 
 /// The conditions of a ceiling's measurement in a few words, or the reason why it was not measured.
-pub fn how(ceiling: &Ceiling) -> String {
+pub fn measurement_conditions(ceiling: &Ceiling) -> String {
     if let Some(why) = ceiling.not_measured {
         return not_measured(why).into();
     }
@@ -221,9 +221,9 @@ mod tests {
     }
 
     #[test]
-    fn how_a_ceiling_was_measured_fits_beside_it() {
+    fn conditions_of_a_measurement_take_a_few_words() {
         let diagnosis = example("w");
-        let texts: Vec<String> = diagnosis.ceilings.iter().map(how).collect();
+        let texts: Vec<String> = diagnosis.ceilings.iter().map(measurement_conditions).collect();
         let expected =
             ["4 MiB, 4 threads, O_DIRECT", "145/s, 4 threads", "nothing is decoded", "4 workers"];
         assert_eq!(texts, expected);

@@ -12,8 +12,8 @@ use feedrate_analysis::findings::MARGIN;
 use feedrate_measure::metric::Metric;
 use std::path::PathBuf;
 
-/// The comparison of experiments that both sources have; `None` if there are not two sources, or nothing can be compared.
-pub(super) fn comparison(paths: &[PathBuf], threads: usize) -> Option<ReportComparison> {
+/// Compares the experiments that both sources have. `None` unless there are two sources with experiments that can be compared.
+pub(super) fn build_comparison(paths: &[PathBuf], threads: usize) -> Option<ReportComparison> {
     let [a, b] = paths else { return None };
     let (side_a, side_b) = read_sides(a, b, threads).ok()?;
     if find_shared_run(&side_a, &side_b).is_some() {
@@ -24,13 +24,13 @@ pub(super) fn comparison(paths: &[PathBuf], threads: usize) -> Option<ReportComp
     let title = format!("A is {}, B is {}; with 95 % intervals.", a.display(), b.display());
     let subject = format!("B (`{}`) against A (`{}`)", b.display(), a.display());
     (!found.findings.is_empty()).then(|| ReportComparison {
-        says: format!("{subject}: {}", counted(&found.findings)),
+        says: format!("{subject}: {}", verdict_counts(&found.findings)),
         table: table(title, &found),
     })
 }
 
 /// The number of comparisons by verdict: `better in 2 of 8, the same within 2 % in 1, inconclusive in 5`.
-fn counted(all: &[ComparedResponse]) -> String {
+fn verdict_counts(all: &[ComparedResponse]) -> String {
     let count = |is_wanted: fn(&VerdictReason) -> bool| {
         all.iter().filter(|row| is_wanted(&row.reason)).count()
     };
@@ -53,11 +53,11 @@ fn table(title: String, found: &Comparison) -> ReportTable {
     let mut table = ReportTable::new(title);
     let all = &found.findings;
     if all.iter().any(|row| row.experiment != all[0].experiment) {
-        table.add("Experiment", ColumnKind::Text, names(all));
+        table.add("Experiment", ColumnKind::Text, experiment_names(all));
     }
     table.add("Metric", ColumnKind::Text, all.iter().map(|row| row.response));
-    table.add("A", ColumnKind::Number, all.iter().map(|row| side(row, &row.a)));
-    table.add("B", ColumnKind::Number, all.iter().map(|row| side(row, &row.b)));
+    table.add("A", ColumnKind::Number, all.iter().map(|row| side_cell(row, &row.a)));
+    table.add("B", ColumnKind::Number, all.iter().map(|row| side_cell(row, &row.b)));
     let ratios = all.iter().map(|row| match row.ratio {
         Some(ratio) => cell(ratio, |value| format!("{value:.3}")),
         None => UNKNOWN.into(),
@@ -67,8 +67,8 @@ fn table(title: String, found: &Comparison) -> ReportTable {
     table
 }
 
-/// The names of experiments without the parts that all of them share.
-fn names(all: &[ComparedResponse]) -> Vec<String> {
+/// The names of experiments without the parts that all names share.
+fn experiment_names(all: &[ComparedResponse]) -> Vec<String> {
     let parts = |row: &ComparedResponse| {
         row.experiment.split(", ").map(str::to_string).collect::<Vec<String>>()
     };
@@ -77,13 +77,13 @@ fn names(all: &[ComparedResponse]) -> Vec<String> {
     let names = all.iter().map(|row| {
         let mut parts = parts(row);
         parts.retain(|part| !shared.contains(part));
-        if parts.is_empty() { "as all".into() } else { parts.join(", ") }
+        if parts.is_empty() { "shared settings".into() } else { parts.join(", ") }
     });
     names.collect()
 }
 
 /// The value of one side with its unit and interval.
-fn side(row: &ComparedResponse, side: &Side) -> TableCell {
+fn side_cell(row: &ComparedResponse, side: &Side) -> TableCell {
     let unit = Metric::find(row.response).map(|response| response.unit).ok();
     let text = |value| unit.map_or(UNKNOWN.into(), |unit| unit.text(value));
     cell(side.mean, text)

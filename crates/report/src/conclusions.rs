@@ -1,4 +1,4 @@
-//! Turns findings and recommendations of the analysis into those of a report, with links to the runs they rest on. Judges nothing itself.
+//! Converts findings and recommendations of the analysis to the texts of a report, with links to their runs. Judges nothing itself.
 
 use crate::number::significant;
 use crate::report::{
@@ -6,8 +6,8 @@ use crate::report::{
 };
 use crate::words::finding::{caveat, quantity, sentence};
 use crate::words::inconclusive;
-use crate::words::number::{chance, with_ends};
-use crate::words::recommendation::{in_short, sentences};
+use crate::words::number::{chance, with_interval};
+use crate::words::recommendation::{sentences, short_text};
 use feedrate_analysis::design::Design;
 use feedrate_analysis::finding::{EffectSize, EffectUnit, Finding, FindingKind, Quantity, Subject};
 use feedrate_analysis::findings::{findings, main_responses};
@@ -28,10 +28,13 @@ pub(super) fn finding_texts(
 }
 
 /// The best of the tested configurations.
-pub(super) fn recommended(designs: &[Design], results: &[&Run]) -> Vec<RecommendationText> {
+pub(super) fn recommendation_texts(
+    designs: &[Design],
+    results: &[&Run],
+) -> Vec<RecommendationText> {
     let all = recommendations(designs, results).into_iter().map(|group| RecommendationText {
         says: sentences(&group),
-        in_short: in_short(&group),
+        short_text: short_text(&group),
         held: group.held,
         workload: group.workload,
         best: group.best,
@@ -42,8 +45,9 @@ pub(super) fn recommended(designs: &[Design], results: &[&Run]) -> Vec<Recommend
 }
 
 fn finding_text(finding: Finding, designs: &[Design], all: &[ReportedRun]) -> FindingText {
-    // A single workload is not named, unless the finding is about a part of it.
-    let is_alone = matches!(designs, [only] if finding.workloads == [only.workload.clone()]);
+    // If all runs have the same workload, findings about the whole workload do not name it.
+    let is_only_workload =
+        matches!(designs, [only] if finding.workloads == [only.workload.clone()]);
     let support = match finding.kind {
         FindingKind::CannotTell => Support::CannotBeTold,
         FindingKind::Epochs | FindingKind::Checkpoints if is_open(&finding) => {
@@ -54,7 +58,7 @@ fn finding_text(finding: Finding, designs: &[Design], all: &[ReportedRun]) -> Fi
         _ => Support::Shown,
     };
     let evidence: HashSet<&PathBuf> = finding.evidence.iter().collect();
-    let runs = (0..all.len()).filter(|&at| evidence.contains(&all[at].run.path));
+    let runs = (0..all.len()).filter(|&index| evidence.contains(&all[index].run.path));
     let runs: Vec<usize> = runs.collect();
     let mut says = sentence(&finding);
     let workload = finding.workloads.join(", ");
@@ -79,7 +83,7 @@ fn finding_text(finding: Finding, designs: &[Design], all: &[ReportedRun]) -> Fi
     };
     FindingText {
         to_do,
-        says: if is_alone { says } else { format!("{subject}: {says}") },
+        says: if is_only_workload { says } else { format!("{subject}: {says}") },
         kind: finding.kind,
         workload,
         response: finding.response,
@@ -129,8 +133,9 @@ fn figure(number: &FindingNumber) -> FindingFigure {
         EffectUnit::Seconds => "s",
         EffectUnit::Response => "value",
     };
-    let mut value =
-        with_ends(effect.estimate, effect.low.zip(effect.high), |value| significant(Some(value)));
+    let mut value = with_interval(effect.estimate, effect.low.zip(effect.high), |value| {
+        significant(Some(value))
+    });
     if let Some(provenance) = number.provenance.filter(|effect| *effect != Provenance::Measured) {
         value += &format!(", {}", provenance.name());
     }

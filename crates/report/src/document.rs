@@ -1,4 +1,4 @@
-//! The content of a page, as blocks in reading order. Outputs decide how a block looks, but neither content nor order.
+//! The content of a page, as blocks in reading order. Outputs decide how a block looks; they change neither content nor order.
 
 use crate::advice;
 use crate::experiment::experiments;
@@ -19,7 +19,7 @@ pub struct Document {
     /// Title of the page; empty for a command's output.
     pub title: String,
     /// Summary of the report's size.
-    pub glance: String,
+    pub summary: String,
     /// Sections that have blocks.
     pub sections: Vec<Section>,
     /// Program and version.
@@ -31,7 +31,7 @@ pub struct Document {
 pub struct Section {
     /// Heading; empty for the first section.
     pub heading: &'static str,
-    /// Where it is shown unfolded.
+    /// Importance, which decides where the section is folded.
     pub depth: Depth,
     /// Non-empty blocks in reading order.
     pub blocks: Vec<Block>,
@@ -52,7 +52,7 @@ pub enum Depth {
 /// A part of a section.
 #[derive(Clone, Debug)]
 pub enum Block {
-    /// A heading below that of the section.
+    /// A heading below the section's heading.
     Heading(String),
     /// A paragraph.
     Sentence(String),
@@ -99,7 +99,7 @@ pub struct Item {
 pub struct Detail {
     /// Name of the evidence; may be empty.
     pub name: String,
-    /// Runs that it is about, as indexes of [`Report::runs`].
+    /// Runs behind the evidence, as indexes of [`Report::runs`].
     pub runs: Vec<usize>,
     /// The evidence with figures; may be empty.
     pub text: String,
@@ -118,7 +118,7 @@ impl Block {
         Block::Facts(rows.map(|(name, value)| FindingFigure { name: name.into(), value }).collect())
     }
 
-    /// The number of its parts, and their noun.
+    /// The number of the block's parts, and the noun for them.
     fn size(&self) -> (usize, &'static str) {
         match self {
             Block::Heading(_) | Block::Sentence(_) | Block::Verdict(..) => (1, ""),
@@ -143,7 +143,7 @@ impl Section {
         if self.heading.is_empty() { "answer".into() } else { slug(self.heading) }
     }
 
-    /// The size of its content: `12 rows`.
+    /// The size of the section's content: `12 rows`.
     pub fn note(&self) -> String {
         let sizes = self.blocks.iter().map(Block::size).find(|(_, noun)| !noun.is_empty());
         sizes.map_or(String::new(), |(count, noun)| counted(count, noun))
@@ -181,18 +181,18 @@ impl Detail {
     }
 }
 
-/// A name with only the characters that an anchor may have.
+/// A name as the anchor of a link: other characters than letters and digits become hyphens.
 pub fn slug(name: &str) -> String {
     name.to_ascii_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-")
 }
 
 impl Report {
-    /// The report's content. `figure_use`: the parts of figures that the output shows.
+    /// The report's content. `figure_use` selects the parts of figures that the output shows.
     pub fn document(&self, figure_use: FigureUse) -> Document {
         let mut sections = self.sections(figure_use);
         sections.retain(|section| !section.blocks.is_empty());
         let title = self.title.clone();
-        Document { title, glance: self.glance(), sections, program: self.program.clone() }
+        Document { title, summary: self.summary(), sections, program: self.program.clone() }
     }
 
     /// All sections in reading order.
@@ -208,9 +208,13 @@ impl Report {
         vec![
             Section::new("", Answer, self.answer_blocks(leads)),
             Section::new("Findings", Answer, self.finding_blocks()),
-            Section::new("Comparison", Evidence, self.compared(|rows| COMPARED_MAX < rows)),
-            Section::new("Recommendation", Detail, self.recommended()),
-            Section::new("Advice", Evidence, self.advised(false)),
+            Section::new(
+                "Comparison",
+                Evidence,
+                self.comparison_blocks(|rows| COMPARED_MAX < rows),
+            ),
+            Section::new("Recommendation", Detail, self.recommendation_blocks()),
+            Section::new("Advice", Evidence, self.advice_blocks(false)),
             Section::new("Doubts", Evidence, self.doubt_blocks()),
             Section::new(figures_heading, Detail, self.figure_blocks(figures)),
             Section::new("Experiments", Evidence, tables(experiments)),
@@ -224,7 +228,7 @@ impl Report {
     fn answer_blocks(&self, leads: Vec<ReportFigure>) -> Vec<Block> {
         let verdict = self.answer.iter();
         let verdict = verdict.map(|answer| Block::Verdict(answer.answer.kind, answer.says.clone()));
-        // A line is left out if shown findings repeat it.
+        // A line is omitted if unfolded findings repeat it.
         let is_repeated = |line: &&OpeningLine| {
             !line.findings.is_empty() && line.findings.iter().all(|&index| index < FINDINGS_MAX)
         };
@@ -233,18 +237,18 @@ impl Report {
             .map(|line| FindingFigure { name: line.name.clone(), value: line.value.clone() })
             .collect();
         let mut blocks: Vec<Block> = verdict.chain([Block::Facts(opening)]).collect();
-        blocks.extend(self.compared(|rows| rows <= COMPARED_MAX));
-        blocks.extend(self.advised(true));
+        blocks.extend(self.comparison_blocks(|rows| rows <= COMPARED_MAX));
+        blocks.extend(self.advice_blocks(true));
         blocks.push(Block::Figures(leads));
         blocks
     }
 
-    fn compared(&self, has_place: fn(usize) -> bool) -> Vec<Block> {
+    fn comparison_blocks(&self, fits: fn(usize) -> bool) -> Vec<Block> {
         let tables = self.comparison.iter().map(|comparison| &comparison.table);
-        tables.filter(|table| has_place(table.rows.len())).cloned().map(Block::Table).collect()
+        tables.filter(|table| fits(table.rows.len())).cloned().map(Block::Table).collect()
     }
 
-    fn advised(&self, is_tried: bool) -> Vec<Block> {
+    fn advice_blocks(&self, is_tried: bool) -> Vec<Block> {
         let advice = self.advice.iter().filter(|advice| advice.trials.is_some() == is_tried);
         let blocks = advice.flat_map(|advice| {
             let commands = advice.commands().into_iter().map(str::to_string).collect();
@@ -269,7 +273,7 @@ impl Report {
     }
 
     /// The report's size: `18 runs from `a` and `b`, 6 experiments, 3 findings, 2 doubts in 18 runs`.
-    fn glance(&self) -> String {
+    fn summary(&self) -> String {
         let sources = self.sources.iter().filter(|_| self.has_several_sources());
         let sources = sources
             .map(|source| format!("{} ({})", quoted(&source.path), counted(source.runs, "run")));
@@ -310,18 +314,18 @@ impl Report {
         vec![Block::List { first: Some(1), items }, Block::Fold(summary, vec![more])]
     }
 
-    fn recommended(&self) -> Vec<Block> {
+    fn recommendation_blocks(&self) -> Vec<Block> {
         let mut blocks = Vec::new();
         for group in &self.recommendations {
             blocks
-                .push(Block::Heading(format!("{}, the best of what was tested", group.heading())));
+                .push(Block::Heading(format!("{}: the best tested combinations", group.heading())));
             blocks.push(Block::sentences(group.says.clone()));
         }
         blocks
     }
 
     fn doubt_blocks(&self) -> Vec<Block> {
-        let doubts = (0..self.doubts.len()).map(|at| self.doubt(at)).collect();
+        let doubts = (0..self.doubts.len()).map(|index| self.doubt(index)).collect();
         let left_out = self.left_out.iter();
         let left_out = left_out.map(|folder| {
             format!("left out: {}: {}", quoted(&folder.path.display().to_string()), folder.why)
@@ -330,23 +334,23 @@ impl Report {
             vec![Block::List { first: None, items: doubts }, Block::sentences(left_out)];
         if self.doubts.is_empty() && self.left_out.is_empty() {
             blocks.push(Block::Sentence(
-                "There are none. That does not prove the numbers right.".into(),
+                "There are no doubts. This does not prove that the numbers are right.".into(),
             ));
         }
         blocks
     }
 
-    fn doubt(&self, at: usize) -> Item {
-        let doubt = &self.doubts[at];
+    fn doubt(&self, index: usize) -> Item {
+        let doubt = &self.doubts[index];
         let advice = doubt.seen.first().map_or("", |seen| seen.advice.as_str());
         Item {
-            id: self.doubt_id(at),
+            id: self.doubt_id(index),
             note: format!("seen in {}", counted(doubt.seen.len(), "run")),
             ..Item::doubt(&doubt.name, doubt.severity, evidence_of(doubt), advice)
         }
     }
 
-    /// The anchor of a doubt: its name, with a number if an earlier doubt has the same.
+    /// The anchor of a doubt: its name, with a number if an earlier doubt has the same name.
     pub(crate) fn doubt_id(&self, index: usize) -> String {
         let name = slug(&self.doubts[index].name);
         match self.doubts[..index].iter().filter(|before| slug(&before.name) == name).count() {
@@ -365,7 +369,7 @@ impl Report {
 
 /// Maximum number of findings that are shown unfolded.
 const FINDINGS_MAX: usize = 10;
-/// Maximum number of a comparison's rows beside the answer.
+/// Maximum number of rows of a comparison that is shown below the answer.
 const COMPARED_MAX: usize = 6;
 
 fn counted(count: usize, noun: &str) -> String {
@@ -429,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_more_figures_only_after_others() {
+    fn the_figures_section_says_more_only_if_figures_lead_the_page() {
         let figures = [true, false].map(|is_lead| ReportFigure { is_lead, ..Default::default() });
         let report = Report { figures: figures.into(), ..Report::default() };
         for (figure_use, expected) in

@@ -1,4 +1,4 @@
-//! Groups runs that replicate each other into experiments, with the means of their measurements. Each run counts as one value, not each epoch.
+//! Groups runs that replicate each other into experiments, with the means of their measurements. Each run counts as one value; epochs do not count separately.
 
 use crate::report::{Report, ReportedRun};
 use feedrate_analysis::estimate::Middle;
@@ -180,7 +180,7 @@ fn saves(run: &Run) -> impl Iterator<Item = CheckpointPhases<'_>> {
     checkpoint_phases(&run.phases, CheckpointKind::Save)
 }
 
-/// The mean of a property of checkpoints over runs, of the kind that `metric` uses.
+/// The mean over runs of a property of checkpoints. `metric` decides the kind of mean.
 fn middle(
     runs: &[&Run],
     metric: &Metric,

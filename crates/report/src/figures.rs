@@ -1,8 +1,8 @@
-//! Selects and draws the figures of a report: every plot that its runs have data for and that adds something to the figures before it, on a light and a
-//! dark background.
+//! Selects and draws the figures of a report, on a light and on a dark background. A plot is drawn if the runs have data for it and it adds something to the
+//! earlier figures.
 
 use crate::draw::figure::{Axis, Figure, Layer, Panel, Scale};
-use crate::draw::{Drawing, Look, Theme, draw};
+use crate::draw::{DrawOptions, Drawing, Theme, draw};
 use crate::number::significant;
 use crate::plot::data::Data;
 use crate::plot::{Missing, Needs, PLOTS};
@@ -12,13 +12,13 @@ use crate::table::ReportTable;
 /// Maximum number of pictures at the top of a page.
 const LEAD_MAX: usize = 3;
 
-/// Their size: a third of a page each, side by side.
-const LEAD: Look = Look { width_in: Some(4.8), font_pt: 9.0, theme: Theme::Light };
+/// Size of these pictures: each takes a third of the page.
+const LEAD: DrawOptions = DrawOptions { width_in: Some(4.8), font_pt: 9.0, theme: Theme::Light };
 
-/// Their maximum height, as a share of the width.
+/// Maximum height of these pictures, as a share of the width.
 const LEAD_ASPECT_MAX: f64 = 0.9;
 
-/// The figures in the order of the plots, and those that are not drawn, with reasons. Pictures are made only if they are shown.
+/// The figures in the order of the plots, and the plots that are not drawn, with reasons. Pictures are drawn only if the output shows them.
 pub(super) fn figures(data: &Data, figure_use: FigureUse) -> (Vec<ReportFigure>, Vec<NotDrawn>) {
     let mut found: Vec<(String, Figure)> = Vec::new();
     let mut not_drawn: Vec<NotDrawn> = Vec::new();
@@ -26,7 +26,7 @@ pub(super) fn figures(data: &Data, figure_use: FigureUse) -> (Vec<ReportFigure>,
     for plot in plots {
         let name = plot.name.to_string();
         match plot.figure(data, None) {
-            // A missing diagnosis is not worth a note.
+            // A missing diagnosis needs no note.
             Err(_) if plot.needs == Needs::Diagnosis => {}
             Err(Missing { message, hint }) => not_drawn.push(NotDrawn { name, why: message, hint }),
             Ok(drawn) => match redundancy(&drawn, &found) {
@@ -50,9 +50,9 @@ pub(super) fn figures(data: &Data, figure_use: FigureUse) -> (Vec<ReportFigure>,
         if figure_use == FigureUse::Pictures {
             figure.is_lead = leads < LEAD_MAX && aspect(&draw(&drawn, &LEAD)) <= LEAD_ASPECT_MAX;
             leads += usize::from(figure.is_lead);
-            let look = if figure.is_lead { LEAD } else { Look::default() };
-            [figure.svg, figure.svg_dark] =
-                [Theme::Light, Theme::Dark].map(|theme| draw(&drawn, &Look { theme, ..look }).svg);
+            let options = if figure.is_lead { LEAD } else { DrawOptions::default() };
+            [figure.svg, figure.svg_dark] = [Theme::Light, Theme::Dark]
+                .map(|theme| draw(&drawn, &DrawOptions { theme, ..options }).svg);
         }
         (figure.title, figure.caption) = (drawn.title, drawn.caption);
         figures.push(figure);
@@ -64,7 +64,7 @@ fn aspect(drawing: &Drawing) -> f64 {
     drawing.size_in.1 / drawing.size_in.0
 }
 
-/// The reason why a figure adds nothing, if so: it has one point, bars of one kind, or values that an earlier figure shows.
+/// The reason why a figure adds nothing: one point, bars of one kind, or values that an earlier figure shows. `None` if it adds something.
 fn redundancy(drawn: &Figure, before: &[(String, Figure)]) -> Option<String> {
     let bars =
         drawn.panels.iter().flat_map(|panel| &panel.axes.layers).filter_map(|layer| match layer {
@@ -90,7 +90,7 @@ fn shows(figure: &Figure, wanted: &Points) -> bool {
     figure.panels.iter().filter_map(points).any(|shown| shown == *wanted)
 }
 
-/// Whether the points of each series share one place on the x axis, so that nothing is compared.
+/// Whether the points of each series share one x value: then the figure compares nothing.
 fn has_one_place(panel: &Panel) -> bool {
     let is_bare = !panel.axes.layers.iter().any(|layer| matches!(layer, Layer::Bars(_)));
     let mut series = panel.all_series().map(|series| &series.points);
@@ -121,7 +121,7 @@ fn series(drawn: &Figure) -> Vec<String> {
     if names.len() < 2 { Vec::new() } else { names }
 }
 
-/// Approximate maximum of rows in a figure's table. Of a timeline with thousands of points, every nth point is kept.
+/// Approximate maximum of rows in a figure's table. Longer timelines are thinned out to every nth point.
 const VALUES_MAX: usize = 400;
 
 /// A table of all marks under the names of the axes, without empty columns.
@@ -176,12 +176,12 @@ fn marks(panel: &Panel, every: usize) -> Vec<[String; 5]> {
                     });
                     let runs = point.runs.map_or(String::new(), |runs| runs.to_string());
                     let interval = interval.unwrap_or_default();
-                    [name.clone(), at(x, point.x), at(y, point.y), interval, runs]
+                    [name.clone(), axis_text(x, point.x), axis_text(y, point.y), interval, runs]
                 }));
             }
             Layer::Bars(bars) => marks.extend(bars.bars.iter().map(|bar| {
                 let length = significant(Some(bar.to - bar.from));
-                [name.clone(), length, at(y, bar.at), String::new(), String::new()]
+                [name.clone(), length, axis_text(y, bar.at), String::new(), String::new()]
             })),
             Layer::Span(_) | Layer::Rule(_) => {}
         }
@@ -190,7 +190,7 @@ fn marks(panel: &Panel, every: usize) -> Vec<[String; 5]> {
 }
 
 /// A value of an axis, or the name of its category.
-fn at(axis: &Axis, value: f64) -> String {
+fn axis_text(axis: &Axis, value: f64) -> String {
     match &axis.scale {
         Scale::Categories(names) => {
             names.get(value.round() as usize).cloned().unwrap_or_else(|| significant(Some(value)))
@@ -211,7 +211,7 @@ mod tests {
     }
 
     fn marks(x_label: &str, points: &[(f64, f64)]) -> Figure {
-        let points = points.iter().map(|&(x, y)| Point::at(x, y)).collect();
+        let points = points.iter().map(|&(x, y)| Point::new(x, y)).collect();
         let layers = vec![Layer::series("", Tone::Hue(0), Style::Marks, points)];
         let [x, y] = [x_label, "AU"].map(|label| Axis::linear(label, AxisRange::FromZero));
         figure(Axes { x, y, layers, aspect: 0.6 })

@@ -1,10 +1,10 @@
-//! Assembles a report: reads the given folders, whether feedrate or DLIO wrote them, and collects findings, doubts, figures and tables. Decides nothing
-//! about the meaning of a number.
+//! Assembles a report: reads folders that feedrate or DLIO wrote, and collects findings, doubts, figures and tables. Decides nothing about the meaning of
+//! a number.
 
 use crate::advice;
 use crate::ceilings;
-use crate::comparison::comparison;
-use crate::conclusions::{finding_texts, recommended};
+use crate::comparison::build_comparison;
+use crate::conclusions::{finding_texts, recommendation_texts};
 use crate::figures::figures;
 use crate::methods;
 use crate::opening::{DO_NOT_USE, SINGLE_SOURCE_LINES, opening};
@@ -41,8 +41,8 @@ use std::path::{Component, Path, PathBuf};
 /// Maximum number of runs whose complete records are kept for figures.
 const DETAILED_MAX: usize = 64;
 
-/// Makes a report of all results below `paths`, each a folder or a study's CSV, with `threads` reading threads. Links to records are relative to the
-/// folder `from`; without it there are no links. Changes that `replan` can plan get predictions. `figure_use`: the parts of figures that are shown.
+/// Makes a report of all results below `paths`, which are folders or CSVs of studies, with `threads` reading threads. Links to records are relative to the
+/// folder `from`; without it there are no links. Changes that `replan` can plan get predictions. `figure_use` selects the parts of figures.
 ///
 /// # Errors
 /// There is nothing to report on.
@@ -58,8 +58,8 @@ pub fn results_report(
     found.data.overview = overview(paths)?;
     let (figures, not_drawn) = figures(&found.data, figure_use);
     let overview = found.data.overview.clone();
-    let mut report = concluded(found, paths, from, replan);
-    report.comparison = comparison(paths, threads);
+    let mut report = build_report(found, paths, from, replan);
+    report.comparison = build_comparison(paths, threads);
     let compared = report.comparison.as_ref();
     let compared = compared.map(|comparison| line("Compared", comparison.says.clone()));
     if compared.is_some() {
@@ -67,7 +67,7 @@ pub fn results_report(
     }
     report.opening.splice(0..0, compared);
     let after = report.opening.iter().position(|line| line.name == DO_NOT_USE).unwrap_or(0);
-    report.opening.splice(after..after, overview.as_ref().and_then(not_run));
+    report.opening.splice(after..after, overview.as_ref().and_then(rows_without_result));
     Ok(Report { figures, not_drawn, ..report })
 }
 
@@ -75,8 +75,8 @@ fn line(name: &str, value: String) -> OpeningLine {
     OpeningLine { name: name.into(), value, findings: Vec::new() }
 }
 
-/// A line on the rows of a study that have no result.
-fn not_run(overview: &Overview) -> Option<OpeningLine> {
+/// A line on the rows of a study without a result.
+fn rows_without_result(overview: &Overview) -> Option<OpeningLine> {
     let StatusCounts { done, running, pending, failed } = overview.counts;
     let states = [(running, "running"), (pending, "pending"), (failed, "failed")];
     let states = states.into_iter().filter(|(count, _)| *count > 0);
@@ -91,18 +91,18 @@ fn not_run(overview: &Overview) -> Option<OpeningLine> {
 /// # Errors
 /// The CSV of their study cannot be read.
 pub fn index_report(index: RunIndex, paths: &[PathBuf]) -> Result<Report, RunsError> {
-    Ok(concluded(FoundRuns::new(index, paths)?, paths, None, NO_CHANGES))
+    Ok(build_report(FoundRuns::new(index, paths)?, paths, None, NO_CHANGES))
 }
 
 /// The report of runs, without figures and comparison.
-fn concluded(
+fn build_report(
     found: FoundRuns,
     paths: &[PathBuf],
     from: Option<&Path>,
     replan: ReplanOf<'_>,
 ) -> Report {
     let FoundRuns { data, others, checkpoints, left_out, order } = found;
-    let levels: Vec<_> = (0..data.runs.len()).map(|at| levels(&data, at)).collect();
+    let levels: Vec<_> = (0..data.runs.len()).map(|index| run_levels(&data, index)).collect();
     let designs = data.designs;
     let diagnoses = data.diagnoses;
     let results = data.runs.into_iter().zip(levels);
@@ -134,9 +134,9 @@ fn concluded(
     let (answer, predicted) = single_run(&runs, &trials, replan);
     let mut report = Report {
         answer,
-        advice: trials.iter().map(advice::tried).chain(predicted).collect(),
+        advice: trials.iter().map(advice::tried_advice).chain(predicted).collect(),
         findings: finding_texts(&runs, &designs, &results),
-        recommendations: recommended(&designs, &results),
+        recommendations: recommendation_texts(&designs, &results),
         doubts: doubts(&runs),
         checkpoints,
         left_out,
@@ -196,7 +196,7 @@ pub fn plot_data(
 
 /// All runs below some folders.
 struct FoundRuns {
-    /// Runs with results, also invalid ones, in the order of their start. Their settings include workload, host and, if there are several, the source.
+    /// Runs with results, including invalid ones, in the order of their start. Their settings include workload, host and, with several sources, the source.
     data: Data,
     /// Runs without results.
     others: Vec<Run>,
@@ -224,7 +224,7 @@ impl FoundRuns {
             if run.parameter == "processes" && run.accelerators.is_none() {
                 run.value.clear();
             }
-            // Each system of a submission is a source, and an unknown workload is never the same as another.
+            // Each system of a submission is a source, and each unknown workload counts as a different one.
             let system = run.submission.as_ref().map(ToString::to_string);
             let parts = names.get(source_index(run, paths)).cloned().into_iter().chain(system);
             let parts: Vec<String> = parts.collect();
@@ -279,20 +279,20 @@ fn diagnoses(runs: &[Run]) -> Vec<Diagnosis> {
     found
 }
 
-/// The index of the path that a run was found below.
+/// The index of the path below which a run was found.
 fn source_index(run: &Run, paths: &[PathBuf]) -> usize {
     paths.iter().position(|path| path.display().to_string() == run.source).unwrap_or(0)
 }
 
 /// The levels of a run's factors, and its source if there are several.
-fn levels(data: &Data, at: usize) -> BTreeMap<String, String> {
+fn run_levels(data: &Data, index: usize) -> BTreeMap<String, String> {
     let mut levels = BTreeMap::new();
     for design in &data.designs {
-        if let Some(cell) = design.cells.iter().find(|cell| cell.runs.contains(&at)) {
+        if let Some(cell) = design.cells.iter().find(|cell| cell.runs.contains(&index)) {
             levels = design.levels_of(cell);
         }
     }
-    let source = data.runs[at].settings.get(SOURCE);
+    let source = data.runs[index].settings.get(SOURCE);
     levels.extend(source.map(|source| (SOURCE.to_string(), source.clone())));
     levels
 }
@@ -327,7 +327,7 @@ fn overview(paths: &[PathBuf]) -> Result<Option<Overview>, RunsError> {
     Ok(Some(overview))
 }
 
-/// The file that a run's numbers come from.
+/// The file with the numbers of a run.
 fn result_file(run: &Run) -> PathBuf {
     let file = match run.origin {
         RunOrigin::Feedrate => Some(RECORD_FILE),
@@ -336,8 +336,7 @@ fn result_file(run: &Run) -> PathBuf {
     file.map_or(run.path.clone(), |name| run.path.join(name))
 }
 
-/// The answer of a single run with a record, and its predicted advice unless trials of its workload exist. Changes that trials withdrew are left
-/// out.
+/// The answer of a single run with a record, and its predicted advice unless trials of its workload exist. Excludes changes that trials withdrew.
 fn single_run(
     runs: &[ReportedRun],
     trials: &[TrialsResult],
@@ -369,12 +368,12 @@ fn single_run(
     let untried = if own_trials.is_empty() { replanned.zip(advice) } else { None };
     let run_dir = run.path.display().to_string();
     let predicted = untried.and_then(|(replanned, advice)| {
-        advice::predicted(&record.plan.workload, &run_dir, &advice, &*replanned)
+        advice::predicted_advice(&record.plan.workload, &run_dir, &advice, &*replanned)
     });
     (Some(ReportAnswer { says, answer: answer.clone() }), predicted)
 }
 
-/// Each doubt once, sorted by severity, then by the number of runs that have it.
+/// Each doubt once, sorted by severity, then by its number of runs.
 fn doubts(runs: &[ReportedRun]) -> Vec<SeenDoubt> {
     let mut found: Vec<SeenDoubt> = Vec::new();
     let all = runs.iter().enumerate();
@@ -397,8 +396,7 @@ fn doubts(runs: &[ReportedRun]) -> Vec<SeenDoubt> {
     found
 }
 
-/// The relative URL of the file `to` from the folder `from`, both of which may be relative to the working folder. `None` if the working folder is
-/// unknown.
+/// The relative URL of the file `to` from the folder `from`. Both paths may be relative to the working folder. `None` if the working folder is unknown.
 fn link(from: &Path, to: &Path) -> Option<String> {
     let from = std::path::absolute(from).ok()?;
     let to = std::path::absolute(to).ok()?;
@@ -406,12 +404,13 @@ fn link(from: &Path, to: &Path) -> Option<String> {
     let to_parts: Vec<Component> = to.components().collect();
     let common = from_parts.iter().zip(&to_parts).take_while(|(a, b)| a == b).count();
     let up = vec!["..".to_string(); from_parts.len() - common];
-    let down = to_parts[common..].iter().map(|part| escaped(part.as_os_str().as_encoded_bytes()));
+    let down =
+        to_parts[common..].iter().map(|part| percent_encode(part.as_os_str().as_encoded_bytes()));
     Some(up.into_iter().chain(down).collect::<Vec<_>>().join("/"))
 }
 
-/// A name, percent-encoded (RFC 3986) so that no character has a meaning in a URL.
-fn escaped(name: &[u8]) -> String {
+/// Percent-encodes a name (RFC 3986): no character keeps a special meaning in a URL.
+fn percent_encode(name: &[u8]) -> String {
     let bytes = name.iter().map(|byte| match byte {
         b'-' | b'_' | b'.' | b'~' => char::from(*byte).to_string(),
         byte if byte.is_ascii_alphanumeric() => char::from(*byte).to_string(),
@@ -447,7 +446,7 @@ mod tests {
     fn rows_without_a_result_are_counted_by_state() {
         let not_run_line = |pending, failed| {
             let counts = StatusCounts { done: 36, running: 0, pending, failed };
-            not_run(&Overview { counts, factors: Vec::new(), matrix: Vec::new() })
+            rows_without_result(&Overview { counts, factors: Vec::new(), matrix: Vec::new() })
         };
         let says = "18 of 54 rows have no result: 12 pending, 6 failed";
         assert_eq!(not_run_line(12, 6).unwrap().value, says);

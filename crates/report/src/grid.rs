@@ -21,9 +21,9 @@ pub(super) fn table_of_runs(report: &Report) -> ReportTable {
     let runs: Vec<&ReportedRun> = report.runs.iter().collect();
     let mut table = ReportTable::new("One row per run. Its number links to its record.");
     table.is_of_runs = true;
-    table.muted = (0..runs.len()).filter(|&at| runs[at].unused().is_some()).collect();
-    let numbers = runs.iter().enumerate().map(|(at, run)| {
-        let number = TableCell::from(Some(at as u64 + 1));
+    table.muted = (0..runs.len()).filter(|&index| runs[index].unused().is_some()).collect();
+    let numbers = runs.iter().enumerate().map(|(index, run)| {
+        let number = TableCell::from(Some(index as u64 + 1));
         let link = run.link.iter().map(|link| (number.text.clone(), link.clone()));
         TableCell { links: link.collect(), ..number }
     });
@@ -37,7 +37,7 @@ pub(super) fn table_of_runs(report: &Report) -> ReportTable {
     let measured = |metric| runs.iter().map(move |run| run.run.metric(metric));
     add_au(&mut table, "AU all steps (%)", measured(&AU_ALL_STEPS));
     add_au(&mut table, "AU windowed (%)", measured(&AU_WINDOWED));
-    // Only if files report another value than their steps give.
+    // Shown only if files report another value than their steps yield.
     let reported = runs.iter().map(|run| run.run.reported_au_percent());
     let mut pairs = reported.clone().zip(measured(&AU_WINDOWED));
     let differs = |(reported, windowed): (Option<f64>, Option<f64>)| {
@@ -50,7 +50,10 @@ pub(super) fn table_of_runs(report: &Report) -> ReportTable {
         add_au(&mut table, "AU sustained (%)", measured(&AU_SUSTAINED));
     }
     let read = runs.iter().map(|run| {
-        rate(TableCell::written(run.run.metric(&DELIVERED_WHOLE), megabytes), run.is_estimated())
+        rate_cell(
+            TableCell::written(run.run.metric(&DELIVERED_WHOLE), megabytes),
+            run.is_estimated(),
+        )
     });
     table.add(read_heading(&runs), ColumnKind::Rate, read);
     let samples = measured(&SAMPLES_WHOLE).map(|rate| TableCell::written(rate, significant));
@@ -62,11 +65,11 @@ pub(super) fn table_of_runs(report: &Report) -> ReportTable {
     table
 }
 
-/// The number of doubts of a run, each linked to its evidence.
+/// The number of doubts of a run, with a link to the evidence of each doubt.
 fn doubt_cell(report: &Report, run: &ReportedRun) -> TableCell {
     let links = run.doubts().into_iter().filter_map(|name| {
-        let at = report.doubts.iter().position(|doubt| doubt.name == name)?;
-        Some((name.to_string(), format!("#{}", report.doubt_id(at))))
+        let index = report.doubts.iter().position(|doubt| doubt.name == name)?;
+        Some((name.to_string(), format!("#{}", report.doubt_id(index))))
     });
     let value = Some(run.run.doubts.len() as f64);
     TableCell { text: counted(&run.run.doubts), value, links: links.collect() }
@@ -94,7 +97,7 @@ pub(super) fn table_of_checkpoints(report: &Report) -> ReportTable {
     table.without_empty_columns()
 }
 
-/// Maximum number of epochs with columns: half of them from the start, half from the end.
+/// Maximum number of columns for epochs: half for the first epochs, half for the last.
 const EPOCHS_MAX: usize = 8;
 
 /// Tables of utilisation and throughput by epoch and around checkpoints, for experiments with at least two epochs or with a checkpoint.
@@ -105,24 +108,24 @@ pub(super) fn tables_over_time(report: &Report) -> Vec<ReportTable> {
     let mut tables = Vec::new();
     if !several.is_empty() {
         let title = "AU over all steps (%) by epoch";
-        tables.push(by_epoch(report, &several, title, ColumnKind::Utilisation, |epoch| {
-            cell(&epoch.au_all_steps_percent, percent)
+        tables.push(table_by_epoch(report, &several, title, ColumnKind::Utilisation, |epoch| {
+            mean_cell(&epoch.au_all_steps_percent, percent)
         }));
         let title = "Samples/s by epoch";
-        tables.push(by_epoch(report, &several, title, ColumnKind::Rate, |epoch| {
-            cell(&epoch.samples_per_second, significant)
+        tables.push(table_by_epoch(report, &several, title, ColumnKind::Rate, |epoch| {
+            mean_cell(&epoch.samples_per_second, significant)
         }));
     }
     let saving: Vec<&ReportedExperiment> =
         all.iter().filter(|experiment| experiment.saves.is_some()).collect();
     if !saving.is_empty() {
-        tables.push(around_checkpoints(report, &saving));
+        tables.push(table_around_checkpoints(report, &saving));
     }
     tables
 }
 
 /// A table with a column for each epoch.
-fn by_epoch(
+fn table_by_epoch(
     report: &Report,
     several: &[&ReportedExperiment],
     title: &str,
@@ -146,7 +149,7 @@ fn by_epoch(
 const MEANS: &str = "Means of n runs (geometric for rates), with 95 % intervals if n > 1.";
 
 /// A table of training before, during and after checkpoints.
-fn around_checkpoints(report: &Report, saving: &[&ReportedExperiment]) -> ReportTable {
+fn table_around_checkpoints(report: &Report, saving: &[&ReportedExperiment]) -> ReportTable {
     let title = "Training before, during and after written checkpoints, from steps that lie completely in each phase; a dash if there are none.";
     let mut table = experiment_table(report, saving, format!("{title} {MEANS}"));
     let saves: Vec<SaveMiddles> = saving.iter().filter_map(|experiment| experiment.saves).collect();
@@ -155,7 +158,7 @@ fn around_checkpoints(report: &Report, saving: &[&ReportedExperiment]) -> Report
     use ColumnKind::{Number, Rate, Utilisation};
     let mut add = |name: &str, kind: ColumnKind, value: fn(&SaveMiddles) -> Middle| {
         let text = if kind == Utilisation { percent } else { significant };
-        table.add(name, kind, saves.iter().map(|save| cell(&value(save), text)));
+        table.add(name, kind, saves.iter().map(|save| mean_cell(&value(save), text)));
     };
     add("Duration (s)", Number, |save| save.duration_s);
     add("AU before (%)", Utilisation, |save| save.before.au_percent);
@@ -199,18 +202,18 @@ pub(super) fn table_of_experiments(report: &Report) -> ReportTable {
     let runs_of = |experiment: &ReportedExperiment| {
         Vec::from_iter(experiment.runs.iter().map(|&run| &report.runs[run].run))
     };
-    let title = format!("{MEANS}{}", without(report));
+    let title = format!("{MEANS}{}", exclusions(report));
     let mut table = experiment_table(report, &all.iter().collect::<Vec<_>>(), title);
     let all_steps = all.iter().map(|experiment| {
         let bound = runs_of(experiment).iter().find_map(|run| run.bound);
-        bounded(cell(&experiment.au_all_steps_percent, percent), bound)
+        mark_bound(mean_cell(&experiment.au_all_steps_percent, percent), bound)
     });
     table.add("AU all steps (%)", ColumnKind::Utilisation, all_steps);
-    let windowed = all.iter().map(|experiment| cell(&experiment.au_windowed_percent, percent));
+    let windowed = all.iter().map(|experiment| mean_cell(&experiment.au_windowed_percent, percent));
     table.add("AU windowed (%)", ColumnKind::Utilisation, windowed);
     if has_sustained(report) {
         let sustained =
-            all.iter().map(|experiment| cell(&experiment.au_sustained_percent, percent));
+            all.iter().map(|experiment| mean_cell(&experiment.au_sustained_percent, percent));
         table.add("AU sustained (%)", ColumnKind::Utilisation, sustained);
     }
     let reported = all.iter().map(|experiment| {
@@ -253,30 +256,31 @@ pub(super) fn table_of_experiments(report: &Report) -> ReportTable {
     });
     table.add("First step (× threads × compute)", ColumnKind::Number, first_step);
     let read = all.iter().map(|experiment| {
-        rate(cell(&experiment.bytes_per_second, megabytes), experiment.is_estimated)
+        rate_cell(mean_cell(&experiment.bytes_per_second, megabytes), experiment.is_estimated)
     });
     let firsts: Vec<&ReportedRun> =
         all.iter().map(|experiment| &report.runs[experiment.runs[0]]).collect();
     table.add(read_heading(&firsts), ColumnKind::Rate, read);
-    let samples = all.iter().map(|experiment| cell(&experiment.samples_per_second, significant));
+    let samples =
+        all.iter().map(|experiment| mean_cell(&experiment.samples_per_second, significant));
     table.add("Samples/s", ColumnKind::Rate, samples);
     table.without_empty_columns()
 }
 
-/// A sentence on runs with results that are left out: ` Without run 11 (missing_ranks), runs 3, 4 (negative_rate).`
-fn without(report: &Report) -> String {
+/// A sentence on excluded runs with results: ` Without run 11 (missing_ranks), runs 3, 4 (negative_rate).`
+fn exclusions(report: &Report) -> String {
     let mut reasons: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     let results = report.runs.iter().enumerate().filter(|(_, run)| run.run.has_result());
-    for (at, reason) in results.filter_map(|(at, run)| Some((at, run.unused()?))) {
-        reasons.entry(reason).or_default().push(at);
+    for (index, reason) in results.filter_map(|(index, run)| Some((index, run.unused()?))) {
+        reasons.entry(reason).or_default().push(index);
     }
     let parts = reasons.iter().map(|(reason, runs)| format!("{} ({reason})", run_numbers(runs)));
     let text = parts.collect::<Vec<_>>().join(", ");
     if text.is_empty() { text } else { format!(" Without {text}.") }
 }
 
-/// A cell, marked if its value is only a bound.
-fn bounded(cell: TableCell, bound: Option<Bound>) -> TableCell {
+/// Marks the cell if its value is only a bound.
+fn mark_bound(cell: TableCell, bound: Option<Bound>) -> TableCell {
     let mark = match bound {
         None => return cell,
         Some(Bound::AtMost) => "≤",
@@ -344,14 +348,14 @@ fn settings(report: &Report, runs: &[&ReportedRun]) -> Vec<Column> {
 /// Whether runs that differ in parameter or value also differ in a column.
 fn shows_variation(columns: &[Column], runs: &[&ReportedRun]) -> bool {
     let mut known: HashMap<Vec<&str>, [&str; 2]> = HashMap::new();
-    runs.iter().enumerate().filter(|(_, run)| run.unused().is_none()).all(|(at, run)| {
-        let shown = columns.iter().map(|column| column.2[at].text.as_str()).collect();
+    runs.iter().enumerate().filter(|(_, run)| run.unused().is_none()).all(|(index, run)| {
+        let shown = columns.iter().map(|column| column.2[index].text.as_str()).collect();
         let varied = [run.run.parameter.as_str(), run.run.value.as_str()];
         *known.entry(shown).or_insert(varied) == varied
     })
 }
 
-fn cell(middle: &Middle, text: fn(Option<f64>) -> String) -> TableCell {
+fn mean_cell(middle: &Middle, text: fn(Option<f64>) -> String) -> TableCell {
     TableCell::middle(middle.estimate, middle.interval, |value| text(Some(value)))
 }
 
@@ -361,8 +365,8 @@ fn read_heading(runs: &[&ReportedRun]) -> &'static str {
     if is_marked { "Read (MB/s, ≈ estimated)" } else { "Read (MB/s)" }
 }
 
-/// The cell of a rate, marked if its bytes were estimated.
-fn rate(cell: TableCell, is_estimated: bool) -> TableCell {
+/// The cell of a rate, marked if its bytes are estimated.
+fn rate_cell(cell: TableCell, is_estimated: bool) -> TableCell {
     match cell.value {
         Some(_) if is_estimated => TableCell { text: format!("≈ {}", cell.text), ..cell },
         _ => cell,

@@ -1,5 +1,4 @@
-//! Describes how runs were made, in sentences and tables: shared and varied settings, machines, order, replicates. States only what records
-//! contain.
+//! Describes in sentences and tables how runs were made: shared and varied settings, machines, order, replicates. States only facts from records.
 
 use crate::report::{Method, ReportedRun, Source};
 use crate::table::ReportTable;
@@ -15,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 type Runs<'r, 'a> = &'r [&'a ReportedRun];
 
 /// The runs that methods describe.
-struct Described<'r, 'a> {
+struct DescribedRuns<'r, 'a> {
     /// Used runs, in the order of their start.
     used: Runs<'r, 'a>,
     /// All runs that trained, used or not.
@@ -26,21 +25,21 @@ struct Described<'r, 'a> {
 }
 
 /// A name with its sentences; `None` if there is nothing to say.
-type MethodRow = (&'static str, fn(&Described) -> Option<String>);
+type MethodRow = (&'static str, fn(&DescribedRuns) -> Option<String>);
 
 /// All methods in reading order.
 const METHODS: [MethodRow; 10] = [
     ("Runs", |runs| Some(extent(runs.used))),
     ("Varied", |runs| for_workloads(runs.used, varied)),
     ("Overridden", |runs| for_workloads(runs.used, overridden)),
-    ("Where", |runs| for_sources(runs.used, runs.sources, place)),
+    ("Where", |runs| for_sources(runs.used, runs.sources, machines)),
     ("Emulated", |runs| for_sources(runs.used, runs.sources, emulated)),
     ("Design", |runs| for_sources(runs.trained, runs.sources, design)),
     ("Order", |runs| {
         let declared =
             runs.declared_order.map(|order| format!("As the study's CSV declares: {order}."));
         let ordered = for_sources(runs.trained, runs.sources, order);
-        joined(declared.into_iter().chain(ordered), " ")
+        join(declared.into_iter().chain(ordered), " ")
     }),
     ("Seeds", |runs| seeds(runs.used)),
     ("Page cache", |runs| for_sources(runs.used, runs.sources, cache)),
@@ -57,15 +56,15 @@ pub(super) fn methods(
     if used.is_empty() {
         return Vec::new();
     }
-    let runs = Described { used, trained, sources, declared_order };
+    let runs = DescribedRuns { used, trained, sources, declared_order };
     let rows = METHODS.iter().filter_map(|(name, says)| {
         Some(Method { name: (*name).into(), says: says(&runs)?, commands: Vec::new() })
     });
-    rows.chain([again(used)]).collect()
+    rows.chain([repeat_commands(used)]).collect()
 }
 
-/// The joined parts; `None` if there are none.
-fn joined(parts: impl IntoIterator<Item = String>, between: &str) -> Option<String> {
+/// Joins the parts; `None` if there are none.
+fn join(parts: impl IntoIterator<Item = String>, between: &str) -> Option<String> {
     let parts: Vec<String> = parts.into_iter().collect();
     (!parts.is_empty()).then(|| parts.join(between))
 }
@@ -75,7 +74,7 @@ fn experiment(run: &ReportedRun) -> (&str, Option<u32>, &BTreeMap<String, String
     (&run.run.workload, run.run.accelerators, &run.factors)
 }
 
-/// Sentences about the runs of each source, or one if all are the same.
+/// A sentence about the runs of each source, or one sentence if all are equal.
 fn for_sources(runs: Runs, sources: &[Source], says: fn(Runs) -> Option<String>) -> Option<String> {
     let mut found: Vec<(&str, String)> = Vec::new();
     let mut count = 0;
@@ -90,16 +89,16 @@ fn for_sources(runs: Runs, sources: &[Source], says: fn(Runs) -> Option<String>)
     if found.len() == count && found.iter().all(|(_, says)| says == first) {
         return Some(first.clone());
     }
-    joined(found.iter().map(|(path, says)| format!("`{path}`: {says}")), " ")
+    join(found.iter().map(|(path, says)| format!("`{path}`: {says}")), " ")
 }
 
 /// A sentence about each workload.
 fn for_workloads(runs: Runs, says: fn(&str, Runs) -> Option<String>) -> Option<String> {
     let parts = by_workload(runs).into_iter();
-    joined(parts.filter_map(|(workload, runs)| says(workload, &runs)), " ")
+    join(parts.filter_map(|(workload, runs)| says(workload, &runs)), " ")
 }
 
-/// The numbers of runs and experiments, and when they were made.
+/// The numbers of runs and experiments, and their first and last start.
 fn extent(runs: Runs) -> String {
     let experiments: BTreeSet<_> = runs.iter().map(|run| experiment(run)).collect();
     let workloads: BTreeSet<&str> = runs.iter().map(|run| run.run.workload.as_str()).collect();
@@ -120,8 +119,7 @@ fn extent(runs: Runs) -> String {
 /// Settings that differ between runs of a workload.
 fn varied(workload: &str, runs: Runs) -> Option<String> {
     let several = values(runs).into_iter().filter(|(_, values)| 1 < values.len());
-    let several =
-        joined(several.map(|(key, values)| format!("`{key}`: {}", quoted(values))), "; ")?;
+    let several = join(several.map(|(key, values)| format!("`{key}`: {}", quoted(values))), "; ")?;
     Some(format!("Settings of `{workload}` that differ between runs: {several}."))
 }
 
@@ -135,16 +133,16 @@ fn overridden(workload: &str, runs: Runs) -> Option<String> {
 }
 
 /// The machines, kernels and file systems of runs.
-fn place(runs: Runs) -> Option<String> {
+fn machines(runs: Runs) -> Option<String> {
     let facts = ["machine", "kernel", "file system", "device", "program"].map(|key| {
         let values = runs.iter().filter_map(|run| run.run.place.get(key)).map(String::as_str);
         let values = quoted(values.collect::<BTreeSet<_>>());
         (!values.is_empty()).then(|| format!("{key} {values}"))
     });
     let sizes: BTreeSet<u64> = runs.iter().filter_map(|run| run.run.memory_bytes).collect();
-    let memory = joined(sizes.into_iter().map(units::bytes), ", ");
+    let memory = join(sizes.into_iter().map(units::bytes), ", ");
     let memory = memory.map(|sizes| format!("memory {sizes}"));
-    let facts = joined(facts.into_iter().flatten().chain(memory), ", ");
+    let facts = join(facts.into_iter().flatten().chain(memory), ", ");
     let known = runs.iter().filter(|run| run.run.place.contains_key("file system")).count();
     let unknown = counted((runs.len() - known) as u64, "run");
     let unknown = match known {
@@ -152,7 +150,7 @@ fn place(runs: Runs) -> Option<String> {
         known if known < runs.len() => Some(format!("The file system of {unknown} is unknown.")),
         _ => None,
     };
-    joined(facts.map(|facts| format!("On {facts}.")).into_iter().chain(unknown), " ")
+    join(facts.map(|facts| format!("On {facts}.")).into_iter().chain(unknown), " ")
 }
 
 const BYTES_PER_SECOND: &str = "bytes/s";
@@ -171,9 +169,9 @@ fn is_zero(text: &str) -> bool {
     text.parse() == Ok(0.0)
 }
 
-/// The most important conditions of runs: the state of the page cache and emulated storage, each with the number of runs if not all have it.
+/// The most important conditions of runs: the state of the page cache and emulated storage, with the number of runs if only some have a condition.
 pub(super) fn conditions(runs: Runs) -> Vec<String> {
-    let caches = known("train.cache", runs).into_iter().map(|cache| {
+    let caches = distinct_values("train.cache", runs).into_iter().map(|cache| {
         let state = match cache {
             "cold" => "cold",
             "warm" => "warm",
@@ -184,11 +182,11 @@ pub(super) fn conditions(runs: Runs) -> Vec<String> {
     let caches: Vec<String> = caches.collect();
     let emulated = emulation(runs);
     let cache = (!caches.is_empty()).then(|| format!("page cache {}", list(&caches)));
-    let storage = joined(emulated, ", ").map(|parts| format!("emulated storage: {parts}"));
+    let storage = join(emulated, ", ").map(|parts| format!("emulated storage: {parts}"));
     cache.into_iter().chain(storage).collect()
 }
 
-/// The number of runs with one of these values: ` in 3 of 4 runs`; empty if all have one.
+/// The number of runs with one of these values: ` in 3 of 4 runs`; empty if all runs have one.
 fn in_runs(key: &str, values: &BTreeSet<&str>, runs: Runs) -> String {
     let has_value = |run: &&&ReportedRun| {
         run.run.settings.get(key).is_some_and(|value| values.contains(value.as_str()))
@@ -201,7 +199,7 @@ fn in_runs(key: &str, values: &BTreeSet<&str>, runs: Runs) -> String {
 fn emulation(runs: Runs) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     for (key, before, after) in EMULATED {
-        let mut found = known(key, runs);
+        let mut found = distinct_values(key, runs);
         found.retain(|text| !is_zero(text));
         if found.is_empty() {
             continue;
@@ -217,7 +215,7 @@ fn emulation(runs: Runs) -> Vec<String> {
         parts.push(says + &in_runs(key, &found, runs));
     }
     let without_device: Vec<_> = runs.iter().copied().filter(|run| run.run.has_no_device).collect();
-    let kinds = known("storage.kind", &without_device);
+    let kinds = distinct_values("storage.kind", &without_device);
     if !kinds.is_empty() {
         let count = in_runs("storage.kind", &kinds, runs);
         parts.push(format!("storage of kind {}, which is not a device{count}", quoted(kinds)));
@@ -314,7 +312,7 @@ fn seeds(runs: Runs) -> Option<String> {
 
 /// The state of the page cache.
 fn cache(runs: Runs) -> Option<String> {
-    let says = known("train.cache", runs).into_iter().map(|value| match value {
+    let says = distinct_values("train.cache", runs).into_iter().map(|value| match value {
         "cold" => "The dataset was dropped from the page cache before each epoch, which was checked.",
         "warm" => "The dataset was read into the page cache before the first epoch, which was checked.",
         _ => "The page cache was left as it was: cached parts of the dataset were not read from the device.",
@@ -341,11 +339,11 @@ fn numbers(runs: Runs) -> String {
 }
 
 /// The commands that repeat the runs.
-fn again(runs: Runs) -> Method {
-    let (of_feedrate, others): (Vec<&ReportedRun>, Vec<_>) =
+fn repeat_commands(runs: Runs) -> Method {
+    let (feedrate_runs, others): (Vec<&ReportedRun>, Vec<_>) =
         runs.iter().copied().partition(|run| run.run.is_from_feedrate());
     let mut commands = Vec::new();
-    for run in &of_feedrate {
+    for run in &feedrate_runs {
         let setting = |key: &str| run.run.settings.get(key).map(String::as_str);
         let cache = setting("train.cache").filter(|cache| ["cold", "warm"].contains(cache));
         let cache = |option: &str| cache.map_or(String::new(), |cache| format!(" {option}{cache}"));
@@ -363,16 +361,16 @@ fn again(runs: Runs) -> Method {
             commands.push(command);
         }
     }
-    let is_of_study = of_feedrate.iter().all(|run| run.run.study.is_some());
+    let is_of_study = feedrate_runs.iter().all(|run| run.run.study.is_some());
     let settings = if is_of_study {
         "All settings of a run are in its record, under `plan` and `study`."
     } else {
         "All settings of a run are in its record under `plan`; these commands name only the workload."
     };
     let configs = "The settings of DLIO's runs are in their folders, where Hydra wrote them (`.hydra` or `dlio_config`).";
-    let says = [(settings, of_feedrate.is_empty()), (configs, others.is_empty())];
+    let says = [(settings, feedrate_runs.is_empty()), (configs, others.is_empty())];
     let says = says.into_iter().filter(|(_, has_none)| !has_none).map(|(says, _)| says.to_string());
-    Method { name: "Again".into(), says: joined(says, " ").unwrap_or_default(), commands }
+    Method { name: "Again".into(), says: join(says, " ").unwrap_or_default(), commands }
 }
 
 /// The row for checkpoints, which shows their schedule.
@@ -446,7 +444,7 @@ fn by_workload<'a>(runs: Runs<'_, 'a>) -> BTreeMap<&'a str, Vec<&'a ReportedRun>
 }
 
 /// The distinct values of a setting in runs that have it.
-fn known<'a>(key: &str, runs: Runs<'_, 'a>) -> BTreeSet<&'a str> {
+fn distinct_values<'a>(key: &str, runs: Runs<'_, 'a>) -> BTreeSet<&'a str> {
     runs.iter().filter_map(|run| run.run.settings.get(key)).map(String::as_str).collect()
 }
 

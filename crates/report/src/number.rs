@@ -4,7 +4,7 @@ use feedrate_spec::units;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// From here on, not every integer is exact as a 64-bit float.
+/// All integers below this number are exact as 64-bit floats.
 const EXACT_BELOW: f64 = (1u64 << 53) as f64;
 
 /// The text of an unknown value.
@@ -20,7 +20,7 @@ pub(super) fn megabytes(value: Option<f64>) -> String {
     significant(value.map(|rate| rate / 1e6))
 }
 
-/// A number with at least three significant digits, and no more decimals than that needs.
+/// A number with about three significant digits.
 pub(super) fn significant(value: Option<f64>) -> String {
     let places = match value.map(f64::abs) {
         Some(size) if size >= 100.0 => 1,
@@ -38,12 +38,16 @@ fn decimals(value: Option<f64>, places: usize) -> String {
 }
 
 /// An estimate with the ends of its interval, if any: `96.9 % [95.5 %, 98.2 %]`.
-pub fn with_ends(middle: f64, ends: Option<(f64, f64)>, text: impl Fn(f64) -> String) -> String {
+pub fn with_interval(
+    middle: f64,
+    ends: Option<(f64, f64)>,
+    text: impl Fn(f64) -> String,
+) -> String {
     let ends = ends.map(|(low, high)| format!(" [{}, {}]", text(low), text(high)));
     text(middle) + &ends.unwrap_or_default()
 }
 
-/// A level of a setting for display, with a unit if its key implies one.
+/// A level of a setting for display, with a unit if the key implies a unit.
 pub(super) fn level(key: &str, level: &str) -> String {
     match level.parse::<f64>() {
         Ok(value) if !value.is_finite() => level.into(),
@@ -55,7 +59,7 @@ pub(super) fn level(key: &str, level: &str) -> String {
 }
 
 /// The distinct names with their counts, most frequent first.
-pub(super) fn by_count<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
+pub(super) fn count_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for name in names {
         *counts.entry(name).or_default() += 1;
@@ -134,6 +138,6 @@ mod tests {
         ] {
             assert_eq!(level(key, text), expected);
         }
-        assert_eq!(by_count(["b", "c", "a", "b"]), [("b", 2), ("a", 1), ("c", 1)]);
+        assert_eq!(count_names(["b", "c", "a", "b"]), [("b", 2), ("a", 1), ("c", 1)]);
     }
 }

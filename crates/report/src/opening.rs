@@ -1,14 +1,13 @@
-//! Writes the opening lines of a report: the answer, invalid runs, artefacts, the main finding and the next steps. Decides nothing beyond answers,
-//! findings and doubts.
+//! Writes the opening lines of a report: the answer, invalid runs, artefacts, the main finding and the next steps. Uses only answers, findings and doubts.
 
 mod applies_to;
 
 use applies_to::applies_to;
 
-use crate::number::by_count;
+use crate::number::count_names;
 use crate::report::{FindingText, OpeningLine, Report, ReportedRun, Support};
 use crate::words;
-use crate::words::answer::{percent_beside, range};
+use crate::words::answer::{percent_near_target, range};
 use crate::words::number::list;
 use feedrate_analysis::answer::Answer;
 use feedrate_analysis::finding::FindingKind;
@@ -21,10 +20,10 @@ use feedrate_spec::units::counted;
 
 /// Maximum number of runs that are named individually.
 const NAMED_MAX: usize = 3;
-/// Difference in points from which reported utilisation contradicts that over all steps.
+/// Minimum difference in points at which reported utilisation contradicts utilisation over all steps.
 const ARTEFACT_POINTS: f64 = 5.0;
 
-/// Lines that apply to a single source, and are left out of a comparison.
+/// Lines that apply to a single source. A comparison omits them.
 pub(super) const SINGLE_SOURCE_LINES: [&str; 3] = [RATES, APPLIES_TO, BEST];
 
 const RATES: &str = "Rates";
@@ -32,18 +31,18 @@ const APPLIES_TO: &str = "Applies to";
 const BEST: &str = "Best";
 pub(super) const DO_NOT_USE: &str = "Do not use";
 
-/// The opening lines. `answered`: lines of a search or of trials, whose runs have no common answer.
+/// The opening lines. `answered` contains the lines of a search or of trials; their runs have no common answer.
 pub(super) fn opening(report: &Report, answered: Vec<OpeningLine>) -> Vec<OpeningLine> {
-    let is_open = answered.is_empty();
-    let [answer, rates] = if is_open { answers(report) } else { [None, None] };
+    let has_no_answer = answered.is_empty();
+    let [answer, rates] = if has_no_answer { answers(report) } else { [None, None] };
     let (main_finding, main_findings) = main_finding(report);
-    let (over_time, over_time_findings) = over_time(report).filter(|_| is_open).unzip();
+    let (over_time, over_time_findings) = over_time(report).filter(|_| has_no_answer).unzip();
     let lines = [
         ("Answer", answer, Vec::new()),
         (RATES, rates, Vec::new()),
-        (APPLIES_TO, applies_to(report).filter(|_| is_open), Vec::new()),
-        (BEST, best(report).filter(|_| is_open), Vec::new()),
-        (DO_NOT_USE, Some(unusable(report)), Vec::new()),
+        (APPLIES_TO, applies_to(report).filter(|_| has_no_answer), Vec::new()),
+        (BEST, best_configurations(report).filter(|_| has_no_answer), Vec::new()),
+        (DO_NOT_USE, Some(unusable_runs(report)), Vec::new()),
         ("Artefacts", artefacts(report), Vec::new()),
         (words::mlperf::NAME, mlperf(report), Vec::new()),
         ("Main finding", Some(main_finding), main_findings),
@@ -56,7 +55,7 @@ pub(super) fn opening(report: &Report, answered: Vec<OpeningLine>) -> Vec<Openin
     answered.into_iter().chain(lines).collect()
 }
 
-/// The answer of several runs, and the rates that they needed and got. A single run's answer is part of the report itself.
+/// The answer of several runs, and their needed and delivered rates. A single run's answer is part of the report itself.
 fn answers(report: &Report) -> [Option<String>; 2] {
     if report.answer.is_some() {
         return [None, None];
@@ -65,17 +64,17 @@ fn answers(report: &Report) -> [Option<String>; 2] {
     let mut lines = words::answer::summary_lines(&answers).into_iter();
     let summary = lines.next();
     let rates = lines.next();
-    let of_dlio = report.used().map(|run| &run.run).filter(|run| !run.is_from_feedrate());
-    let of_dlio: Vec<&Run> = of_dlio.collect();
-    let says: Vec<String> = summary.into_iter().chain(target(&of_dlio)).collect();
+    let dlio_runs = report.used().map(|run| &run.run).filter(|run| !run.is_from_feedrate());
+    let dlio_runs: Vec<&Run> = dlio_runs.collect();
+    let says: Vec<String> = summary.into_iter().chain(target_line(&dlio_runs)).collect();
     [(!says.is_empty()).then(|| says.join("; ")), rates]
 }
 
 /// The number of DLIO's runs that reach their target, and their utilisation.
-fn target(runs: &[&Run]) -> Option<String> {
+fn target_line(runs: &[&Run]) -> Option<String> {
     if let [run] = runs {
         let (au, target) = run.metric(&AU_ALL_STEPS).zip(run.bar_percent)?;
-        let au = percent_beside(au, target);
+        let au = percent_near_target(au, target);
         return Some(format!("{au} % AU over all steps, target {target} %"));
     }
     let passes = Passes::over_all_steps(runs.iter().copied());
@@ -97,12 +96,12 @@ fn target(runs: &[&Run]) -> Option<String> {
 const GROUPS_MAX: usize = 3;
 
 /// The best tested configurations.
-fn best(report: &Report) -> Option<String> {
+fn best_configurations(report: &Report) -> Option<String> {
     let all = &report.recommendations;
     if let [group] = all.as_slice() {
         let says = group.says.iter().take(2).cloned().collect::<Vec<_>>().join("; ");
         let is_only = group.held.is_empty();
-        return Some(if is_only { says } else { format!("at {}: {says}", group.at()) });
+        return Some(if is_only { says } else { format!("at {}: {says}", group.shared_levels()) });
     }
     let is_one_workload = all.iter().all(|group| group.workload == all[0].workload);
     // Levels that all groups share do not distinguish them.
@@ -115,7 +114,7 @@ fn best(report: &Report) -> Option<String> {
         let levels: Vec<String> = levels.map(|(name, level)| format!("`{name}` {level}")).collect();
         let at = (!levels.is_empty()).then(|| format!("at {}", levels.join(", ")));
         let parts: Vec<String> = name.into_iter().chain(at).collect();
-        format!("{}: {}", parts.join(", "), group.in_short)
+        format!("{}: {}", parts.join(", "), group.short_text)
     });
     let mut says: Vec<String> = named.collect();
     if GROUPS_MAX < all.len() {
@@ -138,7 +137,7 @@ fn over_time(report: &Report) -> Option<(String, Vec<usize>)> {
 }
 
 /// The runs that must not be used.
-fn unusable(report: &Report) -> String {
+fn unusable_runs(report: &Report) -> String {
     let results: Vec<&ReportedRun> =
         report.runs.iter().filter(|run| run.run.has_result()).collect();
     let invalid = results.iter().filter_map(|run| match &run.run.unusable {
@@ -149,16 +148,16 @@ fn unusable(report: &Report) -> String {
     let mut says = match (invalid.len(), counted(results.len() as u64, "run")) {
         (0, _) if results.is_empty() => "no run trained".into(),
         (0, _) if results.len() == 1 => {
-            format!("no doubt makes the run invalid{}", warned(&results))
+            format!("no doubt makes the run invalid{}", warning_counts(&results))
         }
-        (0, all) => format!("none of {all} is invalid{}", warned(&results)),
+        (0, all) => format!("none of {all} is invalid{}", warning_counts(&results)),
         (some, all) if some <= NAMED_MAX => {
             let named =
                 invalid.iter().map(|(run, doubt)| format!("`{}` ({doubt})", run.run.short_path()));
             format!("{some} of {all}: {}", list(named))
         }
         (some, all) => {
-            let doubts = by_count(invalid.iter().map(|(_, doubt)| *doubt)).into_iter();
+            let doubts = count_names(invalid.iter().map(|(_, doubt)| *doubt)).into_iter();
             let named = doubts.map(|(name, runs)| format!("{name} ({runs})"));
             format!("{some} of {all}: {}", list(named))
         }
@@ -179,10 +178,10 @@ fn unusable(report: &Report) -> String {
 }
 
 /// The number of runs with warnings: `; 3 have warnings, most often `page_cache``.
-fn warned(results: &[&ReportedRun]) -> String {
+fn warning_counts(results: &[&ReportedRun]) -> String {
     let warned: Vec<Vec<&str>> =
         results.iter().map(|run| warnings(&run.run)).filter(|names| !names.is_empty()).collect();
-    let names = by_count(warned.concat());
+    let names = count_names(warned.concat());
     let Some((commonest, _)) = names.first() else { return String::new() };
     let have = match (results.len(), warned.len()) {
         (1, _) => "it has".into(),
@@ -197,7 +196,7 @@ fn warnings(run: &Run) -> Vec<&str> {
     warnings.map(|doubt| doubt.name.as_str()).collect()
 }
 
-/// A run whose reported utilisation can be compared with that over all its steps.
+/// A run with its reported utilisation and its utilisation over all steps.
 struct ComparedAu<'a> {
     run: &'a Run,
     reported_percent: f64,
@@ -210,7 +209,7 @@ impl ComparedAu<'_> {
     }
 }
 
-/// Numbers that look better than they are.
+/// A sentence on utilisations that look better than they are.
 fn artefacts(report: &Report) -> Option<String> {
     let compared = report.used().filter_map(|run| {
         let run = &run.run;
@@ -249,7 +248,7 @@ fn artefacts(report: &Report) -> Option<String> {
         matches!(finding.kind, FindingKind::Artefact | FindingKind::Superlinear)
     };
     let found = report.findings.iter().position(is_artefact);
-    parts.extend(found.map(|at| format!("see finding {}", at + 1)));
+    parts.extend(found.map(|index| format!("see finding {}", index + 1)));
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
@@ -283,19 +282,19 @@ fn main_finding(report: &Report) -> (String, Vec<usize>) {
     let says = if report.findings.iter().any(is_slight) {
         format!("no difference of {:.0} % or more was found", 100.0 * MARGIN)
     } else {
-        format!("no difference between runs was found{}", why_nothing(report))
+        format!("no difference between runs was found{}", reason_without_difference(report))
     };
     (says, Vec::new())
 }
 
-/// Whether runs keep MLPerf's rules: used runs, or all if no used run is of its workloads.
+/// Whether runs keep MLPerf's rules. Considers the used runs, or all runs if no used run has one of MLPerf's workloads.
 fn mlperf(report: &Report) -> Option<String> {
     words::mlperf::line(report.used().map(|run| &run.run))
         .or_else(|| words::mlperf::line(report.runs.iter().map(|run| &run.run)))
 }
 
 /// The reason why no difference was found.
-fn why_nothing(report: &Report) -> String {
+fn reason_without_difference(report: &Report) -> String {
     if report.used().count() == 1 {
         return ", as there is only one".into();
     }
@@ -351,12 +350,12 @@ mod tests {
     use crate::report::{RecommendationText, Seen, SeenDoubt};
 
     #[test]
-    fn each_number_of_accelerators_has_its_best() {
-        let recommendation = |accelerators: &str, in_short: &str| RecommendationText {
+    fn each_number_of_accelerators_has_its_best_configuration() {
+        let recommendation = |accelerators: &str, short_text: &str| RecommendationText {
             held: [("cache", "warm"), ("processes", accelerators)]
                 .map(|(name, level)| (name.to_string(), level.to_string()))
                 .into(),
-            in_short: in_short.into(),
+            short_text: short_text.into(),
             ..RecommendationText::default()
         };
         let recommendations = vec![
@@ -365,11 +364,11 @@ mod tests {
         ];
         let report = Report { recommendations, ..Report::default() };
         let expected = "most throughput at `processes` 1: `format` npz; at `processes` 2: no measurable winner among 4";
-        assert_eq!(best(&report).unwrap(), expected);
+        assert_eq!(best_configurations(&report).unwrap(), expected);
     }
 
     #[test]
-    fn next_steps_are_the_three_that_matter_most_each_once() {
+    fn the_next_steps_are_three_different_ones_the_most_important_first() {
         let doubt = |name: &str, advice: &str| SeenDoubt {
             name: name.into(),
             severity: Severity::Warning,

@@ -1,5 +1,5 @@
-//! The data of a report on one or several sources of results: `gather` fills it, `output` writes it. Long because it has every part of a report and of
-//! its JSON.
+//! The data of a report on one or several sources of results: `gather` fills it, `output` writes it. The file is long because it contains every part of a
+//! report and of its JSON.
 
 use crate::table::ReportTable;
 use feedrate_analysis::answer::Answer;
@@ -33,13 +33,13 @@ pub struct Report {
     pub sources: Vec<Source>,
     /// The answer of a single run of feedrate.
     pub answer: Option<ReportAnswer>,
-    /// Comparison of two sources; `null` if there are not two, or nothing can be compared.
+    /// Comparison of two sources; `null` unless there are two sources with comparable results.
     pub comparison: Option<ReportComparison>,
     /// Findings, the most important first.
     pub findings: Vec<FindingText>,
     /// A recommendation for each workload with several configurations.
     pub recommendations: Vec<RecommendationText>,
-    /// Changes that were tried for the workloads of these runs, or else those predicted to help a single run.
+    /// Changes that were tried for the workloads of these runs, else changes that are predicted to help a single run.
     pub advice: Vec<ReportAdvice>,
     /// Doubts, the most severe first.
     pub doubts: Vec<SeenDoubt>,
@@ -53,13 +53,13 @@ pub struct Report {
     /// Runs that wrote or read checkpoints and trained nothing.
     #[serde(skip)]
     pub checkpoints: Vec<CheckpointGroup>,
-    /// Folders that were left out.
+    /// Folders that were excluded.
     pub left_out: Vec<LeftOut>,
     /// Descriptions of how the runs were made.
     pub methods: Vec<Method>,
     /// A table of components and specifications for each machine.
     pub setups: Vec<ReportTable>,
-    /// Settings of each workload, with all values of those that were varied.
+    /// Settings of each workload, with all values of varied settings.
     pub configuration: ReportTable,
 }
 
@@ -122,11 +122,11 @@ pub struct FindingText {
     pub figures: Vec<FindingFigure>,
     /// Effects, intervals and p values as numbers.
     pub numbers: Vec<FindingNumber>,
-    /// Runs that the finding rests on, as indexes of [`Report::runs`].
+    /// Runs behind the finding, as indexes of [`Report::runs`].
     pub runs: Vec<usize>,
     /// Reasons to doubt the finding.
     pub doubts: Vec<String>,
-    /// Instructions for runs that would settle an open question; `null` if there is no question, or no runs would.
+    /// Instructions for runs that would settle an open question; `null` if there is no such question.
     pub to_do: Option<String>,
 }
 
@@ -149,13 +149,13 @@ pub struct FindingNumber {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Support {
-    /// The runs show it.
+    /// The runs show the finding.
     Shown,
-    /// The runs show it, but there are doubts.
+    /// The runs show the finding, but there are doubts.
     Doubted,
-    /// The runs had it, without a statistical test.
+    /// The finding describes the runs, without a statistical test.
     Described,
-    /// The runs do not decide it, for the reason in the sentence.
+    /// The runs do not decide the question, for the reason in the sentence.
     CannotBeTold,
 }
 
@@ -176,14 +176,14 @@ impl Support {
 pub struct RecommendationText {
     /// The workload.
     pub workload: String,
-    /// Levels shared by these configurations that are not a choice: accelerators, client, conditions of the storage, amount of work.
+    /// Shared levels that the user cannot choose freely: accelerators, client, conditions of the storage, amount of work.
     pub held: BTreeMap<String, String>,
     /// Sentences on the best configuration, its changes against the baseline and untested combinations.
     pub says: Vec<String>,
     /// The first sentence in a few words.
     #[serde(skip)]
-    pub in_short: String,
-    /// Configurations that no other beats in both throughput and utilisation, most throughput first.
+    pub short_text: String,
+    /// Configurations that no other configuration exceeds in both throughput and utilisation, most throughput first.
     pub best: Vec<Configuration>,
     /// Configurations that were run.
     pub tested: usize,
@@ -224,7 +224,7 @@ pub struct ReportChange {
 
 /// A named value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names describe them")]
 pub struct FindingFigure {
     pub name: String,
     pub value: String,
@@ -244,7 +244,7 @@ pub struct SeenDoubt {
 /// A doubt in a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Seen {
-    /// An index of [`Report::runs`]; `null` if it is not about a single run.
+    /// Index of the run in [`Report::runs`]; `null` if the doubt is not about a single run.
     pub run: Option<usize>,
     /// Evidence with figures.
     pub evidence: String,
@@ -263,17 +263,17 @@ pub enum FigureUse {
     Pictures,
 }
 
-/// A figure. In its SVG, marks have the name of their series as `data-series`, so that a series can be hidden, and a `<title>` as tooltip. The SVG has
-/// no ids, scripts or styles, which could collide with those of the page.
+/// A figure. In its SVG, marks have a `<title>` as tooltip and the name of their series as `data-series`, by which a page can hide the series. The SVG has
+/// no ids, scripts or styles that could collide with the page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ReportFigure {
     /// Stable name, as in `feedrate plot NAME`.
     pub name: String,
     /// Heading of the figure.
     pub title: String,
-    /// Explains marks and intervals, and names what was left out.
+    /// Explains marks and intervals, and names omitted data.
     pub caption: String,
-    /// Whether it is shown at the top of a page.
+    /// Whether the figure is shown at the top of a page.
     #[serde(skip)]
     pub is_lead: bool,
     /// The picture on a light background; empty if only values are shown.
@@ -309,11 +309,11 @@ pub struct ReportedRun {
     pub run: Run,
     /// Whether its accelerators were fed; `None` for runs of other programs.
     pub answer: Option<Answer>,
-    /// Its record, or the file that its numbers come from, as a URL relative to the report's folder.
+    /// The record, or another file with the numbers, as a URL relative to the report's folder.
     pub link: Option<String>,
-    /// An index of [`Report::sources`].
+    /// Index of the source in [`Report::sources`].
     pub source: usize,
-    /// Levels of its workload's factors, by the names of findings and figures.
+    /// Levels of the workload's factors, by the names in findings and figures.
     pub factors: BTreeMap<String, String>,
 }
 
@@ -328,7 +328,7 @@ impl ReportedRun {
         self.run.doubts.iter().map(|doubt| doubt.name.as_str()).collect()
     }
 
-    /// Whether its bytes are estimated as samples times the mean sample size of DLIO's generator, because they were not counted.
+    /// Whether bytes were not counted but estimated: samples times the mean sample size of DLIO's generator.
     pub fn is_estimated(&self) -> bool {
         self.run.provenance(&DELIVERED_WHOLE) == Some(Provenance::Estimated)
     }
@@ -392,20 +392,20 @@ impl Serialize for ReportedRun {
     }
 }
 
-/// A run as a report's JSON has it.
+/// A run in the JSON of a report.
 #[derive(Serialize, JsonSchema)]
 struct ReportedRunOutput<'a> {
     /// Its folder.
     path: String,
-    /// Its record, or the file that its numbers come from, as a relative URL.
+    /// The record, or another file with the numbers, as a relative URL.
     link: Option<&'a str>,
-    /// An index of `sources`.
+    /// Index of the source in `sources`.
     source: usize,
     /// Its workload.
     workload: &'a str,
     /// The parameter that was varied.
     parameter: &'a str,
-    /// Its value.
+    /// Value of the parameter.
     value: &'a str,
     /// Levels of the factors of its workload.
     factors: &'a BTreeMap<String, String>,
@@ -417,7 +417,7 @@ struct ReportedRunOutput<'a> {
     hosts: Option<u64>,
     /// Emulated accelerators.
     accelerators: Option<u32>,
-    /// Local start; empty if it is not known.
+    /// Local start time; empty if unknown.
     started: &'a str,
     /// Epochs with steps.
     epochs: u64,
@@ -427,7 +427,7 @@ struct ReportedRunOutput<'a> {
     throughput: ReportedThroughput,
     /// Names of its doubts.
     doubts: Vec<&'a str>,
-    /// Why it counts for no experiment; `null` if it counts.
+    /// Reason why the run counts for no experiment; `null` if it counts.
     unused: Option<&'a str>,
     /// All metrics.
     metrics: Vec<ReportedMetric<'a>>,
@@ -455,7 +455,7 @@ struct ReportedThroughput {
     samples_per_second: Option<f64>,
     /// Bytes that were read, over whole epochs.
     bytes_per_second: Option<f64>,
-    /// Whether these are samples times the mean size of a sample.
+    /// Whether the bytes are estimated as samples times the mean size of a sample.
     is_estimated: bool,
     /// In DLIO's window, by the nominal size of a sample.
     windowed_mib_per_second: Option<f64>,
@@ -470,9 +470,9 @@ struct ReportedMetric<'a> {
     name: &'a str,
     /// Its unit.
     unit: &'static str,
-    /// `null` if it is not known.
+    /// Value; `null` if unknown.
     value: Option<f64>,
-    /// How it is known; no key if it is not.
+    /// Provenance of the value; no key for unknown values.
     #[serde(skip_serializing_if = "Option::is_none")]
     provenance: Option<Provenance>,
 }
@@ -498,14 +498,14 @@ pub struct Method {
 
 impl RecommendationText {
     /// The shared levels as text: `` `processes` 2, `batch_size` 4 ``.
-    pub(crate) fn at(&self) -> String {
+    pub(crate) fn shared_levels(&self) -> String {
         let held = self.held.iter().map(|(name, level)| format!("`{name}` {level}"));
         held.collect::<Vec<_>>().join(", ")
     }
 
     /// The workload with the shared levels.
     pub(crate) fn heading(&self) -> String {
-        let at = (!self.held.is_empty()).then(|| format!(" at {}", self.at()));
+        let at = (!self.held.is_empty()).then(|| format!(" at {}", self.shared_levels()));
         format!("{}{}", self.workload, at.unwrap_or_default())
     }
 }
@@ -531,7 +531,7 @@ impl Report {
         answer.or_else(opening).map(String::as_str)
     }
 
-    /// Whether there are several sources, so that runs need their source's name.
+    /// Whether there are several sources. Runs then need the name of their source.
     pub fn has_several_sources(&self) -> bool {
         1 < self.sources.len()
     }

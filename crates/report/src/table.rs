@@ -1,6 +1,6 @@
 //! Tables for every kind of output: cells under headings that name their units.
 
-use crate::number::{UNKNOWN, with_ends};
+use crate::number::{UNKNOWN, with_interval};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ pub struct ReportTable {
     pub columns: Vec<TableColumn>,
     /// Rows, each with a cell for every column.
     pub rows: Vec<Vec<TableCell>>,
-    /// Whether its rows are the runs of a report, which are link targets.
+    /// Whether the rows are the runs of a report. These rows are link targets.
     #[serde(skip)]
     pub is_of_runs: bool,
     /// Indexes of rows that are shown as unused.
@@ -42,7 +42,7 @@ pub enum ColumnKind {
     Number,
     /// Percentages, shaded by their value.
     Utilisation,
-    /// Numbers, shaded relative to the highest of their column.
+    /// Numbers, shaded relative to the highest number of their column.
     Rate,
 }
 
@@ -99,7 +99,7 @@ impl ReportTable {
         self.columns.push(TableColumn { name: name.into(), kind });
     }
 
-    /// Heading and rows as lines: cells formatted by `write` and joined by `between`.
+    /// Heading and rows as lines. `write` formats a cell; `between` separates cells.
     pub fn lines(&self, write: fn(&str) -> String, between: &str) -> Vec<String> {
         let heading = self.columns.iter().map(|column| write(&column.name)).collect::<Vec<_>>();
         let rows = self.rows.iter().map(|row| row.iter().map(|cell| write(&cell.text)).collect());
@@ -108,10 +108,10 @@ impl ReportTable {
 
     /// The table without empty columns.
     pub fn without_empty_columns(mut self) -> Self {
-        for at in (0..self.columns.len()).rev() {
-            if self.rows.iter().all(|row| ["", UNKNOWN].contains(&row[at].text.as_str())) {
-                self.columns.remove(at);
-                self.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        for index in (0..self.columns.len()).rev() {
+            if self.rows.iter().all(|row| ["", UNKNOWN].contains(&row[index].text.as_str())) {
+                self.columns.remove(index);
+                self.rows.iter_mut().for_each(|row| drop(row.remove(index)));
             }
         }
         self
@@ -134,17 +134,17 @@ impl TableCell {
         TableCell { text: text(value), value, ..TableCell::default() }
     }
 
-    /// An estimate with its interval: `95.0 [94.1, 95.9]`, `95.0` without one, a dash if unknown.
+    /// An estimate with its interval: `95.0 [94.1, 95.9]`, `95.0` without interval, a dash if unknown.
     pub fn middle(
         value: Option<f64>,
         ends: Option<(f64, f64)>,
         text: impl Fn(f64) -> String,
     ) -> Self {
-        let written = value.map(|middle| with_ends(middle, ends, text));
+        let written = value.map(|middle| with_interval(middle, ends, text));
         TableCell { text: written.unwrap_or_else(|| UNKNOWN.into()), value, ..TableCell::default() }
     }
 
-    /// A level of a factor, with its numeric value if it has one, so that 2 sorts before 10.
+    /// A level of a factor. Its numeric value, if any, makes 2 sort before 10.
     pub fn level(text: &str) -> Self {
         let value = text.parse().ok().filter(|value: &f64| value.is_finite());
         TableCell { text: text.into(), value, ..TableCell::default() }

@@ -31,7 +31,7 @@ fn run(value: &str, au: f64) -> ReportedRun {
     ReportedRun { run, ..ReportedRun::default() }
 }
 
-/// With pictures, of all results below a folder.
+/// A report with pictures of all results below a folder.
 fn report_on(folder: &Path) -> Report {
     results_report(&[folder.into()], None, 1, NO_CHANGES, FigureUse::Pictures).unwrap()
 }
@@ -46,15 +46,15 @@ fn line(report: &Report, name: &str) -> String {
 #[test]
 fn records_without_an_order_show_a_drift() {
     let folder = tempfile::tempdir().unwrap();
-    for at in 0..8 {
-        let time = 1000 + 40 * at + 3 * (at % 3);
+    for index in 0..8 {
+        let time = 1000 + 40 * index + 3 * (index % 3);
         // Names are in another order than starts.
         save_steps(
             folder.path(),
-            &format!("{}", 9 - at),
+            &format!("{}", 9 - index),
             &[(time, 1000, 0, 1_000_000); 20],
             |record| {
-                record.started = format!("2026-11-21T10:0{at}:00.000000");
+                record.started = format!("2026-11-21T10:0{index}:00.000000");
             },
         );
     }
@@ -65,7 +65,7 @@ fn records_without_an_order_show_a_drift() {
     assert!(says.contains(expected), "{:?}", report.findings);
     let main_finding = |report: &Report| line(report, "Main finding");
     assert!(main_finding(&report).contains(expected), "{}", main_finding(&report));
-    // A difference that does not matter is no headline, however certain it is.
+    // A difference too small to matter is not the main finding, even if it is certain.
     for number in report.findings.iter_mut().flat_map(|finding| &mut finding.numbers) {
         let is_ratio = number.effect.unit == EffectUnit::Ratio;
         number.effect.estimate = if is_ratio { 1.00006 } else { 0.006 };
@@ -188,17 +188,25 @@ fn records_become_runs_doubts_and_methods() {
     let object = serde_json::to_value(&report).unwrap();
     assert_eq!(object["runs"][0]["au"]["all_steps_percent"], 50.0);
     assert_eq!(object["runs"][0]["factors"]["batch_size"], "2");
-    let said = |name: &str| {
+    let method_text = |name: &str| {
         let method = report.methods.iter().find(|method| method.name == name);
         method.map(|method| method.says.as_str()).unwrap_or_default()
     };
-    assert!(said("Runs").starts_with("4 runs of 2 experiments"), "{}", said("Runs"));
-    assert!(said("Varied").contains("`loader.batch_size`: `2`, `4`"), "{}", said("Varied"));
-    assert!(said("Design").contains("Experiments were run 1 to 2 times"), "{}", said("Design"));
+    assert!(method_text("Runs").starts_with("4 runs of 2 experiments"), "{}", method_text("Runs"));
     assert!(
-        said("Order").contains("no repeated run followed a run of the same experiment"),
+        method_text("Varied").contains("`loader.batch_size`: `2`, `4`"),
         "{}",
-        said("Order")
+        method_text("Varied")
+    );
+    assert!(
+        method_text("Design").contains("Experiments were run 1 to 2 times"),
+        "{}",
+        method_text("Design")
+    );
+    assert!(
+        method_text("Order").contains("no repeated run followed a run of the same experiment"),
+        "{}",
+        method_text("Order")
     );
     let rows = &report.configuration.rows;
     assert!(rows.contains(&vec!["Batch size".into(), "2, 4".into()]), "{rows:?}");
@@ -225,7 +233,7 @@ fn each_run_has_its_source() {
     assert_eq!(report.runs[0].link, None);
 }
 
-/// A setting that always changes with the source is not reported as lost to invalid runs.
+/// A setting that always changes with the source does not cause a finding about invalid runs.
 #[test]
 fn settings_that_follow_the_source_are_compared_by_source() {
     let folder = tempfile::tempdir().unwrap();
@@ -249,7 +257,7 @@ fn settings_that_follow_the_source_are_compared_by_source() {
 }
 
 #[test]
-fn there_is_no_report_on_nothing() {
+fn a_folder_without_results_has_no_report() {
     let folder = tempfile::tempdir().unwrap();
     assert!(matches!(
         results_report(&[folder.path().into()], None, 1, NO_CHANGES, FigureUse::Pictures),
@@ -258,7 +266,7 @@ fn there_is_no_report_on_nothing() {
 }
 
 #[test]
-fn findings_are_data_too() {
+fn findings_are_also_data() {
     let folder = tempfile::tempdir().unwrap();
     for batch in [2_u64, 4] {
         for replicate in 0..3_u64 {
@@ -290,23 +298,24 @@ fn findings_are_data_too() {
 fn settings_that_dlio_ignores_have_no_effect() {
     let folder = tempfile::tempdir().unwrap();
     for replicate in 0..3_u32 {
-        for (at, name) in ["4", "4_file_shuffle_off", "4_read_threads_8"].into_iter().enumerate() {
-            let overrides = match at {
+        for (index, name) in ["4", "4_file_shuffle_off", "4_read_threads_8"].into_iter().enumerate()
+        {
+            let overrides = match index {
                 0 => vec![],
                 1 => vec!["reader.file_shuffle=off"],
                 _ => vec!["reader.read_threads=8"],
             };
             let run = Fake {
-                threads: if at == 2 { 8 } else { 4 },
-                slower: [1.0, 1.003, 0.5][at] + 0.01 * f64::from(replicate),
-                start_s: 36_000.0 + 1000.0 * f64::from(3 * replicate + at as u32),
+                threads: if index == 2 { 8 } else { 4 },
+                slower: [1.0, 1.003, 0.5][index] + 0.01 * f64::from(replicate),
+                start_s: 36_000.0 + 1000.0 * f64::from(3 * replicate + index as u32),
                 overrides,
                 ..Fake::default()
             }
             .write(folder.path(), &format!("fake/{name}/{replicate}"));
             // Hydra writes what was overridden into the configuration too.
             let config = run.join(".hydra/config.yaml");
-            let level = if at == 1 { "'off'" } else { "seed" };
+            let level = if index == 1 { "'off'" } else { "seed" };
             let text = std::fs::read_to_string(&config).unwrap();
             let text = text.replace("reader: {", &format!("reader: {{file_shuffle: {level}, "));
             std::fs::write(config, text).unwrap();
@@ -337,12 +346,12 @@ fn settings_that_dlio_ignores_have_no_effect() {
 #[test]
 fn findings_name_their_workload_if_there_are_several() {
     let folder = tempfile::tempdir().unwrap();
-    for (at, workload) in ["a", "a", "b", "b"].into_iter().enumerate() {
-        save(folder.path(), &at.to_string(), |record| {
-            record.started = format!("2026-11-21T10:0{at}:00.000000");
+    for (index, workload) in ["a", "a", "b", "b"].into_iter().enumerate() {
+        save(folder.path(), &index.to_string(), |record| {
+            record.started = format!("2026-11-21T10:0{index}:00.000000");
             record.plan.workload = workload.into();
-            record.plan.loader.batch_size = 1 + at as u64 % 2;
-            record.plan.loader.workers = 1 + at as u32 / 2;
+            record.plan.loader.batch_size = 1 + index as u64 % 2;
+            record.plan.loader.workers = 1 + index as u32 / 2;
         });
     }
     let report = report_on(folder.path());
@@ -355,7 +364,7 @@ fn findings_name_their_workload_if_there_are_several() {
 }
 
 #[test]
-fn runs_of_other_settings_are_no_replicates() {
+fn runs_with_different_settings_are_not_replicates() {
     let folder = tempfile::tempdir().unwrap();
     for (i, format) in ["npz", "npz", "png", "png"].into_iter().enumerate() {
         // Runs of the same times are copies of one.
@@ -391,12 +400,13 @@ fn runs_of_other_settings_are_no_replicates() {
 }
 
 #[test]
-fn a_machine_whose_disk_fills_is_one_setup() {
+fn free_disk_space_does_not_distinguish_machines() {
     let folder = tempfile::tempdir().unwrap();
-    for (at, free) in ["71.4 GB free of 270.6 GB", "70.1 GB free of 270.6 GB"].iter().enumerate() {
-        let time = 1000 + at as u64;
+    for (index, free) in ["71.4 GB free of 270.6 GB", "70.1 GB free of 270.6 GB"].iter().enumerate()
+    {
+        let time = 1000 + index as u64;
         let steps = vec![(time, time, 0, 1_000_000); 20];
-        save_steps(folder.path(), &at.to_string(), &steps, |record| {
+        save_steps(folder.path(), &index.to_string(), &steps, |record| {
             let disk = format!("ext4 on /dev/vda, {free}");
             record.system.components = vec![("Storage".into(), disk)];
         });

@@ -5,7 +5,7 @@ use anstyle::{AnsiColor, Reset, Style};
 use comfy_table::{CellAlignment, Row, Table, presets};
 use feedrate_analysis::answer::AnswerKind;
 
-/// Rows of a name and a value. Values start in one column, and their further lines are indented to it.
+/// Rows of a name and a value. All values start in the same column, also their further lines.
 pub fn rows(rows: &[(&str, String)]) -> String {
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).min(32);
     let lines: Vec<String> = rows
@@ -44,15 +44,16 @@ const HEADING_COLUMNS: usize = 12;
 /// Width at which a cell's text is wrapped, in characters.
 const CELL_COLUMNS: usize = 40;
 
-/// A table in lines of at most `columns` characters. Columns that do not fit follow in a further block, beside those that name the rows.
+/// A table in lines of at most `columns` characters. Columns that do not fit follow in a further block, which repeats the columns that name the rows.
 pub fn report_table(table: &ReportTable, columns: Option<usize>) -> String {
     let heading_columns = columns.map(|_| HEADING_COLUMNS);
     let text_columns = columns.map(|_| CELL_COLUMNS);
-    let cells = |at: usize| {
-        let column = &table.columns[at];
-        let widest = table.rows.iter().map(|row| row[at].text.chars().count()).max().unwrap_or(0);
-        let heading = wrapped(&column.name, heading_columns.map(|most| most.max(widest)));
-        let texts = table.rows.iter().map(|row| wrapped(&row[at].text, text_columns));
+    let cells = |index: usize| {
+        let column = &table.columns[index];
+        let widest =
+            table.rows.iter().map(|row| row[index].text.chars().count()).max().unwrap_or(0);
+        let heading = wrap(&column.name, heading_columns.map(|most| most.max(widest)));
+        let texts = table.rows.iter().map(|row| wrap(&row[index].text, text_columns));
         Vec::from_iter([heading].into_iter().chain(texts))
     };
     let mut all: Vec<Vec<String>> = (0..table.columns.len()).map(cells).collect();
@@ -78,18 +79,19 @@ pub fn report_table(table: &ReportTable, columns: Option<usize>) -> String {
     }
     let widths: Vec<usize> = all.iter().map(width).collect();
     let mut parts: Vec<Vec<usize>> = vec![(0..names).collect()];
-    for at in names..all.len() {
-        let last = parts.last().map_or(0, |part| part.iter().map(|&at| widths[at]).sum());
-        let is_full = columns.is_some_and(|columns| columns < last + widths[at]);
+    for index in names..all.len() {
+        let last = parts.last().map_or(0, |part| part.iter().map(|&index| widths[index]).sum());
+        let is_full = columns.is_some_and(|columns| columns < last + widths[index]);
         if is_full && parts.last().is_some_and(|part| names < part.len()) {
             parts.push((0..names).collect());
         }
-        parts.last_mut().into_iter().for_each(|part| part.push(at));
+        parts.last_mut().into_iter().for_each(|part| part.push(index));
     }
     let parts = parts.iter().map(|part| {
-        let row =
-            |number: usize| part.iter().map(|&at| all[at][number].clone()).collect::<Vec<_>>();
-        let is_number = |at: &usize| kinds[part[*at]] != ColumnKind::Text;
+        let row = |number: usize| {
+            part.iter().map(|&index| all[index][number].clone()).collect::<Vec<_>>()
+        };
+        let is_number = |index: &usize| kinds[part[*index]] != ColumnKind::Text;
         let numbers: Vec<usize> = (0..part.len()).filter(is_number).collect();
         table_with_numbers(row(0), (1..=table.rows.len()).map(row), &numbers)
     });
@@ -134,20 +136,20 @@ pub fn answer_head(kind: AnswerKind, word: &str) -> String {
         AnswerKind::Unknown => Some(AnsiColor::Yellow),
         AnswerKind::Rate | AnswerKind::Checkpoints => None,
     };
-    painted(colour, word)
+    paint(colour, word)
 }
 
 /// A word in the colour of its class.
 pub fn badge(class: &str, word: &str) -> String {
     match class {
-        "invalid" => painted(Some(AnsiColor::Red), word),
-        "warning" => painted(Some(AnsiColor::Yellow), word),
-        "note" => painted(None, word),
+        "invalid" => paint(Some(AnsiColor::Red), word),
+        "warning" => paint(Some(AnsiColor::Yellow), word),
+        "note" => paint(None, word),
         _ => word.into(),
     }
 }
 
-/// Colours of words by the mark before them. Unicode reserves these characters for internal use; the last one ends a word.
+/// Marks that begin a coloured word, with their colours. Unicode reserves these characters for internal use. The last mark ends a word.
 const PAINTS: [(char, Option<AnsiColor>); 5] = [
     ('\u{fdd0}', None),
     ('\u{fdd1}', Some(AnsiColor::Red)),
@@ -157,13 +159,13 @@ const PAINTS: [(char, Option<AnsiColor>); 5] = [
 ];
 const UNPAINTED: char = '\u{fdd4}';
 
-fn painted(colour: Option<AnsiColor>, word: &str) -> String {
+fn paint(colour: Option<AnsiColor>, word: &str) -> String {
     let paint = PAINTS.iter().find(|(_, paint)| *paint == colour);
     format!("{}{word}{UNPAINTED}", paint.map_or(UNPAINTED, |(mark, _)| *mark))
 }
 
-/// The text for printing, with its colour marks replaced by escape sequences or removed.
-pub fn coloured(text: &str, is_coloured: bool) -> String {
+/// Replaces the colour marks of a text by escape sequences, or removes them.
+pub fn apply_colours(text: &str, is_coloured: bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match PAINTS.iter().find(|(mark, _)| *mark == c) {
@@ -179,15 +181,15 @@ pub fn coloured(text: &str, is_coloured: bool) -> String {
     out
 }
 
-/// The text with lines of at most `width` characters, broken at blanks but not after a number. Continued lines are indented like their text.
-pub fn wrapped(text: &str, width: Option<usize>) -> String {
+/// Wraps a text into lines of at most `width` characters. Breaks at blanks but not after a number. Continued lines are indented like their text.
+pub fn wrap(text: &str, width: Option<usize>) -> String {
     let Some(width) = width else { return text.into() };
-    let lines: Vec<String> = text.lines().map(|line| wrapped_line(line, width)).collect();
+    let lines: Vec<String> = text.lines().map(|line| wrap_line(line, width)).collect();
     lines.join("\n")
 }
 
-/// The lines of `text` that fit into `rows` together with an empty line, `last` and a row for the next prompt.
-pub fn fitted(text: &str, last: &str, rows: Option<usize>) -> String {
+/// Shortens `text` to the lines that fit into `rows`, together with an empty line, `last` and a row for the next prompt.
+pub fn fit_to_rows(text: &str, last: &str, rows: Option<usize>) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let free = rows.map_or(usize::MAX, |rows| rows.saturating_sub(last.lines().count() + 1));
     match lines.len() {
@@ -204,8 +206,8 @@ pub fn fitted(text: &str, last: &str, rows: Option<usize>) -> String {
     }
 }
 
-/// The text, followed by `begin` again if its beginning scrolls out of `rows`.
-pub fn with_begin_repeated(text: &str, begin: &str, rows: Option<usize>) -> String {
+/// Appends `begin`, the beginning of the text, if it would scroll out of `rows`.
+pub fn repeat_beginning(text: &str, begin: &str, rows: Option<usize>) -> String {
     if rows.is_some_and(|rows| rows <= text.lines().count()) {
         format!("{text}\n\n{begin}")
     } else {
@@ -213,18 +215,18 @@ pub fn with_begin_repeated(text: &str, begin: &str, rows: Option<usize>) -> Stri
     }
 }
 
-fn wrapped_line(line: &str, width: usize) -> String {
-    let columns = |text: &str| coloured(text, false).chars().count();
+fn wrap_line(line: &str, width: usize) -> String {
+    let columns = |text: &str| apply_colours(text, false).chars().count();
     if columns(line) <= width {
         return line.into();
     }
-    let begin = begin_of_text(line);
+    let begin = text_column(line);
     let indent = if begin <= width / 2 { begin } else { 0 };
     if line.trim_start().starts_with("feedrate ") {
-        return wrapped_command(line, width);
+        return wrap_command(line, width);
     }
     let (mut wrapped, mut column) = (String::new(), 0);
-    for part in stretches(line) {
+    for part in words_with_blanks(line) {
         let word = part.trim_end_matches(' ');
         if indent < column && width < column + columns(word) {
             wrapped.truncate(wrapped.trim_end_matches(' ').len());
@@ -241,14 +243,14 @@ fn wrapped_line(line: &str, width: usize) -> String {
     wrapped
 }
 
-/// A command that stays copyable: lines continue after a backslash and never break inside quotes.
-fn wrapped_command(line: &str, width: usize) -> String {
+/// Wraps a command that can still be copied: lines continue after a backslash and never break inside quotes.
+fn wrap_command(line: &str, width: usize) -> String {
     const CONTINUATION: &str = " \\\n";
     let indent = line.len() - line.trim_start().len() + 2;
     let (mut wrapped, mut column, mut is_quoted) = (String::new(), 0, false);
-    for (at, word) in line.split(' ').enumerate() {
+    for (index, word) in line.split(' ').enumerate() {
         let columns = word.chars().count() + 1;
-        if 0 < at {
+        if 0 < index {
             let fits = column + columns + CONTINUATION.len() <= width + 1;
             let goes_on = is_quoted || fits || column <= indent;
             if !goes_on {
@@ -264,19 +266,19 @@ fn wrapped_command(line: &str, width: usize) -> String {
     wrapped
 }
 
-/// Words with their trailing blanks; a number stays with the word after it.
-fn stretches(line: &str) -> impl Iterator<Item = &str> {
-    let after_number = |at: usize| {
-        let word = line[..at].rsplit(' ').next().unwrap_or_default();
+/// Splits a line into words with their trailing blanks. A number stays with the word after it.
+fn words_with_blanks(line: &str) -> impl Iterator<Item = &str> {
+    let after_number = |offset: usize| {
+        let word = line[..offset].rsplit(' ').next().unwrap_or_default();
         word.ends_with(|c: char| c.is_ascii_digit()) && !word.contains('=')
     };
-    let ends = line.match_indices(' ').filter(move |(at, _)| !after_number(*at));
-    let ends = ends.map(|(at, _)| at + 1).chain([line.len()]);
+    let ends = line.match_indices(' ').filter(move |(offset, _)| !after_number(*offset));
+    let ends = ends.map(|(offset, _)| offset + 1).chain([line.len()]);
     ends.scan(0, |begin, end| Some(&line[std::mem::replace(begin, end)..end]))
 }
 
-/// The column where a line's text starts: that of the value in a row of a name and a value, else that of the first word.
-fn begin_of_text(line: &str) -> usize {
+/// The column where a line's text starts: at the value, if the line is a row of a name and a value, else at the first word.
+fn text_column(line: &str) -> usize {
     let first = line.chars().take_while(|&c| c == ' ').count();
     let name = line[first..].split("  ").next().unwrap_or_default();
     let value = line[first + name.len()..].trim_start_matches(' ');
@@ -288,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_break_at_blanks_alone() {
+    fn lines_break_only_at_blanks() {
         for (text, width, expected) in [
             ("one two three", 13, "one two three"),
             ("one two three", 12, "one two\nthree"),
@@ -299,52 +301,52 @@ mod tests {
             ("key=1 more=2", 8, "key=1\nmore=2"),
             ("a\n\nb c", 1, "a\n\nb\nc"),
         ] {
-            assert_eq!(wrapped(text, Some(width)), expected, "{text}");
-            assert_eq!(wrapped(text, None), text);
+            assert_eq!(wrap(text, Some(width)), expected, "{text}");
+            assert_eq!(wrap(text, None), text);
         }
     }
 
     #[test]
-    fn a_command_goes_on_behind_backslashes() {
+    fn a_long_command_continues_after_backslashes() {
         for (text, width, expected) in [
             ("feedrate run a -n 4 b=1", 23, "feedrate run a -n 4 b=1"),
             ("feedrate run a -n 4 b=1", 22, "feedrate run a -n 4 \\\n  b=1"),
             ("  feedrate run a b", 17, "  feedrate run \\\n    a b"),
             ("feedrate run 'a b' c", 15, "feedrate run \\\n  'a b' c"),
         ] {
-            assert_eq!(wrapped(text, Some(width)), expected);
+            assert_eq!(wrap(text, Some(width)), expected);
         }
     }
 
     #[test]
-    fn a_screen_keeps_its_last_line_and_says_that_lines_are_left_out() {
+    fn a_screen_keeps_its_last_line_and_counts_omitted_lines() {
         for (text, rows, expected) in [
             ("a\nb\nc", None, "a\nb\nc\n\nlast"),
             ("a\nb\nc", Some(6), "a\nb\nc\n\nlast"),
             ("a\nb\nc", Some(5), "a\nb\nc\nlast"),
             ("a\nb\nc\nd", Some(5), "a\n… 3 more lines: `--all` shows them\n\nlast"),
         ] {
-            assert_eq!(fitted(text, "last", rows), expected);
+            assert_eq!(fit_to_rows(text, "last", rows), expected);
             assert!(rows.is_none_or(|rows| expected.lines().count() < rows));
         }
     }
 
     #[test]
-    fn a_begin_that_scrolls_away_is_repeated() {
+    fn a_beginning_that_scrolls_away_is_repeated() {
         for (rows, expected) in [(None, "a\nb"), (Some(3), "a\nb"), (Some(2), "a\nb\n\na")] {
-            assert_eq!(with_begin_repeated("a\nb", "a", rows), expected);
+            assert_eq!(repeat_beginning("a\nb", "a", rows), expected);
         }
     }
 
     #[test]
-    fn colours_take_no_place() {
+    fn colours_do_not_count_as_columns() {
         let text = format!("{} is not", answer_head(AnswerKind::No, "NO:"));
-        assert_eq!(wrapped(&text, Some(10)), text);
-        assert_eq!(wrapped(&text, Some(9)), text.replace(" not", "\nnot"));
+        assert_eq!(wrap(&text, Some(10)), text);
+        assert_eq!(wrap(&text, Some(9)), text.replace(" not", "\nnot"));
     }
 
     #[test]
-    fn no_sentence_is_cut() {
+    fn a_text_is_cut_only_between_clauses() {
         let text = "one; two; three";
         for (characters, expected) in [(15, text), (14, "one; two"), (3, "one"), (1, "one")] {
             assert_eq!(clauses(text, characters), expected);

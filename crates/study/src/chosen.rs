@@ -1,5 +1,5 @@
-//! Studies whose rows a chooser selects: those of `scale` and `advise --try`. The name of the folder follows from the command's input, so that the same
-//! command resumes its study.
+//! Runs the studies of `scale` and `advise --try`, whose rows a chooser selects. The folder's name contains a hash of the command's inputs: the same
+//! command therefore resumes its study.
 
 use crate::chooser::{Chooser, Observation, RunState};
 use crate::datasets::Policy;
@@ -34,7 +34,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The inputs that identify a study. Commands with equal inputs resume the same study.
+/// The inputs that identify a study. Commands with equal inputs resume the same study. Field names are part of the hash.
 #[derive(Serialize)]
 pub struct StudyIdentity<'a> {
     /// Kind of the study, and name of the workload.
@@ -46,6 +46,7 @@ pub struct StudyIdentity<'a> {
     data_root: String,
     cache: Cache,
     overrides: &'a [String],
+    /// Shares of the files and of each sample's bytes.
     shares: [f64; 2],
     foreign: bool,
     /// Further options of the command.
@@ -109,9 +110,10 @@ impl ChosenStudy {
         again: bool,
         host: RunnerHost,
     ) -> anyhow::Result<Self> {
-        let here = std::env::current_dir().context("cannot determine the working directory")?;
-        let folder = here.join(results).join(identity.folder_name()?);
-        let data_folder = data.data.as_ref().map(|data| here.join(data));
+        let working_dir =
+            std::env::current_dir().context("cannot determine the working directory")?;
+        let folder = working_dir.join(results).join(identity.folder_name()?);
+        let data_folder = data.data.as_ref().map(|data| working_dir.join(data));
         // Scripts of runs are UTF-8 and could not contain the path unchanged.
         let paths = [data_folder.as_deref(), Some(folder.as_path())];
         if let Some(path) = paths.into_iter().flatten().find(|path| path.to_str().is_none()) {
@@ -150,7 +152,7 @@ impl ChosenStudy {
             scale: data.scale,
             shrink_records: data.shrink_records,
             cache: cache.into(),
-            ..settings::defaults(&files.csv, &here)
+            ..settings::defaults(&files.csv, &working_dir)
         };
         let machine = ThisMachine::new(&files, host)?;
         let study = ChosenStudy {
@@ -164,13 +166,13 @@ impl ChosenStudy {
             oldest_run: None,
         };
         if again {
-            study.set_back()?;
+            study.reset_rows()?;
         }
         Ok(study)
     }
 
     /// Sets all rows back to `N`, and removes the conclusion.
-    fn set_back(&self) -> anyhow::Result<()> {
+    fn reset_rows(&self) -> anyhow::Result<()> {
         let _lock = lock(&self.files)?;
         self.take_conclusion()?;
         self.files.edit_table(|table| {
@@ -187,10 +189,10 @@ impl ChosenStudy {
         chooser: &mut dyn Chooser,
         observe: fn(&Record) -> Observation,
     ) -> anyhow::Result<RunnerEnd> {
-        self.start(chooser, observe).map_err(as_refusal)
+        self.run_rows(chooser, observe).map_err(as_refusal)
     }
 
-    fn start(
+    fn run_rows(
         &mut self,
         chooser: &mut dyn Chooser,
         observe: fn(&Record) -> Observation,
@@ -198,7 +200,7 @@ impl ChosenStudy {
         let lock = lock(&self.files)?;
         let state = StudyState::open(&self.files, &lock)?;
         let settings = state.settings.clone().unwrap_or_else(|| self.settings.clone());
-        settings::enter(&settings)?;
+        settings::change_to_start_folder(&settings)?;
         if !self.machine.wait_for_earlier_runs(state.settings.as_ref())? {
             return Err(Interrupted(self.folder.display().to_string()).into());
         }
@@ -208,7 +210,7 @@ impl ChosenStudy {
             retry: true,
             datasets: Policy::Keep,
             same_plan: true,
-            repeat_worthless: is_first_start,
+            repeat_invalid: is_first_start,
             ..RunnerOptions::default()
         };
         let attempts = state.attempts.iter().filter(|attempt| attempt.is_complete());
@@ -237,7 +239,7 @@ impl ChosenStudy {
         Ok(end)
     }
 
-    /// Removes the conclusion from the folder, as further runs may change it. Returns the removed files.
+    /// Removes the conclusion from the folder, because further runs may change it. Returns the removed files.
     fn take_conclusion(&self) -> anyhow::Result<Vec<(PathBuf, Vec<u8>)>> {
         let mut taken = Vec::new();
         for path in [CONCLUSION_FILE, TRIALS_FILE].map(|name| self.folder.join(name)) {
@@ -261,7 +263,7 @@ impl ChosenStudy {
         let age = started.map(|time| format!(", the oldest from {}", time.replace('T', " ")));
         let age = age.unwrap_or_default();
         self.machine.listener().note(format!(
-            "note: {no_run}the result uses {runs} of an earlier start{age} (`--again` repeats them)"
+            "note: {no_run}the result uses {runs} of an earlier command{age} (`--again` repeats them)"
         ));
     }
 
@@ -295,7 +297,7 @@ impl ChosenStudy {
     }
 }
 
-/// Returns the row that runs a request. Of several overrides of a key, the last one is used.
+/// Returns the row that runs a request. If several overrides set the same key, the last one is used.
 pub fn row(data: &Request, accelerators: u32) -> anyhow::Result<Row> {
     let foreign = data.foreign.then(|| "dataset.foreign=True".to_string());
     let mut settings: Vec<Setting> = Vec::new();

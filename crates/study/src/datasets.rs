@@ -1,4 +1,4 @@
-//! Decides which datasets of a study are kept and which make room for the next one. Deletes nothing itself.
+//! Decides which datasets of a study are deleted to make room for the next one. Deletes nothing itself.
 
 use feedrate_spec::names;
 use schemars::JsonSchema;
@@ -25,7 +25,7 @@ pub struct OwnedDataset {
     pub folder: PathBuf,
     /// Bytes on the storage.
     pub bytes: u64,
-    /// Number of runs before the next one that needs it; `None` if no run does.
+    /// Number of runs before the next run that needs it; `None` if no run does.
     pub next_use: Option<usize>,
 }
 
@@ -107,18 +107,18 @@ impl Forecast {
         }
     }
 
-    /// Forecasts the change by run `index`, counted from 0, whose dataset is `now`. Call it for each run in order.
-    pub fn step(&mut self, index: usize, now: CurrentDataset) -> DiskChange {
-        let root = now.folder.parent().unwrap_or(now.folder).to_path_buf();
-        let existed = now.is_complete && !self.deleted.contains(now.folder);
-        let is_complete = existed || self.made.contains(now.folder);
-        let needed_bytes = if is_complete { 0 } else { now.bytes };
+    /// Forecasts the change by run `index` (from 0), which reads `dataset`. Must be called for each run in order.
+    pub fn step(&mut self, index: usize, dataset: CurrentDataset) -> DiskChange {
+        let root = dataset.folder.parent().unwrap_or(dataset.folder).to_path_buf();
+        let existed = dataset.is_complete && !self.deleted.contains(dataset.folder);
+        let is_complete = existed || self.made.contains(dataset.folder);
+        let needed_bytes = if is_complete { 0 } else { dataset.bytes };
         let written_before = self.written.get(&root).copied().unwrap_or(0);
-        let free_bytes = now.free_bytes.map(|free| {
+        let free_bytes = dataset.free_bytes.map(|free| {
             u64::try_from((i128::from(free) - written_before).max(0)).unwrap_or(u64::MAX)
         });
         let mut change = DiskChange { generate_bytes: needed_bytes, ..DiskChange::default() };
-        let candidates = self.candidates(index, now.folder, &root);
+        let candidates = self.candidates(index, dataset.folder, &root);
         match datasets_to_delete(self.policy, &candidates, needed_bytes, free_bytes) {
             Ok(folders) => change.delete = folders,
             Err(short_bytes) => change.short_bytes = Some(short_bytes),
@@ -130,9 +130,9 @@ impl Forecast {
             self.deleted.insert(folder.clone());
         }
         if !is_complete {
-            *written += i128::from(now.bytes);
-            self.owned.insert(now.folder.to_path_buf(), now.bytes);
-            self.made.insert(now.folder.to_path_buf());
+            *written += i128::from(dataset.bytes);
+            self.owned.insert(dataset.folder.to_path_buf(), dataset.bytes);
+            self.made.insert(dataset.folder.to_path_buf());
         }
         change
     }

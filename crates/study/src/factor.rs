@@ -1,4 +1,4 @@
-//! The factors of a design with their levels, and how a level is written to a row. Which levels are combined is left to the designs.
+//! Defines the factors of a design and their levels, and writes levels to rows. The designs decide which levels are combined.
 
 use feedrate_results::row::Row;
 use feedrate_results::setting::{self, STUDY_PREFIX, Setting, parse_number};
@@ -25,20 +25,20 @@ pub struct StudyFactor {
 pub enum Spacing {
     /// Equal differences.
     Linear,
-    /// Equal quotients.
+    /// Equal ratios.
     Log,
 }
 
 impl StudyFactor {
-    /// The smallest and the largest level. `None` unless the levels are different numbers, which on a logarithmic scale must be above 0.
+    /// The smallest and the largest level. `None` if a level is not a number, all levels are equal, or a logarithmic scale would start at or below 0.
     pub fn range(&self) -> Option<(f64, f64)> {
         let numbers: Option<Vec<f64>> =
             self.levels.iter().map(|level| parse_number(level)).collect();
         let numbers = numbers?;
         let low = numbers.iter().copied().reduce(f64::min)?;
         let high = numbers.iter().copied().reduce(f64::max)?;
-        let spaced = low < high && (self.scale == Spacing::Linear || low > 0.0);
-        spaced.then_some((low, high))
+        let is_range = low < high && (self.scale == Spacing::Linear || low > 0.0);
+        is_range.then_some((low, high))
     }
 
     /// The number in the middle of the range; `None` without a range.
@@ -51,7 +51,7 @@ impl StudyFactor {
         self.levels.iter().all(|level| level.parse::<i64>().is_ok())
     }
 
-    /// Whether this is the level of the baseline. False if that is unknown.
+    /// Whether this is the level of the baseline. False if the baseline's level is unknown.
     pub fn is_baseline(&self, level: &str) -> bool {
         self.baseline.as_deref().is_some_and(|baseline| StudyFactor::is_same(baseline, level))
     }
@@ -83,7 +83,7 @@ fn interpolate(low: f64, high: f64, scale: Spacing, share: f64) -> f64 {
     }
 }
 
-/// Writes a level with six significant digits, so that the text does not depend on the machine's mathematics library.
+/// Writes a level with six significant digits, which hide the differences between mathematics libraries.
 fn text(value: f64, is_integer: bool) -> String {
     if is_integer {
         return format!("{:.0}", value.round());
@@ -106,7 +106,7 @@ pub(crate) fn canonical(key: &str) -> &str {
 ///
 /// # Errors
 /// The column does not accept the level.
-pub fn set(row: &mut Row, key: &str, level: &str) -> Result<(), Problem> {
+pub fn set_level(row: &mut Row, key: &str, level: &str) -> Result<(), Problem> {
     if COLUMNS.contains(&key) {
         return set_column(row, key, level)
             .map_err(|expected| Problem::error(key, format!("`{level}` is not {expected}")));
@@ -122,7 +122,7 @@ pub fn set(row: &mut Row, key: &str, level: &str) -> Result<(), Problem> {
 /// Sets a column. The error describes the accepted values.
 fn set_column(row: &mut Row, column: &str, level: &str) -> Result<(), &'static str> {
     match column {
-        "epochs" => row.epochs = Some(above_zero(level)?),
+        "epochs" => row.epochs = Some(parse_positive(level)?),
         "model" if level.is_empty() => return Err("a name"),
         "model" => row.model = level.into(),
         "seed" => row.seed = Some(level.parse().map_err(|_| "a whole number from 0 up")?),
@@ -131,19 +131,19 @@ fn set_column(row: &mut Row, column: &str, level: &str) -> Result<(), &'static s
             row.scale = Some(share.ok_or("a share above 0 and at most 1")?);
         }
         _ => {
-            let fits = Some(above_zero(level)?).filter(|&n| n <= PROCESSES_MAX);
+            let fits = Some(parse_positive(level)?).filter(|&n| n <= PROCESSES_MAX);
             row.accelerators = fits.ok_or("a number of processes")?;
         }
     }
     Ok(())
 }
 
-fn above_zero(level: &str) -> Result<u32, &'static str> {
+fn parse_positive(level: &str) -> Result<u32, &'static str> {
     level.parse().ok().filter(|&n| n > 0).ok_or("a whole number from 1 up")
 }
 
 /// The level of `key` in a row; `None` if the row does not set it.
-pub(crate) fn level_in(row: &Row, key: &str) -> Option<String> {
+pub(crate) fn row_level(row: &Row, key: &str) -> Option<String> {
     match key {
         "processes" => Some(row.accelerators.to_string()),
         "epochs" => row.epochs.map(|epochs| epochs.to_string()),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_have_equal_differences_or_quotients() {
+    fn steps_have_equal_differences_or_ratios() {
         assert_eq!(steps(1.0, 1000.0, Spacing::Log, 4, true), ["1", "10", "100", "1000"]);
         assert_eq!(steps(0.0, 1.0, Spacing::Linear, 3, false), ["0", "0.5", "1"]);
     }
@@ -211,16 +211,16 @@ mod tests {
         for (key, level) in
             [("processes", "4"), ("epochs", "2"), ("seed", "7"), ("scale", "0.5"), ("model", "m")]
         {
-            set(&mut row, key, level).unwrap();
-            assert_eq!(level_in(&row, key).as_deref(), Some(level));
+            set_level(&mut row, key, level).unwrap();
+            assert_eq!(row_level(&row, key).as_deref(), Some(level));
         }
-        set(&mut row, "reader.batch_size", "4").unwrap();
-        set(&mut row, "reader.batch_size", "7").unwrap();
+        set_level(&mut row, "reader.batch_size", "4").unwrap();
+        set_level(&mut row, "reader.batch_size", "7").unwrap();
         assert_eq!(row.settings, [Setting::new("reader.batch_size", "7")]);
         for (key, level) in
             [("processes", "0"), ("epochs", "x"), ("seed", "-1"), ("scale", "2"), ("model", "")]
         {
-            assert!(set(&mut row, key, level).is_err(), "{key}={level}");
+            assert!(set_level(&mut row, key, level).is_err(), "{key}={level}");
         }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn check(key: &str, level: &str, hooks: &BTreeMap<String, String>) ->
         return vec![Problem::error(key, message).hint(format!("change it: {reason}"))];
     }
     if COLUMNS.contains(&key) {
-        return factor::set(&mut Row::new("", 1), key, level).err().into_iter().collect();
+        return factor::set_level(&mut Row::new("", 1), key, level).err().into_iter().collect();
     }
     match key.strip_prefix(STUDY_PREFIX) {
         Some(_) => check_study_setting(key, level, hooks).into_iter().collect(),
@@ -59,7 +59,7 @@ pub fn check_study_setting(
         DATA => {
             refusal("an empty path".into(), "give a folder on the storage to be measured".into())
         }
-        _ => Some(unknown(key)),
+        _ => Some(unknown_key(key)),
     }
 }
 
@@ -73,7 +73,7 @@ fn check_workload_key(key: &str, level: &str) -> Vec<Problem> {
     match workload::parse("", "{}", &[parsed], Strictness::Error) {
         Ok((_, warnings)) => {
             let mut found = warnings.0;
-            found.extend(known.and_then(|info| without_effect(key, info.effect)));
+            found.extend(known.and_then(|info| no_effect_warning(key, info.effect)));
             found
         }
         Err(problems) if known.is_some() => problems
@@ -81,11 +81,11 @@ fn check_workload_key(key: &str, level: &str) -> Vec<Problem> {
             .into_iter()
             .filter(|found| found.severity == ProblemSeverity::Error)
             .collect(),
-        Err(_) => vec![unknown(key)],
+        Err(_) => vec![unknown_key(key)],
     }
 }
 
-fn without_effect(key: &str, effect: Effect) -> Option<Problem> {
+fn no_effect_warning(key: &str, effect: Effect) -> Option<Problem> {
     let message = match effect {
         Effect::Now => return None,
         Effect::NotYet { feature } => format!("belongs to {feature}, which is not built yet"),
@@ -94,7 +94,7 @@ fn without_effect(key: &str, effect: Effect) -> Option<Problem> {
     Some(Problem::warning(key, message).hint("vary a key that has an effect: `feedrate list keys`"))
 }
 
-fn unknown(key: &str) -> Problem {
+fn unknown_key(key: &str) -> Problem {
     let columns_and_settings = COLUMNS.into_iter().chain([CACHE, DATA]);
     let suggestion = nearest(key, columns_and_settings.chain(KEYS.iter().map(|info| info.path)));
     Problem::error(key, "is neither a column nor a key of a workload").hint(match suggestion {

@@ -2,7 +2,7 @@
 
 use crate::machine::{RUN, RunnerHost, ThisMachine};
 use crate::runner::{Plans, RunnerOptions, due_rows};
-use crate::select::is_wanted;
+use crate::select::is_selected;
 use crate::settings::{self, SettingsOptions};
 use feedrate_results::files::StudyFiles;
 use feedrate_results::place::label;
@@ -44,7 +44,7 @@ impl Ledger {
                 attempt.outcome = Outcome::Interrupted;
             }
         }
-        settings::enter(&settings)?;
+        settings::change_to_start_folder(&settings)?;
         let machine = ThisMachine::new(&files, host)?;
         Ok(Ledger { rows, state, settings, machine, interrupted })
     }
@@ -69,13 +69,13 @@ impl Ledger {
         label(&self.rows[index], &self.rows)
     }
 
-    /// Expected time of all rows that are due, with their datasets, in seconds; `None` if a row cannot be planned.
+    /// Expected time to run all due rows and generate their datasets, in seconds; `None` if a row cannot be planned.
     pub fn left_s(&self) -> Option<f64> {
         let machine = &self.machine;
         let settings = &self.settings;
         let due = due_rows(&self.rows, &self.state, &RunnerOptions::default());
         let mut plans = Plans::default();
-        plans.make(&self.rows, &due, |row| Ok(machine.plan_row(row, settings)?.plan)).ok()?;
+        plans.plan_rows(&self.rows, &due, |row| Ok(machine.plan_row(row, settings)?.plan)).ok()?;
         let rows = due.iter().map(|index| &self.rows[*index]);
         Some(plans.expected_s(&self.state, rows, |row| {
             machine.plan_row(row, settings).is_ok_and(|planned| planned.is_complete)
@@ -88,12 +88,12 @@ impl Ledger {
 /// # Errors
 /// No row matches.
 pub fn select_rows(rows: &[Row], wanted: &[String]) -> Result<Vec<usize>, Refusal> {
-    let matches = |index: &usize| is_wanted(wanted, *index, &rows[*index], rows);
+    let matches = |index: &usize| is_selected(wanted, *index, &rows[*index], rows);
     let selected: Vec<usize> = (0..rows.len()).filter(matches).collect();
     if selected.is_empty() {
         return refuse(
             format!("no row of the study is called `{}`", wanted.join(" ")),
-            "use `#6`, its place in the file, or its name in `feedrate study status`",
+            "use its number in the file, as in `#6`, or its name in `feedrate study status`",
         );
     }
     Ok(selected)

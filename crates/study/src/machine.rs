@@ -1,4 +1,4 @@
-//! The environment of a study's runner on this machine: processes, datasets and the clock.
+//! Implements the environment of a study's runner on this machine: processes, datasets and the clock.
 
 use crate::bash;
 use crate::chooser::Observation;
@@ -44,7 +44,7 @@ const OBSERVATION_S: f64 = 0.5;
 /// Environment variable that overrides [`OBSERVATION_S`]; 0 skips the observation.
 const OBSERVATION_VARIABLE: &str = "FEEDRATE_LOOK_S";
 
-/// Names of the tasks of an attempt, each of which has a folder in the study's state.
+/// Names of the tasks of an attempt. Each task has a folder in the study's state.
 pub(crate) const RUN: &str = "run";
 const GENERATE: &str = "generate";
 
@@ -85,7 +85,7 @@ pub struct RunnerHost {
     pub variable: fn(&str) -> Option<String>,
 }
 
-/// This machine.
+/// The environment of a runner on this machine.
 pub struct ThisMachine {
     /// The files of the study.
     pub files: StudyFiles,
@@ -97,7 +97,7 @@ pub struct ThisMachine {
     pub observe_record: fn(&Record) -> Observation,
     /// Path of this program, which is started for each run.
     program: PathBuf,
-    /// Scripts that cancel queued jobs of the last run, which may be one of an earlier runner.
+    /// Scripts that cancel queued jobs of the last run, even if an earlier runner started it.
     cleanup_scripts: Vec<String>,
 }
 
@@ -167,7 +167,7 @@ impl RunnerEnv for ThisMachine {
 
     fn prepare(&mut self, job: &RowJob) -> Result<PreparedMachine, TaskEnd> {
         let command = self.command(job.row, job.settings).map_err(TaskEnd::Failed)?;
-        let launch = self.launch(job.settings).map_err(TaskEnd::Failed)?;
+        let launch = self.launcher(job.settings).map_err(TaskEnd::Failed)?;
         if launch.member.has(Ability::Elsewhere) {
             // The job runs on another machine and runs the hooks itself.
             return Ok(PreparedMachine::default());
@@ -177,14 +177,14 @@ impl RunnerEnv for ThisMachine {
             let run = bash::script("", &[], &self.hook_line(name, level));
             self.supervise(&folder, &Scripts { run, cleanup: None, files: Vec::new() })?;
         }
-        let doubts = self.activity(job).and_then(|activity| activity.doubt());
+        let doubts = self.observe_activity(job).and_then(|activity| activity.doubt());
         let environment = system::environment(&EnvironmentPaths {
             program: concat!("feedrate ", env!("CARGO_PKG_VERSION")),
             data: job.plan.dataset.as_ref().map(|dataset| dataset.folder.as_path()),
             results: Some(&job.settings.results),
             study: &self.files.csv,
         });
-        let environment = serde_json::to_value(environment).map_err(failed)?;
+        let environment = serde_json::to_value(environment).map_err(task_failed)?;
         if self.is_stopped() {
             return Err(TaskEnd::Stopped);
         }
@@ -193,27 +193,28 @@ impl RunnerEnv for ThisMachine {
 
     fn execute(&mut self, job: &RowJob, task: RunnerTask) -> Result<(), TaskEnd> {
         let command = self.command(job.row, job.settings).map_err(TaskEnd::Failed)?;
-        let mut words = command.data.data_arguments();
-        words.push("--quiet".into());
+        let mut arguments = command.request.data_arguments();
+        arguments.push("--quiet".into());
         let subcommand = match task {
             RunnerTask::Generate => GENERATE,
             RunnerTask::Run(run_dir) => {
-                words.extend(["--run-dir".into(), run_dir.display().to_string()]);
-                words.extend(["--study".into(), run_dir.join(ABOUT_FILE).display().to_string()]);
-                words.extend((command.cache != AS_IS).then(|| format!("--{}", command.cache)));
+                arguments.extend(["--run-dir".into(), run_dir.display().to_string()]);
+                arguments
+                    .extend(["--study".into(), run_dir.join(ABOUT_FILE).display().to_string()]);
+                arguments.extend((command.cache != AS_IS).then(|| format!("--{}", command.cache)));
                 RUN
             }
         };
-        words.insert(0, subcommand.into());
-        self.listener().detail(|| format!("starting: feedrate {}", bash_command(&words)));
+        arguments.insert(0, subcommand.into());
+        self.listener().detail(|| format!("starting: feedrate {}", bash_command(&arguments)));
         let folder = self.task_folder(job.attempt, subcommand)?;
         let live_file = folder.join("live");
-        words.extend([LIVE_FILE.into(), live_file.display().to_string()]);
+        arguments.extend([LIVE_FILE.into(), live_file.display().to_string()]);
         self.host.reporter.follow(live_file);
         if let (RunnerTask::Generate, Some(dataset)) = (task, &job.plan.dataset) {
-            own_datasets::claim(&dataset.folder, &job.settings.id).map_err(failed)?;
+            own_datasets::claim(&dataset.folder, &job.settings.id).map_err(task_failed)?;
         }
-        let scripts = self.scripts(job, &words, &folder).map_err(TaskEnd::Failed)?;
+        let scripts = self.scripts(job, &arguments, &folder).map_err(TaskEnd::Failed)?;
         for _ in 0..STARTS_MAX {
             self.supervise(&folder, &scripts)?;
             if let RunnerTask::Run(run_dir) = task
@@ -278,7 +279,7 @@ impl ThisMachine {
         settings: Option<&StudySettings>,
     ) -> anyhow::Result<bool> {
         let attempt = self.files.last_attempt_with_task();
-        if let Some(launch) = settings.and_then(|settings| self.launch(settings).ok()) {
+        if let Some(launch) = settings.and_then(|settings| self.launcher(settings).ok()) {
             let name = self.job_name(attempt);
             let folders = [RUN, GENERATE].map(|task| self.files.task_folder(attempt, task));
             let scripts = folders
@@ -298,8 +299,8 @@ impl ThisMachine {
         .context("cannot determine whether a run of an earlier runner is active")
     }
 
-    /// Observes the disk of the dataset and the processors for a moment; `None` if the user skips it.
-    fn activity(&self, job: &RowJob) -> Option<MachineActivity> {
+    /// Observes the disk of the dataset and the processors for a moment; `None` if [`OBSERVATION_VARIABLE`] is 0.
+    fn observe_activity(&self, job: &RowJob) -> Option<MachineActivity> {
         let given = (self.host.variable)(OBSERVATION_VARIABLE).and_then(|text| text.parse().ok());
         let duration = Duration::try_from_secs_f64(given.unwrap_or(OBSERVATION_S)).ok()?;
         let dataset = job.plan.dataset.as_ref();
@@ -318,18 +319,24 @@ impl ThisMachine {
         self.command(row, settings)?.plan()
     }
 
-    fn launch(&self, settings: &StudySettings) -> Result<&'static Launcher, String> {
+    fn launcher(&self, settings: &StudySettings) -> Result<&'static Launcher, String> {
         let name = &settings.launching.launch;
         launch::find(name).ok_or_else(|| {
             format!("there is no launcher `{name}`\n  hint: see `feedrate list launches`")
         })
     }
 
-    /// The scripts that run `feedrate` with the arguments `words`.
-    fn scripts(&self, job: &RowJob, words: &[String], folder: &Path) -> Result<Scripts, String> {
-        let launch = self.launch(job.settings)?;
+    /// The scripts that run `feedrate` with the arguments `arguments`.
+    fn scripts(
+        &self,
+        job: &RowJob,
+        arguments: &[String],
+        folder: &Path,
+    ) -> Result<Scripts, String> {
+        let launch = self.launcher(job.settings)?;
         let mut options = job.settings.launching.clone();
-        if launch.member.has(Ability::Elsewhere) && words.first().is_some_and(|word| word == "run")
+        if launch.member.has(Ability::Elsewhere)
+            && arguments.first().is_some_and(|word| word == "run")
         {
             let hooks = self.command(job.row, job.settings)?.hooks;
             let lines = hooks.iter().map(|(name, level)| self.hook_line(name, level));
@@ -337,7 +344,7 @@ impl ThisMachine {
         }
         let launch_job = launch::LaunchJob {
             program: &self.program,
-            arguments: words,
+            arguments: arguments,
             accelerators: job.row.accelerators,
             name: &self.job_name(job.attempt),
             folder,
@@ -362,11 +369,11 @@ impl ThisMachine {
         format!("set -- {}; {command}", bash_word(level))
     }
 
-    /// Creates the folder of a task. It must not exist yet, so that no link in it is followed and no file overwritten.
+    /// Creates the folder of a task. Fails if it exists: links in it could be followed, and files overwritten.
     fn task_folder(&self, attempt: u64, task: &str) -> Result<PathBuf, TaskEnd> {
         let folder = self.files.task_folder(attempt, task);
         fs::create_dir(&folder)
-            .map_err(|error| failed(format!("cannot make `{}`: {error}", folder.display())))?;
+            .map_err(|error| task_failed(format!("cannot make `{}`: {error}", folder.display())))?;
         Ok(folder)
     }
 
@@ -375,7 +382,7 @@ impl ThisMachine {
         for (name, text) in &scripts.files {
             write(folder, name, text)?;
         }
-        let order = Supervision {
+        let supervision = Supervision {
             script: write(folder, "run.sh", &scripts.run)?,
             cleanup: scripts.cleanup.clone(),
             stdout: folder.join("stdout"),
@@ -385,20 +392,22 @@ impl ThisMachine {
         };
         let ended = loop {
             let Signals { interrupted, abandon, .. } = &self.host.signals;
-            let started = Supervised::start(&self.program, &order);
+            let started = Supervised::start(&self.program, &supervision);
             let waited = started.and_then(|mut run| run.wait_for_end(interrupted, abandon));
-            let ended = waited.map_err(failed)?;
+            let ended = waited.map_err(task_failed)?;
             // The supervisor of a killed runner may have taken the lock since the last check.
-            if ended != supervise::ScriptEnd::Busy || !self.wait_until_alone().map_err(failed)? {
+            if ended != supervise::ScriptEnd::Busy
+                || !self.wait_until_alone().map_err(task_failed)?
+            {
                 break ended;
             }
         };
         if ended != supervise::ScriptEnd::Busy {
             self.cleanup_scripts = scripts.cleanup.iter().cloned().collect();
         }
-        match ended.failure(&order.stderr) {
+        match ended.failure(&supervision.stderr) {
             _ if self.is_stopped() => {
-                hung::repeat_report(&order.stderr, self.listener());
+                hung::repeat_report(&supervision.stderr, self.listener());
                 Err(TaskEnd::Stopped)
             }
             Some(reason) => Err(TaskEnd::Failed(reason)),
@@ -409,11 +418,11 @@ impl ThisMachine {
 
 fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf, TaskEnd> {
     let path = folder.join(name);
-    fs::write(&path, text).map_err(failed)?;
+    fs::write(&path, text).map_err(task_failed)?;
     Ok(path)
 }
 
-fn failed(error: impl std::fmt::Display) -> TaskEnd {
+fn task_failed(error: impl std::fmt::Display) -> TaskEnd {
     TaskEnd::Failed(error.to_string())
 }
 

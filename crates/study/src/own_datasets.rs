@@ -1,4 +1,4 @@
-//! Datasets that a study generated and may delete. A file in the folder of a dataset, its claim, holds the id of that study.
+//! Datasets that a study generated and may delete. A file in the dataset's folder, the claim, contains the id of the study.
 
 use feedrate_data::lock::DatasetLock;
 use feedrate_data::manifest::{self, Manifest, State};
@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 /// Name of the claim, a file with the study's id.
 pub const CLAIM: &str = "made-by-study";
 
-/// Claims a dataset for a study before it is generated. A dataset that is already begun stays unclaimed, so that the study does not delete it. A folder
-/// with only foreign files can be claimed, as a removal leaves such folders.
+/// Claims a dataset for a study before the study generates it. A dataset whose generation has already started is not claimed: it is not the study's to
+/// delete. A folder with only foreign files can be claimed, because a removal may leave such a folder.
 pub fn claim(folder: &Path, study_id: &str) -> io::Result<()> {
-    let is_begun = folder.join(manifest::FILE_NAME).symlink_metadata().is_ok();
-    if is_begun || DatasetLock::writer(folder).is_some() {
+    let is_started = folder.join(manifest::FILE_NAME).symlink_metadata().is_ok();
+    if is_started || DatasetLock::writer(folder).is_some() {
         return Ok(());
     }
     fs::create_dir_all(folder)?;
@@ -27,8 +27,8 @@ pub fn claim(folder: &Path, study_id: &str) -> io::Result<()> {
     }
 }
 
-/// Returns the datasets below `roots` that the study claimed, with their bytes. A dataset whose name does not match its settings is a copy by the user
-/// and is left out.
+/// Returns the datasets below `roots` that the study claimed, with their bytes. Excludes datasets whose names do not match their settings: they are
+/// copies by the user.
 pub fn claimed_by(roots: &BTreeSet<PathBuf>, study_id: &str) -> BTreeMap<PathBuf, u64> {
     let mut found = BTreeMap::new();
     for entry in roots.iter().flat_map(fs::read_dir).flatten().flatten() {
@@ -65,7 +65,7 @@ mod tests {
     use feedrate_data::lock::LockAccess;
 
     #[test]
-    fn only_datasets_that_are_not_begun_are_claimed() {
+    fn only_datasets_whose_generation_has_not_started_are_claimed() {
         let root = tempfile::tempdir().unwrap();
         let unclaimed = root.path().join("mine");
         let begun = root.path().join("begun");

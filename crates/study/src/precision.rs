@@ -1,6 +1,6 @@
 //! Assesses the precision of a study's experiments and estimates how many more runs a target precision needs. Reads results; runs nothing.
 
-use crate::chooser::{History, groups};
+use crate::chooser::{History, replicate_groups};
 use crate::ledger::Ledger;
 use crate::runner::RunnerEnv;
 use feedrate_analysis::precision::{
@@ -33,7 +33,7 @@ pub fn assess(
 ) -> Precision {
     let Ledger { rows, state, machine, .. } = ledger;
     let history = History::new(rows, state, &[], |run_dir| machine.observe(run_dir));
-    let groups = groups(&history, response);
+    let groups = replicate_groups(&history, response);
     let statuses = groups.iter().map(|group| {
         let first = Row { replicate: None, ..rows[group.rows[0]].clone() };
         (label(&first, rows), judge(response, &group.values, target, u64::MAX))

@@ -1,5 +1,4 @@
-//! Finds reader settings that are predicted to be the best for a goal, from the record of the unchanged workload. Predicts only; `advise --try`
-//! measures them.
+//! Predicts which reader settings are best for a goal, from the record of the unchanged workload. `advise --try` measures them.
 
 use feedrate_analysis::predict::{Pipeline, Prediction};
 use feedrate_measure::record::Record;
@@ -22,7 +21,7 @@ const GAIN_MIN_SHARE: f64 = 0.005;
 /// The cost of a change. Costs are compared field by field, in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ChangeCost {
-    /// Another dataset has to be generated.
+    /// Whether another dataset must be generated.
     pub is_other_dataset: bool,
     /// Reading threads of all accelerators.
     pub threads: u64,
@@ -44,12 +43,12 @@ impl ChangeCost {
     }
 }
 
-/// Returns the overrides of the most promising settings, the best first. A setting is left out if a cheaper one promises as much. `promise` is the
+/// Returns the overrides of the most promising settings, the best first. Excludes a setting if a cheaper setting has an equal score. `score` returns the
 /// predicted value of the goal; larger is better.
 pub fn promising_settings(
     template: &RunTemplate,
     record: &Record,
-    promise: fn(&Prediction) -> f64,
+    score: fn(&Prediction) -> f64,
 ) -> Vec<Vec<String>> {
     let Ok(pipeline) = Pipeline::new(record) else { return Vec::new() };
     let current = &template.unchanged.plan;
@@ -71,27 +70,24 @@ pub fn promising_settings(
         loaders.push(plan.loader.clone());
         let predicted = pipeline.predict(&plan, &[]).ok();
         let cost = ChangeCost::new(&plan, current, overrides.len());
-        settings.extend(predicted.map(|predicted| (cost, overrides, promise(&predicted))));
+        settings.extend(predicted.map(|predicted| (cost, overrides, score(&predicted))));
     }
     settings.sort_by_key(|(cost, ..)| *cost);
     let unchanged = pipeline.predict(current, &[]).ok();
-    let unchanged_promise = unchanged.map_or(f64::NEG_INFINITY, |predicted| promise(&predicted));
-    frontier(
-        settings.into_iter().map(|(_, overrides, promise)| (overrides, promise)),
-        unchanged_promise,
-    )
+    let unchanged_score = unchanged.map_or(f64::NEG_INFINITY, |predicted| score(&predicted));
+    frontier(settings.into_iter().map(|(_, overrides, score)| (overrides, score)), unchanged_score)
 }
 
-/// Returns the settings that promise more than `unchanged` and than all cheaper settings, the best first, up to [`SETTINGS_MAX`]. `settings` start with
+/// Returns the settings that score more than `unchanged` and than all cheaper settings, the best first, up to [`SETTINGS_MAX`]. `settings` start with
 /// the cheapest.
 fn frontier<T>(settings: impl Iterator<Item = (T, f64)>, unchanged: f64) -> Vec<T> {
     let mut highest = unchanged;
     let mut kept = Vec::new();
-    for (setting, promise) in settings {
-        if highest * (1.0 + GAIN_MIN_SHARE) < promise {
-            kept.push((setting, promise));
+    for (setting, score) in settings {
+        if highest * (1.0 + GAIN_MIN_SHARE) < score {
+            kept.push((setting, score));
         }
-        highest = highest.max(promise);
+        highest = highest.max(score);
     }
     kept.sort_by(|first, second| second.1.total_cmp(&first.1));
     kept.truncate(SETTINGS_MAX);

@@ -1,4 +1,4 @@
-//! Converts a row of a study to the arguments of `feedrate run`, and plans it. Runs nothing.
+//! Converts a row of a study to the arguments of `feedrate run`, and plans the row. Runs nothing.
 
 use crate::keys::{self, DATA};
 use crate::runner::{RowDataset, RowPlan};
@@ -22,7 +22,7 @@ use std::path::Path;
 /// Assumed rate of a storage before the first run.
 const BYTES_PER_SECOND: f64 = 500e6;
 
-/// Size of a block of the file system. Each file, and the manifest, may occupy up to one block more than its size.
+/// Block size of the file system. Each file, including the manifest, may occupy up to one block more than its size.
 const BLOCK_BYTES: u64 = 4096;
 
 /// The command that runs a row.
@@ -32,7 +32,7 @@ pub struct RowCommand {
     /// Hooks to run, each with its level.
     pub hooks: Vec<(String, String)>,
     /// Arguments of `feedrate generate` and `feedrate run`.
-    pub data: Request,
+    pub request: Request,
 }
 
 /// The plan of a row, and the state of its dataset.
@@ -85,13 +85,13 @@ impl RowCommand {
             shrink_records: settings.shrink_records,
             ..Request::default()
         };
-        Ok(RowCommand { cache, hooks: row_hooks, data: request })
+        Ok(RowCommand { cache, hooks: row_hooks, request })
     }
 
     /// Plans the row.
     ///
     /// # Errors
-    /// The row cannot be planned, for this reason.
+    /// The row cannot be planned; returns the reason.
     pub fn plan(&self) -> Result<PlannedRow, String> {
         self.try_plan().map_err(|error| failure::describe(&error))
     }
@@ -102,7 +102,7 @@ impl RowCommand {
             "warm" => Cache::Warm,
             _ => Cache::AsIs,
         };
-        let request = Request { cache, ..self.data.clone() };
+        let request = Request { cache, ..self.request.clone() };
         let Resolved { plan, data_root, workload, .. } = resolve_named(&request)?;
         let estimate = catalog::estimate(&plan);
         let duration = plan::duration(&plan, &estimate, BYTES_PER_SECOND);
@@ -153,7 +153,7 @@ pub fn find_workload(model: &str, file: &Path) -> String {
     }
 }
 
-/// Reports models for which a file beside the study is used instead of the bundled workload with the same name.
+/// Notes each model for which a file beside the study replaces the bundled workload of the same name.
 pub fn note_local_workloads<'a>(
     models: impl IntoIterator<Item = &'a str>,
     csv: &Path,

@@ -1,9 +1,9 @@
 //! Searches for the largest or smallest integer at which a response reaches its target, by sequential tests. The search doubles the number until the
-//! response changes sides, halves the gap, and measures the two numbers at the edge until each is certain. It only decides which number to measure next.
+//! response crosses the target, halves the gap, and measures the two numbers at the edge until both are certain. It only decides which number to measure.
 //!
-//! The decision depends only on the values so far and the number of remaining runs, so a value that contradicts an earlier one moves the edge. If half of
-//! the remaining runs would not decide a number, the search skips it: it first decides numbers farther from the edge, and then spends the remaining runs
-//! on the skipped ones.
+//! Each decision uses all values so far and the number of remaining runs. A value that contradicts an earlier value can therefore move the edge. The
+//! search skips a number that half of the remaining runs would not decide. It first decides numbers farther from the edge, and then spends the remaining
+//! runs on the skipped numbers.
 
 use feedrate_analysis::precision::{sequential_mean, would_decide};
 use feedrate_measure::stats::{self, Interval};
@@ -46,9 +46,9 @@ names! {
 pub struct SearchBounds {
     /// The largest, or smallest, number at which the response holds for certain.
     pub certain: Option<u64>,
-    /// First and last of the undecided numbers next to it.
+    /// First and last undecided number next to `certain`.
     pub not_decided: Option<(u64, u64)>,
-    /// The nearest number beyond them at which the response fails for certain.
+    /// The nearest number beyond the undecided numbers at which the response fails for certain.
     pub fails: Option<u64>,
 }
 
@@ -56,7 +56,7 @@ pub struct SearchBounds {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
     /// Minimum response that counts as holding.
-    pub least: f64,
+    pub threshold: f64,
     /// The smallest number, at least 1.
     pub from: u64,
     /// The largest number.
@@ -78,22 +78,22 @@ impl Search {
         Search { goal, values: BTreeMap::new() }
     }
 
-    /// Add a value measured at `number`.
+    /// Adds a value measured at `number`.
     pub fn add(&mut self, number: u64, value: f64) {
         self.values.entry(number).or_default().push(value);
     }
 
-    /// Whether `number` is decided. One value decides nothing.
+    /// The conclusion about `number`. A single value decides nothing.
     pub fn certainty(&self, number: u64) -> Certainty {
         match self.interval(number) {
-            Some(mean) if self.goal.least <= mean.low => Certainty::Holds,
-            Some(mean) if mean.high < self.goal.least => Certainty::Fails,
+            Some(mean) if self.goal.threshold <= mean.low => Certainty::Holds,
+            Some(mean) if mean.high < self.goal.threshold => Certainty::Fails,
             _ => Certainty::NotDecided,
         }
     }
 
     /// The result so far.
-    pub fn found(&self) -> SearchBounds {
+    pub fn bounds(&self) -> SearchBounds {
         let Goal { from, max, find, .. } = self.goal;
         let (below, above) = self.edge();
         let first = below.map_or(from, |number| number + 1);
@@ -106,34 +106,37 @@ impl Search {
     }
 
     /// Whether the edge seems to be beyond the largest number.
-    pub fn is_beyond_range(&self) -> bool {
-        self.seems(self.goal.max) == Some(self.sides()[0])
+    pub fn is_edge_beyond_range(&self) -> bool {
+        self.likely_certainty(self.goal.max) == Some(self.expected_decisions()[0])
     }
 
-    /// The last number that is certainly on the lower side, and the first that is not.
+    /// The last number that is certainly below the edge, and the first that is certainly above it.
     fn edge(&self) -> (Option<u64>, Option<u64>) {
-        let [before, beyond] = self.sides();
-        let above = self.certain(beyond).next();
-        let below = self.certain(before).take_while(|&number| above.is_none_or(|end| number < end));
+        let [before, beyond] = self.expected_decisions();
+        let above = self.numbers_decided_as(beyond).next();
+        let below = self
+            .numbers_decided_as(before)
+            .take_while(|&number| above.is_none_or(|end| number < end));
         (below.last(), above)
     }
 
-    /// Numbers above the edge that are decided like those below it, as for a response that rises and falls.
+    /// Numbers above the edge with the decision expected below it, as for a response that rises and falls.
     pub fn contradictions(&self) -> Vec<u64> {
-        let [before, beyond] = self.sides();
-        let Some(edge) = self.certain(beyond).next() else { return Vec::new() };
-        self.certain(before).filter(|&number| edge < number).collect()
+        let [before, beyond] = self.expected_decisions();
+        let Some(edge) = self.numbers_decided_as(beyond).next() else { return Vec::new() };
+        self.numbers_decided_as(before).filter(|&number| edge < number).collect()
     }
 
     /// Returns the number to measure next if at most `runs_left` runs remain; `None` if the search is over.
     pub fn next(&self, runs_left: u64) -> Option<u64> {
         let Goal { from, max, .. } = self.goal;
-        if runs_left == 0 || self.found().not_decided.is_none() {
+        if runs_left == 0 || self.bounds().not_decided.is_none() {
             return None;
         }
         let mut open =
             self.values.range(self.edge().0.unwrap_or(from)..).map(|(&number, _)| number);
-        let above = open.find(|&number| self.seems(number) == Some(self.sides()[1]));
+        let above = open
+            .find(|&number| self.likely_certainty(number) == Some(self.expected_decisions()[1]));
         let below = self.values.range(..above.unwrap_or(u64::MAX)).map(|(&number, _)| number);
         match (below.clone().next_back(), above) {
             (None, None) => Some(from),
@@ -144,15 +147,18 @@ impl Search {
                 let measured = self.values.range(highest.map_or(from, |number| number + 1)..);
                 let upwards =
                     measured.map(|(&number, _)| number).chain(further.map(|n| n.min(max)));
-                let sides = [self.settle(below.rev(), runs_left), self.settle(upwards, runs_left)];
+                let sides = [
+                    self.next_on_side(below.rev(), runs_left),
+                    self.next_on_side(upwards, runs_left),
+                ];
                 let fewest = sides.into_iter().flatten().min_by_key(|&number| self.count(number));
-                fewest.or_else(|| self.least_known())
+                fewest.or_else(|| self.least_measured())
             }
         }
     }
 
     /// Returns the number to measure next to decide one side of the edge. `outwards` are the measured numbers of that side, starting at the edge.
-    fn settle(&self, outwards: impl Iterator<Item = u64>, runs_left: u64) -> Option<u64> {
+    fn next_on_side(&self, outwards: impl Iterator<Item = u64>, runs_left: u64) -> Option<u64> {
         let mut skipped = None;
         for number in outwards {
             if self.is_out_of_reach(number, runs_left) {
@@ -174,18 +180,18 @@ impl Search {
         let total = count + runs_left / 2;
         2 <= count
             && self.certainty(number) == Certainty::NotDecided
-            && !would_decide(self.values_at(number), self.goal.least, total)
+            && !would_decide(self.values_at(number), self.goal.threshold, total)
     }
 
     /// The skipped number with the fewest values.
-    fn least_known(&self) -> Option<u64> {
-        let (first, last) = self.found().not_decided?;
+    fn least_measured(&self) -> Option<u64> {
+        let (first, last) = self.bounds().not_decided?;
         let open = self.values.range(first..=last).map(|(&number, _)| number);
         open.min_by_key(|&number| self.count(number))
     }
 
     /// The decisions that are expected below and above the edge.
-    fn sides(&self) -> [Certainty; 2] {
+    fn expected_decisions(&self) -> [Certainty; 2] {
         match self.goal.find {
             SearchTarget::Largest => [Certainty::Holds, Certainty::Fails],
             SearchTarget::Smallest => [Certainty::Fails, Certainty::Holds],
@@ -193,17 +199,17 @@ impl Search {
     }
 
     /// Numbers that are decided as `wanted`.
-    fn certain(&self, wanted: Certainty) -> impl Iterator<Item = u64> {
+    fn numbers_decided_as(&self, wanted: Certainty) -> impl Iterator<Item = u64> {
         self.values.keys().copied().filter(move |&number| self.certainty(number) == wanted)
     }
 
-    /// The decision that the mean suggests, certain or not; `None` without values.
-    fn seems(&self, number: u64) -> Option<Certainty> {
+    /// The decision that the mean suggests, even if it is uncertain; `None` without values.
+    fn likely_certainty(&self, number: u64) -> Option<Certainty> {
         let mean = stats::mean(self.values_at(number))?;
-        Some(if self.goal.least <= mean { Certainty::Holds } else { Certainty::Fails })
+        Some(if self.goal.threshold <= mean { Certainty::Holds } else { Certainty::Fails })
     }
 
-    /// The confidence interval that decides; `None` for fewer than two values.
+    /// The confidence interval on which decisions are based; `None` for fewer than two values.
     pub fn interval(&self, number: u64) -> Option<Interval> {
         sequential_mean(self.values_at(number))
     }
@@ -224,7 +230,7 @@ mod tests {
     use proptest::prelude::*;
 
     const RUNS: u64 = 20;
-    const GOAL: Goal = Goal { least: 90.0, from: 1, max: 1 << 20, find: SearchTarget::Largest };
+    const GOAL: Goal = Goal { threshold: 90.0, from: 1, max: 1 << 20, find: SearchTarget::Largest };
 
     /// A search with at most `runs` runs, and the numbers in the order in which they were measured.
     fn run(goal: Goal, runs: u64, mut response: impl FnMut(u64) -> f64) -> (Search, Vec<u64>) {
@@ -239,7 +245,7 @@ mod tests {
     }
 
     /// Utilisation on a storage that feeds up to `knee` accelerators at 90 %.
-    fn feeds(knee: u64) -> impl Fn(u64) -> f64 {
+    fn utilisation_with_knee(knee: u64) -> impl Fn(u64) -> f64 {
         move |number| (90.0 * (knee as f64 + 0.5) / number as f64).min(100.0)
     }
 
@@ -254,8 +260,8 @@ mod tests {
     #[test]
     fn every_knee_is_found_in_few_runs() {
         for knee in 1..=4096 {
-            let (search, probes) = run(GOAL, 1000, feeds(knee));
-            assert_eq!(search.found(), found(knee, None, knee + 1));
+            let (search, probes) = run(GOAL, 1000, utilisation_with_knee(knee));
+            assert_eq!(search.bounds(), found(knee, None, knee + 1));
             let bound = 2.0 * (knee as f64).log2() + 4.0;
             assert!(probes.len() as f64 <= bound, "{knee}: {probes:?}");
         }
@@ -263,8 +269,11 @@ mod tests {
 
     #[test]
     fn probes_double_then_halve_then_repeat() {
-        assert_eq!(run(GOAL, RUNS, feeds(6)).1, [1, 2, 4, 8, 6, 7, 6, 7]);
-        assert_eq!(run(Goal { from: 3, ..GOAL }, RUNS, feeds(7)).1, [3, 6, 12, 9, 7, 8, 7, 8]);
+        assert_eq!(run(GOAL, RUNS, utilisation_with_knee(6)).1, [1, 2, 4, 8, 6, 7, 6, 7]);
+        assert_eq!(
+            run(Goal { from: 3, ..GOAL }, RUNS, utilisation_with_knee(7)).1,
+            [3, 6, 12, 9, 7, 8, 7, 8]
+        );
     }
 
     #[test]
@@ -281,8 +290,8 @@ mod tests {
             (Goal { from: 5, max: 12, ..GOAL }, 4, found(None, None, 5), vec![5, 5]),
             (Goal { from: 5, max: 5, ..GOAL }, 9, found(5, None, None), vec![5, 5]),
         ] {
-            let (search, seen) = run(goal, RUNS, feeds(knee));
-            assert_eq!((search.found(), seen), (expected, probes), "{goal:?}");
+            let (search, seen) = run(goal, RUNS, utilisation_with_knee(knee));
+            assert_eq!((search.bounds(), seen), (expected, probes), "{goal:?}");
         }
     }
 
@@ -291,7 +300,7 @@ mod tests {
         let mut search = Search::new(Goal { max: 1, ..GOAL });
         let mut probes = Vec::new();
         loop {
-            if search.is_beyond_range() && search.goal.max < 64 {
+            if search.is_edge_beyond_range() && search.goal.max < 64 {
                 // The largest number so far is measured again.
                 search.values.remove(&search.goal.max);
                 search.goal.max *= 4;
@@ -299,51 +308,51 @@ mod tests {
             }
             let Some(number) = search.next(RUNS - probes.len() as u64) else { break };
             probes.push(number);
-            search.add(number, feeds(6)(number));
+            search.add(number, utilisation_with_knee(6)(number));
         }
         assert_eq!(probes, [1, 1, 2, 4, 4, 8, 6, 7, 6, 7]);
-        assert_eq!(search.found(), found(6, None, 7));
+        assert_eq!(search.bounds(), found(6, None, 7));
         assert_eq!(search.goal.max, 16);
         // Without values, the edge is not beyond the range.
-        assert!(!Search::new(GOAL).is_beyond_range());
+        assert!(!Search::new(GOAL).is_edge_beyond_range());
     }
 
     #[test]
     fn one_value_decides_nothing() {
-        let (search, probes) = run(Goal { max: 8, ..GOAL }, 4, feeds(3));
+        let (search, probes) = run(Goal { max: 8, ..GOAL }, 4, utilisation_with_knee(3));
         assert_eq!(probes, [1, 2, 4, 3]);
-        assert_eq!(search.found(), found(None, (1, 8), None));
+        assert_eq!(search.bounds(), found(None, (1, 8), None));
         assert_eq!(search.certainty(4), Certainty::NotDecided);
         assert_eq!(search.next(0), None);
     }
 
     #[test]
     fn a_value_that_another_contradicts_moves_the_edge() {
-        // 4 fails by chance: its second value raises the mean, and the search continues above it.
+        // 4 fails by chance. Its second value raises the mean, and the search continues above 4.
         let mut first = true;
         let response = |number: u64| {
             let unlucky = number == 4 && std::mem::take(&mut first);
-            if unlucky { 85.0 } else { feeds(6)(number) }
+            if unlucky { 85.0 } else { utilisation_with_knee(6)(number) }
         };
         let (search, probes) = run(GOAL, RUNS, response);
         assert_eq!(probes[..6], [1, 2, 4, 3, 3, 4]);
-        assert_eq!(search.found(), found(6, None, 7));
+        assert_eq!(search.bounds(), found(6, None, 7));
     }
 
     #[test]
     fn the_smallest_number_is_found_if_larger_numbers_help() {
-        // Each thread reads a tenth of what is needed.
+        // Each thread reads a tenth of the required rate.
         let response = |threads: u64| (10.0 * threads as f64).min(100.0);
         let goal = Goal { find: SearchTarget::Smallest, max: 64, ..GOAL };
         let (search, probes) = run(goal, RUNS, response);
         assert_eq!(
-            (search.found(), probes),
+            (search.bounds(), probes),
             (found(9, None, 8), vec![1, 2, 4, 8, 16, 12, 10, 9, 8, 9])
         );
-        assert_eq!(run(goal, RUNS, |_| 95.0).0.found(), found(1, None, None));
-        assert_eq!(run(goal, RUNS, |_| 85.0).0.found(), found(None, None, 64));
+        assert_eq!(run(goal, RUNS, |_| 95.0).0.bounds(), found(1, None, None));
+        assert_eq!(run(goal, RUNS, |_| 85.0).0.bounds(), found(None, None, 64));
         // In a search for the largest number, not even the smallest holds.
-        assert_eq!(run(GOAL, RUNS, response).0.found(), found(None, None, 1));
+        assert_eq!(run(GOAL, RUNS, response).0.bounds(), found(None, None, 1));
     }
 
     #[test]
@@ -351,39 +360,40 @@ mod tests {
         // 4 and 5 share a cache that 3 does not fill.
         let response = |number: u64| if [1, 2, 4, 5].contains(&number) { 95.0 } else { 80.0 };
         let (mut search, _) = run(Goal { max: 4, ..GOAL }, RUNS, response);
-        assert_eq!((search.found(), search.contradictions()), (found(4, None, None), vec![]));
+        assert_eq!((search.bounds(), search.contradictions()), (found(4, None, None), vec![]));
         for number in [3, 3, 5, 5] {
             search.add(number, response(number));
         }
         search.add(2, 95.0);
-        assert_eq!((search.found().certain, search.found().fails), (Some(2), Some(3)));
+        assert_eq!((search.bounds().certain, search.bounds().fails), (Some(2), Some(3)));
         assert_eq!(search.contradictions(), [4, 5]);
     }
 
     #[test]
     fn a_number_at_the_bound_is_skipped() {
-        // 90.0 % with 5 and noise, so that 5 cannot be decided.
+        // The mean at 5 is exactly 90 %, so noise keeps 5 undecided.
         let mut random = LegacyRandom::new(16);
         let mut undecided = 0;
         for _ in 0..200 {
             let response = |number| 450.0 / number as f64 + 1.5 * random.standard_normal();
             let (search, probes) = run(GOAL, RUNS, response);
-            undecided += u32::from(search.found() == found(4, (5, 5), 6));
+            undecided += u32::from(search.bounds() == found(4, (5, 5), 6));
             assert!(probes.len() <= 20);
         }
         assert!(150 < undecided, "{undecided}");
     }
 
-    /// Number of 500 searches with noise that decided all numbers, and number of wrong ones.
-    fn in_noise(noise: f64, knee: u64) -> (u32, u32) {
+    /// Of 500 searches with noise, the number that decided all numbers, and the number with a wrong result.
+    fn count_decided_and_wrong(noise: f64, knee: u64) -> (u32, u32) {
         let mut random = LegacyRandom::new(2026);
         let mut decided = 0;
         let mut wrong = 0;
         for _ in 0..500 {
-            let response =
-                |number| (feeds(knee)(number) + noise * random.standard_normal()).min(100.0);
+            let response = |number| {
+                (utilisation_with_knee(knee)(number) + noise * random.standard_normal()).min(100.0)
+            };
             let (search, _) = run(Goal { max: 64, ..GOAL }, RUNS, response);
-            let SearchBounds { certain, not_decided, fails } = search.found();
+            let SearchBounds { certain, not_decided, fails } = search.bounds();
             decided += u32::from(not_decided.is_none());
             wrong +=
                 u32::from(certain.is_some_and(|n| knee < n) || fails.is_some_and(|n| n <= knee));
@@ -396,12 +406,12 @@ mod tests {
         for (noise, knee, decided_of_500) in
             [(0.2, 6, 495..=500), (1.0, 6, 490..=500), (3.0, 6, 350..=450), (1.0, 40, 5..=50)]
         {
-            let (decided, wrong) = in_noise(noise, knee);
+            let (decided, wrong) = count_decided_and_wrong(noise, knee);
             assert!(decided_of_500.contains(&decided), "{noise}, {knee}: {decided}");
             assert!(wrong <= 25, "{noise}, {knee}: {wrong}");
         }
         // With strong noise, few numbers are decided.
-        let (decided, wrong) = in_noise(10.0, 6);
+        let (decided, wrong) = count_decided_and_wrong(10.0, 6);
         assert!(decided <= 50 && wrong <= 25, "{decided}, {wrong}");
     }
 
@@ -412,11 +422,11 @@ mod tests {
             from in 1_u64..10, range in 0_u64..300, runs in 1_u64..60,
             find in proptest::sample::select(&SearchTarget::ALL),
         ) {
-            let goal = Goal { least: 90.0, from, max: from + range, find };
+            let goal = Goal { threshold: 90.0, from, max: from + range, find };
             let mut index = 0;
             let response = |_| { index += 1; responses[index % responses.len()] };
             let (search, probes) = run(goal, runs, response);
-            let SearchBounds { certain, not_decided, fails } = search.found();
+            let SearchBounds { certain, not_decided, fails } = search.bounds();
             prop_assert!(certain.is_none_or(|n| search.certainty(n) == Certainty::Holds));
             prop_assert!(fails.is_none_or(|n| search.certainty(n) == Certainty::Fails));
             prop_assert!(not_decided.is_none() || probes.len() as u64 == runs);

@@ -4,16 +4,16 @@ use feedrate_results::experiment::Experiment;
 use feedrate_results::place::{label, model_name};
 use feedrate_results::row::Row;
 
-/// Indices of rows in the order in which they run: by their column `order`, then rows without one in the order of the file.
-pub fn in_order(rows: &[Row]) -> Vec<usize> {
+/// Indices of rows in the order in which they run: first by their column `order`, then rows without an order as in the file.
+pub fn run_order(rows: &[Row]) -> Vec<usize> {
     let mut indices: Vec<usize> = (0..rows.len()).collect();
     indices.sort_by_key(|&i| (rows[i].order.is_none(), rows[i].order, i));
     indices
 }
 
-/// Whether a pattern in `only` matches a row, or `only` is empty. A pattern is `#6`, the place in the file, or a model, an experiment, both, or a label,
-/// in which `*` matches any text.
-pub fn is_wanted(only: &[String], index: usize, row: &Row, rows: &[Row]) -> bool {
+/// Whether a pattern in `only` matches a row, or `only` is empty. A pattern is the row's number in the file (`#6`), or a model, an experiment, both, or a
+/// label; `*` matches any text.
+pub fn is_selected(only: &[String], index: usize, row: &Row, rows: &[Row]) -> bool {
     if only.is_empty() {
         return true;
     }
@@ -42,13 +42,13 @@ mod tests {
     use feedrate_results::setting::Setting;
 
     #[test]
-    fn rows_are_sorted_by_order_then_by_place() {
+    fn rows_are_sorted_by_order_then_as_in_the_file() {
         let row = |order| Row { order, ..Row::new("w", 1) };
-        assert_eq!(in_order(&[row(None), row(Some(2)), row(Some(1)), row(None)]), [2, 1, 0, 3]);
+        assert_eq!(run_order(&[row(None), row(Some(2)), row(Some(1)), row(None)]), [2, 1, 0, 3]);
     }
 
     #[test]
-    fn rows_are_selected_by_place_model_and_experiment() {
+    fn rows_are_selected_by_number_model_and_experiment() {
         let row =
             Row { settings: vec![Setting::new("reader.batch_size", "1")], ..Row::new("unet3d", 4) };
         let rows = [row.clone()];
@@ -63,8 +63,8 @@ mod tests {
             ("u*/4*1", true),
             ("*4", false),
         ] {
-            assert_eq!(is_wanted(&[pattern.into()], 2, &row, &rows), expected, "{pattern}");
+            assert_eq!(is_selected(&[pattern.into()], 2, &row, &rows), expected, "{pattern}");
         }
-        assert!(is_wanted(&[], 2, &row, &rows));
+        assert!(is_selected(&[], 2, &row, &rows));
     }
 }

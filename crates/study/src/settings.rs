@@ -1,5 +1,5 @@
-//! Settings that all runs of a study share. Compares the options of a command with the settings of earlier runs, as results of different settings are
-//! not comparable.
+//! Settings that all runs of a study share. Compares the options of a command with the settings of earlier runs, because results of different settings
+//! are not comparable.
 
 use anyhow::Context;
 use feedrate_results::files::{FilesError, Lock, StudyFiles};
@@ -21,7 +21,7 @@ pub const AS_IS: &str = "as-is";
 const LOCK_ATTEMPTS: u32 = 50;
 const LOCK_RETRY: Duration = Duration::from_millis(20);
 
-/// Settings that the user gives for a study. Omitted ones keep their value.
+/// Settings that the user gives for a study. Omitted settings keep their values.
 #[derive(Clone, Debug, Default)]
 pub struct SettingsOptions {
     /// Folder of all results.
@@ -44,7 +44,7 @@ pub struct SettingsOptions {
     pub launcher_arguments: Vec<String>,
 }
 
-/// Locks the study. Waits for a moment, as a runner that was killed may still hold the lock.
+/// Locks the study. Waits for a moment, because a killed runner may still hold the lock.
 pub fn lock(files: &StudyFiles) -> Result<Lock, FilesError> {
     for _ in 0..LOCK_ATTEMPTS {
         match files.lock() {
@@ -55,7 +55,7 @@ pub fn lock(files: &StudyFiles) -> Result<Lock, FilesError> {
     files.lock()
 }
 
-/// Returns the settings of all runs of the study in `csv`: the stored ones, changed by `options`.
+/// Returns the settings of all runs of the study in `csv`: the stored settings, changed by `options`.
 ///
 /// # Errors
 /// A setting would change although the study has results, or is invalid.
@@ -64,27 +64,27 @@ pub fn resolve(
     csv: &Path,
     state: &StudyState,
 ) -> anyhow::Result<StudySettings> {
-    let here = std::env::current_dir().context("cannot determine the working directory")?;
-    let mut settings = state.settings.clone().unwrap_or_else(|| defaults(csv, &here));
+    let working_dir = std::env::current_dir().context("cannot determine the working directory")?;
+    let mut settings = state.settings.clone().unwrap_or_else(|| defaults(csv, &working_dir));
     let mut changes = Changes { are_allowed: !state.has_results(), refused: Vec::new() };
-    let absolute = |path: &PathBuf| here.join(path);
-    changes.take("--results", options.results.as_ref().map(absolute), &mut settings.results);
-    changes.take("--data", options.data.as_ref().map(absolute).map(Some), &mut settings.data);
-    changes.take("--scale", options.scale, &mut settings.scale);
-    changes.take("--shrink-records", options.shrink_records, &mut settings.shrink_records);
-    changes.take("--cache", options.cache.clone(), &mut settings.cache);
+    let absolute = |path: &PathBuf| working_dir.join(path);
+    changes.apply("--results", options.results.as_ref().map(absolute), &mut settings.results);
+    changes.apply("--data", options.data.as_ref().map(absolute).map(Some), &mut settings.data);
+    changes.apply("--scale", options.scale, &mut settings.scale);
+    changes.apply("--shrink-records", options.shrink_records, &mut settings.shrink_records);
+    changes.apply("--cache", options.cache.clone(), &mut settings.cache);
     let launching = &mut settings.launching;
-    changes.take("--launch", options.launch.clone(), &mut launching.launch);
-    changes.take("--prologue", given(&options.prologue), &mut launching.prologue);
-    changes.take(
+    changes.apply("--launch", options.launch.clone(), &mut launching.launch);
+    changes.apply("--prologue", non_empty(&options.prologue), &mut launching.prologue);
+    changes.apply(
         "--launcher-argument",
-        given(&options.launcher_arguments),
+        non_empty(&options.launcher_arguments),
         &mut launching.arguments,
     );
     let per_rank = options.accelerators_per_rank.map(Some);
-    changes.take("--accelerators-per-rank", per_rank, &mut launching.accelerators_per_rank);
+    changes.apply("--accelerators-per-rank", per_rank, &mut launching.accelerators_per_rank);
     refuse_root(&settings.results, "`--results`")?;
-    // The stored value is passed to `feedrate run` as an option.
+    // Checked because the stored value becomes an option of `feedrate run`.
     if !CACHES.contains(&&*settings.cache) {
         return refuse(
             format!("the settings of the study have {:?} for the page cache", settings.cache),
@@ -103,21 +103,21 @@ pub fn resolve(
     Ok(settings)
 }
 
-/// Changes to the folder in which the study was started, as paths of workloads are relative to it.
-pub fn enter(settings: &StudySettings) -> anyhow::Result<()> {
+/// Changes to the folder in which the study was started. Paths of workloads are relative to it.
+pub fn change_to_start_folder(settings: &StudySettings) -> anyhow::Result<()> {
     let folder = &settings.folder;
     std::env::set_current_dir(folder).with_context(|| {
         format!("cannot change to `{}`, where the study was started", folder.display())
     })
 }
 
-/// Settings of a new study in `csv`, started in the folder `here`.
-pub fn defaults(csv: &Path, here: &Path) -> StudySettings {
+/// Settings of a new study in `csv`, started in the folder `working_dir`.
+pub fn defaults(csv: &Path, working_dir: &Path) -> StudySettings {
     StudySettings {
         csv: csv.to_path_buf(),
         id: format!("{:016x}", entropy()),
-        folder: here.to_path_buf(),
-        results: here.join("results"),
+        folder: working_dir.to_path_buf(),
+        results: working_dir.join("results"),
         data: None,
         scale: 1.0,
         shrink_records: 1.0,
@@ -126,12 +126,12 @@ pub fn defaults(csv: &Path, here: &Path) -> StudySettings {
     }
 }
 
-fn given(words: &[String]) -> Option<Vec<String>> {
+fn non_empty(words: &[String]) -> Option<Vec<String>> {
     (!words.is_empty()).then(|| words.to_vec())
 }
 
 /// Formats a setting as the user writes it.
-fn shown(value: &impl Debug) -> String {
+fn format_setting(value: &impl Debug) -> String {
     let text = format!("{value:?}");
     match text.strip_prefix("Some(").and_then(|text| text.strip_suffix(')')) {
         Some(given) => given.into(),
@@ -148,12 +148,12 @@ struct Changes {
 }
 
 impl Changes {
-    fn take<T: PartialEq + Debug>(&mut self, flag: &str, requested: Option<T>, setting: &mut T) {
+    fn apply<T: PartialEq + Debug>(&mut self, flag: &str, requested: Option<T>, setting: &mut T) {
         match requested {
             Some(value) if self.are_allowed => *setting = value,
             Some(value) if value != *setting => {
-                let now = shown(&value);
-                let before = shown(setting);
+                let now = format_setting(&value);
+                let before = format_setting(setting);
                 self.refused.push(format!("`{flag}` is {now} now, and was {before}"));
             }
             _ => {}

@@ -1,9 +1,9 @@
 //! Runs a script and ends all processes that it started. Independent of studies.
 //!
-//! The parent of the script is a separate process, the supervisor, which is connected to the runner by a pipe. When the pipe closes, because the runner
-//! stops the run or died, the supervisor sends TERM to all its descendants and kills the remaining ones after a grace period. As a subreaper (prctl(2)),
-//! it adopts descendants that lose their parent, so that none escapes. If the supervisor itself is killed, its lock file still shows that a run was
-//! active, and the next runner kills the processes that carry the mark of the run.
+//! The parent of the script is a separate process, the supervisor. A pipe connects it to the runner. When the pipe closes, the runner has stopped the run
+//! or died. The supervisor then sends TERM to all its descendants and kills the remaining ones after a grace period. It is a subreaper (prctl(2)): it
+//! adopts descendants that lose their parent, so none escapes. If the supervisor itself is killed, its lock file still shows that a run was active, and
+//! the next runner kills the processes that carry the mark of the run.
 
 use feedrate_spec::units;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -41,10 +41,10 @@ pub const GRACE: Duration = Duration::from_millis(12_300);
 /// Remaining grace period after a second stop request; enough for a run that hangs to write its results.
 const HURRIED_GRACE: Duration = Duration::from_millis(2300);
 
-/// Time after which a killed process that still exists is given up: it waits for a storage that does not respond.
+/// Maximum wait for the end of a killed process. A process that exists longer waits for a storage that does not respond.
 const UNKILLABLE: Duration = Duration::from_millis(500);
 
-/// Environment variable of all processes of a run, the mark: the path of the run's lock.
+/// Environment variable that marks all processes of a run. Its value is the path of the run's lock.
 const MARK: &str = "FEEDRATE_RUNNING";
 
 /// A script to supervise. Paths must be valid in the working directory of the runner.
@@ -64,24 +64,24 @@ pub struct Supervision {
     pub grace: Duration,
 }
 
-/// How a script ended.
+/// The way in which a script ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScriptEnd {
-    /// It exited with this code.
+    /// The script exited with this code.
     Exited(i32),
-    /// It was ended by this signal.
+    /// This signal ended the script.
     Signalled(i32),
-    /// Not started, as another run is active, or was left by a killed supervisor.
+    /// Not started: another run is active, or a killed supervisor left one behind.
     Busy,
-    /// Not started, for this reason.
+    /// Not started; contains the reason.
     Refused(String),
     /// Its supervisor was killed; [`wait_until_alone`] ends the remaining processes.
     Lost,
 }
 
 impl ScriptEnd {
-    /// The reason of a failure, with the end of its messages from the last error on; `None` if the script succeeded.
+    /// The reason for a failure and the messages from the last error on; `None` if the script succeeded.
     pub fn failure(&self, messages: &Path) -> Option<String> {
         match self {
             ScriptEnd::Exited(0) => None,
@@ -98,7 +98,7 @@ impl ScriptEnd {
     }
 }
 
-/// Returns `problem` with the end of the messages in a file, from the last error on.
+/// Returns `problem` and the messages in a file from the last error on.
 pub fn reason(messages: &Path, problem: &str) -> String {
     let bytes = fs::read(messages).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
@@ -126,7 +126,7 @@ pub fn reason(messages: &Path, problem: &str) -> String {
 #[derive(Debug)]
 pub struct Supervised {
     supervisor: Child,
-    /// Closing it stops the run.
+    /// Closing the pipe stops the run.
     pipe: Option<ChildStdin>,
 }
 
@@ -135,29 +135,36 @@ impl Supervised {
     ///
     /// # Errors
     /// The supervisor could not be started.
-    pub fn start(program: &Path, order: &Supervision) -> io::Result<Self> {
+    pub fn start(program: &Path, supervision: &Supervision) -> io::Result<Self> {
         let mut command = Command::new(program);
-        command.arg("supervise").arg(serde_json::to_string(order)?);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(append_to(&order.stderr)?);
+        command.arg("supervise").arg(serde_json::to_string(supervision)?);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(append_to(&supervision.stderr)?);
         // Signals of a terminal must reach only the runner.
-        in_own_session(&mut command, None);
+        start_in_new_session(&mut command, None);
         let mut supervisor = command.spawn()?;
         let pipe = supervisor.stdin.take();
         Ok(Supervised { supervisor, pipe })
     }
 
-    /// Waits until no process of the run exists. Stops the run once `stop` is set, and shortens its grace period once `leave` is set.
+    /// Waits until no process of the run exists. Stops the run once `stop` is set, and shortens its grace period once `abandon` is set.
     ///
     /// # Errors
     /// The supervisor cannot be waited for.
-    pub fn wait_for_end(&mut self, stop: &AtomicBool, leave: &AtomicBool) -> io::Result<ScriptEnd> {
+    pub fn wait_for_end(
+        &mut self,
+        stop: &AtomicBool,
+        abandon: &AtomicBool,
+    ) -> io::Result<ScriptEnd> {
         let supervisor = Pid::from_child(&self.supervisor);
         let mut is_hurried = false;
         while self.supervisor.try_wait()?.is_none() {
             if stop.load(Relaxed) {
                 self.pipe = None;
             }
-            if leave.load(Relaxed) && !std::mem::replace(&mut is_hurried, true) {
+            if abandon.load(Relaxed) && !std::mem::replace(&mut is_hurried, true) {
                 let _ = kill_process(supervisor, Signal::TERM);
             }
             sleep(POLL_INTERVAL);
@@ -174,7 +181,7 @@ impl Supervised {
 /// (texts for bash). Calls `on_wait` once if a supervised run is still active. Returns false if `stop` is set while waiting.
 ///
 /// # Errors
-/// The lock cannot be opened, or a clean-up failed, so that another run may still be measuring.
+/// The lock cannot be opened, or a clean-up failed and another run may still be active.
 pub fn wait_until_alone(
     running: &Path,
     cleanup_scripts: &[String],
@@ -203,16 +210,17 @@ pub fn wait_until_alone(
 
 /// Supervises one run until none of its processes exists. This is the main function of the supervisor: call it from the first thread of a process
 /// without children. The run is stopped when stdin closes or on a signal; a further signal shortens the grace period. `now_ns` is a monotonic clock.
-pub fn supervise(order: &Supervision, now_ns: &dyn Fn() -> u64) -> ScriptEnd {
-    supervise_script(order, now_ns).unwrap_or_else(|error| ScriptEnd::Refused(error.to_string()))
+pub fn supervise(supervision: &Supervision, now_ns: &dyn Fn() -> u64) -> ScriptEnd {
+    supervise_script(supervision, now_ns)
+        .unwrap_or_else(|error| ScriptEnd::Refused(error.to_string()))
 }
 
-fn supervise_script(order: &Supervision, now_ns: &dyn Fn() -> u64) -> io::Result<ScriptEnd> {
-    let lock = RunningLock::take(&order.running)?;
+fn supervise_script(supervision: &Supervision, now_ns: &dyn Fn() -> u64) -> io::Result<ScriptEnd> {
+    let lock = RunningLock::take(&supervision.running)?;
     let Some(lock) = lock.filter(|lock| !lock.is_abandoned().unwrap_or(true)) else {
         return Ok(ScriptEnd::Busy);
     };
-    // Without its runner, the next one may already have checked the files of this run.
+    // If the runner died, the next runner may already have checked the files of this run.
     if is_runner_gone(Duration::ZERO) {
         return Ok(ScriptEnd::Refused("its runner is gone".into()));
     }
@@ -223,17 +231,17 @@ fn supervise_script(order: &Supervision, now_ns: &dyn Fn() -> u64) -> io::Result
     set_child_subreaper(Some(getpid()))?;
     (&lock.file).write_all(b"running\n")?;
     lock.file.sync_data()?;
-    let script = match start_script(order, &lock.mark) {
+    let script = match start_script(supervision, &lock.mark) {
         Ok(script) => script,
         Err(error) => {
             lock.file.set_len(0)?;
             return Err(error);
         }
     };
-    let (ended, was_stopped) = wait_for_all(script, order.grace, &signalled, now_ns)?;
+    let (ended, was_stopped) = wait_for_all(script, supervision.grace, &signalled, now_ns)?;
     // Some launchers exit with 0 when they are stopped.
     let has_succeeded = ended == ScriptEnd::Exited(0) && !was_stopped;
-    let mut cleanup = order.cleanup.iter().filter(|_| !has_succeeded);
+    let mut cleanup = supervision.cleanup.iter().filter(|_| !has_succeeded);
     // After a failed clean-up, the lock stays abandoned: the next runner tries again and reports the error.
     if cleanup.all(|script| clean_up(script).is_ok()) {
         lock.file.set_len(0)?;
@@ -242,11 +250,11 @@ fn supervise_script(order: &Supervision, now_ns: &dyn Fn() -> u64) -> io::Result
 }
 
 /// Starts bash, which is killed when this process ends.
-fn start_script(order: &Supervision, mark: &str) -> io::Result<Pid> {
+fn start_script(supervision: &Supervision, mark: &str) -> io::Result<Pid> {
     let mut bash = Command::new("bash");
-    bash.arg(&order.script).env(MARK, mark).stdin(Stdio::null());
-    bash.stdout(append_to(&order.stdout)?).stderr(append_to(&order.stderr)?);
-    in_own_session(&mut bash, Some(Signal::KILL));
+    bash.arg(&supervision.script).env(MARK, mark).stdin(Stdio::null());
+    bash.stdout(append_to(&supervision.stdout)?).stderr(append_to(&supervision.stderr)?);
+    start_in_new_session(&mut bash, Some(Signal::KILL));
     Ok(Pid::from_child(&bash.spawn()?))
 }
 
@@ -266,7 +274,7 @@ fn wait_for_all(
     let mut terminated = HashSet::new();
     while reap(script, &mut ended)? {
         let is_signalled = signalled.swap(false, Relaxed);
-        let Some(at_ns) = kill_at_ns else {
+        let Some(deadline_ns) = kill_at_ns else {
             was_stopped = is_signalled || is_runner_gone(POLL_INTERVAL);
             // Processes that outlive the script are also ended.
             if was_stopped || ended.is_some() {
@@ -275,14 +283,14 @@ fn wait_for_all(
             continue;
         };
         if is_signalled && !std::mem::replace(&mut is_hurried, true) {
-            kill_at_ns = Some(at_ns.min(now_ns() + nanoseconds(HURRIED_GRACE)));
+            kill_at_ns = Some(deadline_ns.min(now_ns() + nanoseconds(HURRIED_GRACE)));
         }
         was_stopped |= is_signalled;
         let time_ns = now_ns();
         if killed_at_ns.is_some_and(|killed_ns| killed_ns + nanoseconds(UNKILLABLE) <= time_ns) {
             break;
         }
-        if at_ns <= time_ns {
+        if deadline_ns <= time_ns {
             killed_at_ns.get_or_insert(time_ns);
         }
         for id in descendants() {
@@ -326,8 +334,8 @@ fn is_runner_gone(limit: Duration) -> bool {
     poll(&mut fds, Some(&limit)).is_ok() && !fds[0].revents().is_empty()
 }
 
-/// The lock of a run, held by its supervisor. The file is not empty while a run is active, and stays so if the supervisor is killed. Only its length is
-/// read, as others may write its content.
+/// The lock of a run, held by its supervisor. The file is not empty while a run is active, or after its supervisor was killed. Only its length counts:
+/// other users may write its content.
 struct RunningLock {
     file: File,
     mark: String,
@@ -418,8 +426,8 @@ fn append_to(file: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(file)
 }
 
-/// Prepares `command` to start in a new session. It gets the signal `on_parents_death` when the thread that starts it ends.
-fn in_own_session(command: &mut Command, on_parents_death: Option<Signal>) {
+/// Prepares `command` to start in a new session. The kernel sends it the signal `on_parents_death` when the thread that starts it ends.
+fn start_in_new_session(command: &mut Command, on_parents_death: Option<Signal>) {
     let parent = getpid();
     // SAFETY: between fork and exec only system calls are made, and nothing is allocated.
     unsafe {

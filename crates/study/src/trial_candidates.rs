@@ -1,4 +1,4 @@
-//! Prepares changes of a workload as candidates of `advise --try`, or finds why one cannot be tried. Also removes the datasets of the changes.
+//! Prepares changes of a workload as candidates of `advise --try`, or finds why a change cannot be tried. Also removes the datasets of the changes.
 
 use crate::chooser::Candidate;
 use crate::chosen::{self, ChosenStudy};
@@ -19,12 +19,12 @@ use std::path::Path;
 pub fn candidate(template: &RunTemplate, change: &[String]) -> Candidate {
     let mut candidate = Candidate { change: change.to_vec(), ..Candidate::default() };
     let prepared = template.resolve(change).and_then(|changed| {
-        candidate.is_copied = changed.plan.stage.is_some() || changed.plan.loader.in_memory;
+        candidate.uses_copy = changed.plan.stage.is_some() || changed.plan.loader.in_memory;
         refuse_impossible_change(template, &changed)?;
         let mut row = chosen::row(&template.with_change(change), changed.plan.accelerators)?;
         // If the data folder is itself a dataset, another dataset needs a folder beside it.
         let root = &changed.data_root;
-        if !is_same(&changed.plan.dataset, &template.unchanged.plan.dataset)
+        if !has_same_content(&changed.plan.dataset, &template.unchanged.plan.dataset)
             && root.join(manifest::FILE_NAME).exists()
             && let Some(beside) = std::path::absolute(root)?.parent()
         {
@@ -34,7 +34,7 @@ pub fn candidate(template: &RunTemplate, change: &[String]) -> Candidate {
     });
     match prepared {
         Ok(row) => Candidate { row: Some(row), ..candidate },
-        Err(error) => Candidate { hindrance: Some(on_one_line(&error)), ..candidate },
+        Err(error) => Candidate { skip_reason: Some(on_one_line(&error)), ..candidate },
     }
 }
 
@@ -44,7 +44,7 @@ fn refuse_impossible_change(template: &RunTemplate, changed: &Resolved) -> anyho
     if plan.stage != template.unchanged.plan.stage {
         refuse_kept_copy(plan, data_root)?;
     }
-    let has_other_dataset = !is_same(&plan.dataset, &template.unchanged.plan.dataset);
+    let has_other_dataset = !has_same_content(&plan.dataset, &template.unchanged.plan.dataset);
     if has_other_dataset && workload.dataset_foreign {
         anyhow::bail!("it needs other files, which are not generated for a foreign dataset");
     }
@@ -56,11 +56,11 @@ fn refuse_impossible_change(template: &RunTemplate, changed: &Resolved) -> anyho
 }
 
 /// Whether two datasets have the same content.
-fn is_same(first: &DatasetPlan, second: &DatasetPlan) -> bool {
+fn has_same_content(first: &DatasetPlan, second: &DatasetPlan) -> bool {
     Manifest::fingerprint_of(first) == Manifest::fingerprint_of(second)
 }
 
-/// Refuses a copy that already exists, as a run would remove it.
+/// Refuses a change whose copy already exists, because a run would remove the copy.
 fn refuse_kept_copy(plan: &Plan, data_root: &Path) -> anyhow::Result<()> {
     let Some(stage) = plan.stage.as_ref().filter(|stage| !stage.keep) else { return Ok(()) };
     let source = dataset::dataset_folder(plan, data_root)?;

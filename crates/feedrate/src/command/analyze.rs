@@ -78,7 +78,8 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
     let siblings = sibling_runs(&arguments.sources, &found);
     let report = index_report(found, &arguments.sources).map_err(Refusal::from)?;
     let mut document = report.document(FigureUse::Nothing);
-    document.glance = siblings.into_iter().chain([document.glance]).collect::<Vec<_>>().join("\n");
+    document.summary =
+        siblings.into_iter().chain([document.summary]).collect::<Vec<_>>().join("\n");
     messages::print_document(&document, arguments.all)?;
     Ok(Exit::Fine)
 }

@@ -16,7 +16,7 @@ use feedrate_report::document::{Block, Document};
 use feedrate_report::output::Schema;
 use feedrate_report::report::FindingFigure;
 use feedrate_report::words::comparison::{note, percent, verdict};
-use feedrate_report::words::number::{chance, with_ends};
+use feedrate_report::words::number::{chance, with_interval};
 use feedrate_results::index::LeftOut;
 use feedrate_session::{logs, threads};
 use feedrate_spec::refusal::{Refusal, refuse};
@@ -255,9 +255,9 @@ fn response(finding: &ComparedResponse) -> Vec<FindingFigure> {
     // The test is on the difference for percentages, otherwise on the ratio.
     let [difference_p, ratio_p] =
         if unit == Unit::Percent { [p, String::new()] } else { [String::new(), p] };
-    let difference = with_interval(finding.difference, |value| difference_text(unit, value));
+    let difference = estimate_text(finding.difference, |value| difference_text(unit, value));
     let ratio = finding.ratio;
-    let ratio = ratio.map_or("-".into(), |ratio| with_interval(ratio, |v| format!("{v:.4}")));
+    let ratio = ratio.map_or("-".into(), |ratio| estimate_text(ratio, |v| format!("{v:.4}")));
     let rows = [
         (finding.response, verdict(finding)),
         ("  A", side(unit, &finding.a)),
@@ -273,7 +273,7 @@ fn side(unit: Unit, side: &Side) -> String {
         0 => String::new(),
         n => format!(", {} without a value", units::counted(n as u64, "run")),
     };
-    let middle = with_interval(side.mean, |value| unit.text(value));
+    let middle = estimate_text(side.mean, |value| unit.text(value));
     let provenance = match side.provenance {
         None | Some(Provenance::Measured) => String::new(),
         Some(provenance) => format!(", {}", provenance.name()),
@@ -282,9 +282,9 @@ fn side(unit: Unit, side: &Side) -> String {
 }
 
 /// An estimate with its interval, such as `96.9 % [95.5 %, 98.2 %]`; without one, only the estimate.
-fn with_interval(value: IntervalEstimate, text: impl Fn(f64) -> String) -> String {
+fn estimate_text(value: IntervalEstimate, text: impl Fn(f64) -> String) -> String {
     let ends = value.low.zip(value.high);
-    value.estimate.map_or("-".into(), |middle| with_ends(middle, ends, text))
+    value.estimate.map_or("-".into(), |middle| with_interval(middle, ends, text))
 }
 
 /// A difference with its sign; between percentages in points.

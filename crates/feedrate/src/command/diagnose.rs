@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::{interrupt, messages, text, time};
 use clap::Args;
 use feedrate_report::ceilings as words;
-use feedrate_report::draw::{Look, draw};
+use feedrate_report::draw::{DrawOptions, draw};
 use feedrate_report::output::Schema;
 use feedrate_report::plot::ceilings as picture;
 use feedrate_results::diagnosis::Diagnosis;
@@ -85,7 +85,8 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
         messages::say("interrupted: the diagnosis is not saved");
         return Ok(Exit::Interrupted);
     }
-    let picture = picture::figure(&[diagnosis]).map(|figure| draw(&figure, &Look::default()).svg);
+    let picture =
+        picture::figure(&[diagnosis]).map(|figure| draw(&figure, &DrawOptions::default()).svg);
     let SavedDiagnosis { folder, unsaved } = request.save(&measured, picture.as_deref())?;
     print_diagnosis(diagnosis, folder.as_deref(), json)?;
     if workload.dataset_foreign && plan.loader.client.is_none() {
@@ -151,7 +152,7 @@ fn page(diagnosis: &Diagnosis, answer: &str, folder: Option<&Path>) -> String {
             samples_text(ceiling.samples_per_second),
             text::known(half_width, |share| format!("{:.0} %", 100.0 * share)),
             bytes_text(ceiling.bytes_per_second),
-            words::how(ceiling),
+            words::measurement_conditions(ceiling),
         ]);
     }
     let needed = diagnosis.needed_samples_per_second;
@@ -183,7 +184,7 @@ fn page(diagnosis: &Diagnosis, answer: &str, folder: Option<&Path>) -> String {
             )
         });
     let results = folder.map(|folder| format!("Results: {}", folder.display()));
-    let notes = [Some(read), cached, words::passed(diagnosis), results];
+    let notes = [Some(read), cached, words::parts_not_compared(diagnosis), results];
     let notes: Vec<String> = notes.into_iter().flatten().collect();
     format!("{answer}\n\n{table}\n\n{}", notes.join("\n"))
 }

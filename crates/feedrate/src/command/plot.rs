@@ -5,7 +5,7 @@ use crate::messages;
 use anyhow::Context as _;
 use clap::Args;
 use feedrate_measure::metric::Metric;
-use feedrate_report::draw::{Figure, Look, Theme, draw};
+use feedrate_report::draw::{DrawOptions, Figure, Theme, draw};
 use feedrate_report::gather::plot_data;
 use feedrate_report::output::Schema;
 use feedrate_report::plot::{self, Needs, PLOTS, Plot};
@@ -118,7 +118,7 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
     }
     if let Some(target) = &target {
         let theme = if arguments.dark { Theme::Dark } else { Theme::Light };
-        let look = Look { width_in: arguments.width, font_pt: arguments.font_size, theme };
+        let look = DrawOptions { width_in: arguments.width, font_pt: arguments.font_size, theme };
         let drawing = draw(&figure, &look);
         let bytes = if extension(target) == PNG {
             drawing.png(arguments.dpi).context("a smaller `--dpi` or `--width` helps")?

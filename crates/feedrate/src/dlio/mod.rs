@@ -117,7 +117,7 @@ fn start(arguments: &HydraArguments) -> anyhow::Result<Exit> {
     };
     if let Some(summary) = session.run()?.filter(|summary| !summary.doubts.is_empty()) {
         let doubts = Document::from(run_page::blocks_of_doubts(&summary.doubts));
-        let screen = Screen { columns: None, is_whole: true };
+        let screen = Screen { columns: None, shows_all: true };
         messages::say(terminal::write(&doubts, screen).0);
     }
     Ok(Exit::Fine)

@@ -260,7 +260,7 @@ fn a_run_that_would_write_the_checkpoints_of_another_is_refused() {
     let folder = test.path("checkpoints");
     let reader = hold(&folder, LockAccess::Shared);
     assert_eq!(asks(&counts("0", "1")).code, 0);
-    asks(&counts("1", "0")).refuses(1, &["is in use: runs are reading it"]);
+    asks(&counts("1", "0")).refuses(1, &["is in use: runs read it"]);
     drop(reader);
     assert_eq!(test.feedrate(&["clean", "checkpoints", "--yes"]).code, 0);
     assert!(!folder.exists());

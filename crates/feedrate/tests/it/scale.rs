@@ -281,7 +281,7 @@ fn what_cannot_be_searched_is_refused_before_anything_runs() {
             &["--au", "90", "--from", "2", "dataset.num_files_train=8"][..],
             &["2 accelerators an epoch has 4 steps", "needs 8", "use a larger dataset"][..],
         ),
-        (&["--au", "90", "-n", "4"], &["`--accelerators` is what the search varies"]),
+        (&["--au", "90", "-n", "4"], &["`--accelerators` is the number that the search varies"]),
         (&["--au", "nan"], &["`--au NaN` is not a number"]),
         (&["--au", "inf", "--response", "duration_s"], &["`--au inf` is not a number"]),
         (&["--au", "90", "metric.au=0.8"], &["contradicts `metric.au`", "leave `metric.au`"]),

@@ -250,7 +250,7 @@ fn nothing_is_written_among_the_data() {
         for (option, name) in [("--trace", "t.pfw.gz"), ("--write-yaml", "w.yaml")] {
             let file = format!("{folder}/{name}");
             let refused = test.feedrate(&[&what[..], &[option, &file]].concat());
-            refused.refuses(2, &[&format!("`{file}` would be in the data folder `"), option]);
+            refused.refuses(2, &[&format!("`{file}` would be in `"), option]);
         }
         assert_eq!(test.files_below(folder, ""), before);
     }

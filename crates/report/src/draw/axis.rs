@@ -1,13 +1,13 @@
-//! Maps values to places: the ends of an axis and its ticks. Draws nothing.
+//! Computes the ends and ticks of an axis, and maps values to positions on it. Draws nothing.
 
 use super::figure::{Axis, AxisRange, Scale};
 use super::font;
 
-/// Intervals extend an axis by at most this share of the estimates' range; the rest is cut off and marked.
-const BEYOND: f64 = 0.5;
+/// Maximum extension of an axis for intervals, as a share of the estimates' range. Longer intervals are cut off and marked.
+const EXTENSION_MAX: f64 = 0.5;
 
-/// The maximum extension of logarithmic axes, as a factor.
-const LOG_BEYOND: f64 = 1.5;
+/// Maximum extension of a logarithmic axis, as a factor.
+const LOG_EXTENSION_MAX: f64 = 1.5;
 
 /// Maximum number of ticks.
 const TICKS_MAX: f64 = 100.0;
@@ -19,7 +19,7 @@ pub(super) type Extent = (f64, Option<f64>, Option<f64>);
 
 /// An axis with its ends.
 #[derive(Clone, Debug)]
-pub(super) struct Fitted<'a> {
+pub(super) struct FittedAxis<'a> {
     scale: &'a Scale,
     min: f64,
     max: f64,
@@ -28,23 +28,25 @@ pub(super) struct Fitted<'a> {
 /// A value with its label.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tick {
-    pub(super) at: f64,
+    pub(super) value: f64,
     pub(super) label: String,
 }
 
-impl<'a> Fitted<'a> {
+impl<'a> FittedAxis<'a> {
     /// An axis around its values. `ticks`: approximate number of ticks.
     pub(super) fn new(axis: &'a Axis, extents: &[Extent], ticks: f64) -> Self {
         let ends = match (&axis.scale, ends(extents, &axis.scale)) {
             (Scale::Categories(names), _) => (-0.5, names.len().max(1) as f64 - 0.5),
-            (Scale::Linear | Scale::LinearAt(_), ends) => linear(axis.range, ends, extents, ticks),
-            (Scale::Log10 | Scale::LogAt(_), ends) => logarithmic(axis.range, ends, extents),
+            (Scale::Linear | Scale::LinearAt(_), ends) => {
+                linear_ends(axis.range, ends, extents, ticks)
+            }
+            (Scale::Log10 | Scale::LogAt(_), ends) => logarithmic_ends(axis.range, ends, extents),
         };
-        Fitted { scale: &axis.scale, min: ends.0, max: ends.1 }
+        FittedAxis { scale: &axis.scale, min: ends.0, max: ends.1 }
     }
 
-    /// The place of a value, from 0 at the beginning to 1 at the end.
-    pub(super) fn share(&self, value: f64) -> f64 {
+    /// The position of a value: 0 at the start of the axis, 1 at its end.
+    pub(super) fn position(&self, value: f64) -> f64 {
         match self.scale {
             Scale::Log10 | Scale::LogAt(_) => {
                 (value.ln() - self.min.ln()) / (self.max.ln() - self.min.ln())
@@ -55,27 +57,27 @@ impl<'a> Fitted<'a> {
         }
     }
 
-    /// Whether the axis has a place for a value.
-    pub(super) fn has(&self, value: f64) -> bool {
-        value.is_finite() && (-1e-9..=1.0 + 1e-9).contains(&self.share(value))
+    /// Whether a value is on the axis.
+    pub(super) fn contains(&self, value: f64) -> bool {
+        value.is_finite() && (-1e-9..=1.0 + 1e-9).contains(&self.position(value))
     }
 
-    /// The ticks, approximately `target` for scales without fixed values.
+    /// The ticks. Scales without fixed values have approximately `target` ticks.
     pub(super) fn ticks(&self, target: f64) -> Vec<Tick> {
         match self.scale {
-            Scale::Linear => self.even(target),
-            Scale::Log10 => self.decades(target),
+            Scale::Linear => self.even_ticks(target),
+            Scale::Log10 => self.decade_ticks(target),
             Scale::LinearAt(values) | Scale::LogAt(values) => {
-                values.iter().filter(|&&at| self.has(at)).map(|&at| Tick::new(at)).collect()
+                values.iter().filter(|&&at| self.contains(at)).map(|&at| Tick::new(at)).collect()
             }
             Scale::Categories(names) => {
                 let names = names.iter().enumerate();
-                names.map(|(i, name)| Tick { at: i as f64, label: name.clone() }).collect()
+                names.map(|(i, name)| Tick { value: i as f64, label: name.clone() }).collect()
             }
         }
     }
 
-    fn even(&self, target: f64) -> Vec<Tick> {
+    fn even_ticks(&self, target: f64) -> Vec<Tick> {
         let step = round_step(self.max - self.min, target);
         // The step of a tiny range may round to zero.
         let decimals = (-step.log10().floor()).clamp(0.0, DECIMALS_MAX) as usize;
@@ -85,26 +87,26 @@ impl<'a> Fitted<'a> {
         for i in 0..=(last - first).clamp(0.0, TICKS_MAX) as usize {
             let at = (first + i as f64) * step;
             let at = if at == 0.0 { 0.0 } else { at };
-            ticks.push(Tick { at, label: format!("{at:.decimals$}").replace('-', "−") });
+            ticks.push(Tick { value: at, label: format!("{at:.decimals$}").replace('-', "−") });
         }
         ticks
     }
 
-    fn decades(&self, target: f64) -> Vec<Tick> {
+    fn decade_ticks(&self, target: f64) -> Vec<Tick> {
         // Clamped to the exponents of 64-bit floats.
         let power = |power: f64| power.clamp(-324.0, 308.0) as i32;
         let first = power(self.min.log10().floor());
         let last = power(self.max.log10().ceil());
         let powers: Vec<f64> = (first..=last).map(|power| 10f64.powi(power)).collect();
         let mut values = powers.clone();
-        values.retain(|at| self.has(*at));
+        values.retain(|at| self.contains(*at));
         if values.len() < 3 {
             values = powers.iter().flat_map(|at| [*at, 2.0 * at, 5.0 * at]).collect();
-            values.retain(|at| self.has(*at));
+            values.retain(|at| self.contains(*at));
         }
         // A single tick shows no scale.
         if values.len() < 2 {
-            return self.even(target.max(4.0));
+            return self.even_ticks(target.max(4.0));
         }
         let every = (values.len() as f64 / target.max(1.0)).ceil().max(1.0) as usize;
         values.into_iter().step_by(every).map(Tick::new).collect()
@@ -113,16 +115,20 @@ impl<'a> Fitted<'a> {
 
 impl Tick {
     fn new(at: f64) -> Self {
-        Tick { at, label: text(at) }
+        Tick { value: at, label: short_number(at) }
     }
 }
 
-/// The ticks whose labels do not overlap. `place`: maps a value to its place along the axis.
-pub(super) fn with_room(ticks: Vec<Tick>, size: f64, place: impl Fn(f64) -> f64) -> Vec<Tick> {
+/// The ticks whose labels do not overlap. `place` maps a value to its coordinate along the axis.
+pub(super) fn without_overlaps(
+    ticks: Vec<Tick>,
+    size: f64,
+    place: impl Fn(f64) -> f64,
+) -> Vec<Tick> {
     let mut end = f64::NEG_INFINITY;
     let mut kept = Vec::new();
     for tick in ticks {
-        let middle = place(tick.at);
+        let middle = place(tick.value);
         let half = font::width(&tick.label, size) / 2.0;
         if end + 0.4 * size <= middle - half {
             end = middle + half;
@@ -133,7 +139,7 @@ pub(super) fn with_room(ticks: Vec<Tick>, size: f64, place: impl Fn(f64) -> f64)
 }
 
 /// A value in few digits.
-pub(super) fn text(value: f64) -> String {
+pub(super) fn short_number(value: f64) -> String {
     let size = value.abs();
     let is_long = 1e5 <= size && size.log10().fract() == 0.0;
     let digits = match size {
@@ -160,17 +166,17 @@ fn ends(extents: &[Extent], scale: &Scale) -> Option<(f64, f64)> {
     })
 }
 
-fn linear(
+fn linear_ends(
     range: AxisRange,
     ends: Option<(f64, f64)>,
     extents: &[Extent],
     ticks: f64,
 ) -> (f64, f64) {
     let (low, high) = ends.unwrap_or((0.0, 1.0));
-    let (lowest, highest) = widened(extents, (low, high), f64::is_finite);
+    let (lowest, highest) = extend_to_intervals(extents, (low, high), f64::is_finite);
     match range {
         AxisRange::FromZero => {
-            let top = highest.min(high * (1.0 + BEYOND)).max(high);
+            let top = highest.min(high * (1.0 + EXTENSION_MAX)).max(high);
             let top = if top > 0.0 { top } else { 1.0 };
             let step = round_step(top, ticks);
             (low.min(0.0), (top / step).ceil() * step)
@@ -178,27 +184,32 @@ fn linear(
         AxisRange::AtLeast(from, to) => (low.min(from), high.max(to)),
         AxisRange::Tight => {
             let span = if low < high { high - low } else { 0.2 * high.abs().max(1e-9) };
-            let low = lowest.max(low - BEYOND * span) - 0.08 * span;
-            (low, highest.min(high + BEYOND * span) + 0.08 * span)
+            let low = lowest.max(low - EXTENSION_MAX * span) - 0.08 * span;
+            (low, highest.min(high + EXTENSION_MAX * span) + 0.08 * span)
         }
     }
 }
 
-fn logarithmic(range: AxisRange, ends: Option<(f64, f64)>, extents: &[Extent]) -> (f64, f64) {
+fn logarithmic_ends(range: AxisRange, ends: Option<(f64, f64)>, extents: &[Extent]) -> (f64, f64) {
     let (low, high) = ends.unwrap_or((1.0, 10.0));
     let (low, high) = match range {
         AxisRange::AtLeast(from, to) => (low.min(from), high.max(to)),
         AxisRange::FromZero | AxisRange::Tight => (low, high),
     };
-    let (lowest, highest) = widened(extents, (low, high), |end| end > 0.0 && end.is_finite());
-    let low = lowest.max(low / LOG_BEYOND);
-    let high = highest.min(high * LOG_BEYOND);
+    let (lowest, highest) =
+        extend_to_intervals(extents, (low, high), |end| end > 0.0 && end.is_finite());
+    let low = lowest.max(low / LOG_EXTENSION_MAX);
+    let high = highest.min(high * LOG_EXTENSION_MAX);
     let room = if low < high { (high / low).powf(0.07) } else { 1.5 };
     (low / room, high * room)
 }
 
-/// The two ends, extended to those of intervals.
-fn widened(extents: &[Extent], ends: (f64, f64), is_known: fn(f64) -> bool) -> (f64, f64) {
+/// The two ends, extended to the ends of intervals.
+fn extend_to_intervals(
+    extents: &[Extent],
+    ends: (f64, f64),
+    is_known: fn(f64) -> bool,
+) -> (f64, f64) {
     let low = extents.iter().filter_map(|(_, low, _)| *low).filter(|end| is_known(*end));
     let high = extents.iter().filter_map(|(.., high)| *high).filter(|end| is_known(*end));
     (low.fold(ends.0, f64::min), high.fold(ends.1, f64::max))
@@ -220,7 +231,7 @@ mod tests {
     fn labels(scale: Scale, range: AxisRange, values: &[f64]) -> String {
         let axis = Axis::new("", scale, range);
         let extents: Vec<Extent> = values.iter().map(|&value| (value, None, None)).collect();
-        let fitted = Fitted::new(&axis, &extents, 5.0);
+        let fitted = FittedAxis::new(&axis, &extents, 5.0);
         let labels: Vec<String> = fitted.ticks(5.0).into_iter().map(|tick| tick.label).collect();
         labels.join(" ")
     }
@@ -245,10 +256,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wild_interval_does_not_squeeze_the_estimates() {
+    fn a_long_interval_does_not_compress_the_estimates() {
         let axis = Axis::linear("", AxisRange::FromZero);
-        let fitted = Fitted::new(&axis, &[(10.0, Some(-900.0), Some(900.0))], 5.0);
-        assert!(fitted.has(0.0) && fitted.has(15.0) && !fitted.has(20.1), "{fitted:?}");
+        let fitted = FittedAxis::new(&axis, &[(10.0, Some(-900.0), Some(900.0))], 5.0);
+        assert!(
+            fitted.contains(0.0) && fitted.contains(15.0) && !fitted.contains(20.1),
+            "{fitted:?}"
+        );
     }
 
     #[test]
@@ -265,7 +279,7 @@ mod tests {
             (123_456.0, "123456"),
             (12_345_678.0, "1.235e7"),
         ] {
-            assert_eq!(text(value), expected);
+            assert_eq!(short_number(value), expected);
         }
     }
 }

@@ -9,8 +9,8 @@ use std::fmt::{Display, Write as _};
 /// Points per inch.
 pub(super) const PT_PER_IN: f64 = 72.0;
 
-/// A place on the picture: to the right, and down.
-pub(super) type At = (f64, f64);
+/// A position: the distances from the left and from the upper edge.
+pub(super) type Position = (f64, f64);
 
 /// The picture so far, with its colours and text size.
 #[derive(Debug)]
@@ -25,15 +25,15 @@ pub(super) struct Canvas {
 /// A shape, without its group and tooltip in SVG.
 #[derive(Clone, Debug)]
 pub(super) enum Shape {
-    Outline { points: Vec<At>, is_closed: bool, paint: Paint },
-    Circle { centre: At, radius: f64, paint: Paint },
+    Outline { points: Vec<Position>, is_closed: bool, paint: Paint },
+    Circle { centre: Position, radius: f64, paint: Paint },
     Text(Text),
 }
 
 /// A line of text, rotated clockwise around its anchor.
 #[derive(Clone, Debug)]
 pub(super) struct Text {
-    pub(super) at: At,
+    pub(super) position: Position,
     pub(super) anchor: Anchor,
     pub(super) text: String,
     pub(super) size: f64,
@@ -41,7 +41,7 @@ pub(super) struct Text {
     pub(super) degrees: f64,
 }
 
-/// The part of a text that is at its coordinates.
+/// The part of a text that is at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
@@ -67,7 +67,7 @@ impl Area {
         self.bottom - self.top
     }
 
-    fn corners(&self) -> [At; 4] {
+    fn corners(&self) -> [Position; 4] {
         let Area { left, top, right, bottom } = *self;
         [(left, top), (right, top), (right, bottom), (left, bottom)]
     }
@@ -99,7 +99,7 @@ impl Paint {
         Paint { fill: Some(colour), stroke: None }
     }
 
-    pub(super) fn outlined(fill: Colour, stroke: Stroke) -> Self {
+    pub(super) fn fill_and_stroke(fill: Colour, stroke: Stroke) -> Self {
         Paint { fill: Some(fill), stroke: Some(stroke) }
     }
 }
@@ -114,27 +114,33 @@ impl Canvas {
         font::width(text, self.size)
     }
 
-    /// From the middle of a line of text to its base line.
-    pub(super) fn drop(&self) -> f64 {
+    /// Distance from the middle of a line of text down to its baseline.
+    pub(super) fn baseline_offset(&self) -> f64 {
         font::CAPITALS * self.size / 2.0
     }
 
-    pub(super) fn text(&mut self, at: At, anchor: Anchor, text: &str) {
-        self.turned(at, anchor, text, 0.0);
+    pub(super) fn text(&mut self, position: Position, anchor: Anchor, text: &str) {
+        self.rotated_text(position, anchor, text, 0.0);
     }
 
     /// Draws text, rotated clockwise around its anchor.
-    pub(super) fn turned(&mut self, at: At, anchor: Anchor, text: &str, degrees: f64) {
+    pub(super) fn rotated_text(
+        &mut self,
+        position: Position,
+        anchor: Anchor,
+        text: &str,
+        degrees: f64,
+    ) {
         self.shapes.push(Shape::Text(Text {
-            at,
+            position,
             anchor,
             text: escape::one_line(text).into(),
             size: self.size,
             colour: self.palette.text,
             degrees,
         }));
-        let x = number(at.0);
-        let y = number(at.1);
+        let x = number(position.0);
+        let y = number(position.1);
         let anchor = match anchor {
             Anchor::Start => "start",
             Anchor::Middle => "middle",
@@ -145,7 +151,7 @@ impl Canvas {
             number(self.size),
             hex(self.palette.text)
         );
-        // Without these fonts, a viewer may use a wider one, in which names would overlap and leave the picture.
+        // If these fonts are missing, a viewer may use a wider font, and names would overlap or leave the picture.
         let width = self.width(text);
         if width > 0.0 {
             let length = number(width);
@@ -154,23 +160,23 @@ impl Canvas {
         if degrees != 0.0 {
             attributes += &format!(" transform=\"rotate({} {x} {y})\"", number(degrees));
         }
-        self.push(format_args!("<text {attributes}>{}</text>", escaped(text)));
+        self.push(format_args!("<text {attributes}>{}</text>", escape_xml(text)));
     }
 
-    pub(super) fn line(&mut self, points: &[At], stroke: Stroke) {
+    pub(super) fn line(&mut self, points: &[Position], stroke: Stroke) {
         let paint = Paint { fill: None, stroke: Some(stroke) };
         self.shapes.push(Shape::Outline { points: points.into(), is_closed: false, paint });
-        self.shape("polyline", &corners(points), paint, "");
+        self.shape("polyline", &points_attribute(points), paint, "");
     }
 
-    /// Draws a polygon. `hint`: its tooltip; empty for none.
-    pub(super) fn polygon(&mut self, points: &[At], paint: Paint, hint: &str) {
+    /// Draws a polygon. An empty `tooltip` means none.
+    pub(super) fn polygon(&mut self, points: &[Position], paint: Paint, tooltip: &str) {
         self.shapes.push(Shape::Outline { points: points.into(), is_closed: true, paint });
-        self.shape("polygon", &corners(points), paint, hint);
+        self.shape("polygon", &points_attribute(points), paint, tooltip);
     }
 
-    pub(super) fn rectangle(&mut self, area: Area, fill: Colour, hint: &str) {
-        let place = format!(
+    pub(super) fn rectangle(&mut self, area: Area, fill: Colour, tooltip: &str) {
+        let geometry = format!(
             "x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"",
             number(area.left),
             number(area.top),
@@ -180,24 +186,24 @@ impl Canvas {
         let points = area.corners().into();
         let paint = Paint::fill(fill);
         self.shapes.push(Shape::Outline { points, is_closed: true, paint });
-        self.shape("rect", &place, paint, hint);
+        self.shape("rect", &geometry, paint, tooltip);
     }
 
-    pub(super) fn circle(&mut self, centre: At, radius: f64, paint: Paint, hint: &str) {
+    pub(super) fn circle(&mut self, centre: Position, radius: f64, paint: Paint, tooltip: &str) {
         self.shapes.push(Shape::Circle { centre, radius, paint });
-        let place = format!(
+        let geometry = format!(
             "cx=\"{}\" cy=\"{}\" r=\"{}\"",
             number(centre.0),
             number(centre.1),
             number(radius)
         );
-        self.shape("circle", &place, paint, hint);
+        self.shape("circle", &geometry, paint, tooltip);
     }
 
     /// Writes an SVG element.
-    fn shape(&mut self, element: &str, place: &str, paint: Paint, hint: &str) {
+    fn shape(&mut self, element: &str, geometry: &str, paint: Paint, tooltip: &str) {
         let fill = paint.fill.map_or("none".into(), hex);
-        let mut attributes = format!("{place} fill=\"{fill}\"");
+        let mut attributes = format!("{geometry} fill=\"{fill}\"");
         if let Some(Stroke { colour, width, dashes }) = paint.stroke {
             attributes += &format!(
                 " stroke=\"{}\" stroke-width=\"{}\" stroke-linejoin=\"round\"",
@@ -209,32 +215,32 @@ impl Canvas {
                 attributes += &format!(" stroke-dasharray=\"{}\"", dashes.join(" "));
             }
         }
-        if hint.is_empty() {
+        if tooltip.is_empty() {
             self.push(format_args!("<{element} {attributes}/>"));
         } else {
-            let hint = escaped(hint);
-            self.push(format_args!("<{element} {attributes}><title>{hint}</title></{element}>"));
+            let tooltip = escape_xml(tooltip);
+            self.push(format_args!("<{element} {attributes}><title>{tooltip}</title></{element}>"));
         }
     }
 
-    /// Begins the group of a series, which [`Canvas::end`] ends.
-    pub(super) fn begin(&mut self, series: &str) {
-        self.push(format_args!("<g data-series=\"{}\">", escaped(series)));
+    /// Begins the group of a series. [`Canvas::end_group`] ends it.
+    pub(super) fn begin_group(&mut self, series: &str) {
+        self.push(format_args!("<g data-series=\"{}\">", escape_xml(series)));
     }
 
-    pub(super) fn end(&mut self) {
+    pub(super) fn end_group(&mut self) {
         self.push("</g>");
     }
 
     /// The finished picture. `size`: its width and height in points.
-    pub(super) fn finish(self, title: &str, caption: &str, size: At) -> Drawing {
+    pub(super) fn finish(self, title: &str, caption: &str, size: Position) -> Drawing {
         let width = number(size.0);
         let height = number(size.1);
         let svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}pt\" height=\"{height}pt\" viewBox=\"0 0 {width} {height}\" role=\"img\" font-family=\"{FAMILIES}\">\n\
              <title>{}</title>\n<desc>{}</desc>\n<rect width=\"{width}\" height=\"{height}\" fill=\"{}\"/>\n{}</svg>\n",
-            escaped(title),
-            escaped(caption),
+            escape_xml(title),
+            escape_xml(caption),
             hex(self.palette.background),
             self.svg
         );
@@ -248,7 +254,7 @@ impl Canvas {
     }
 }
 
-fn corners(points: &[At]) -> String {
+fn points_attribute(points: &[Position]) -> String {
     let points: Vec<String> =
         points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
     format!("points=\"{}\"", points.join(" "))
@@ -267,7 +273,7 @@ fn number(value: f64) -> String {
 }
 
 /// Text escaped for XML: markup as entities, control characters as escapes, and characters that XML forbids as blanks.
-fn escaped(text: &str) -> String {
+fn escape_xml(text: &str) -> String {
     let line = escape::one_line(text);
     let escaped = line.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     escaped.replace('"', "&quot;").replace(['\u{fffe}', '\u{ffff}'], " ")

@@ -243,11 +243,11 @@ pub enum Tone {
 
 impl Point {
     /// A point without an interval.
-    pub fn at(x: f64, y: f64) -> Self {
+    pub fn new(x: f64, y: f64) -> Self {
         Point { x, y, ..Point::default() }
     }
 
-    /// Whether it shows a single run without an interval.
+    /// Whether the point shows a single run, without an interval.
     pub fn is_single(&self) -> bool {
         self.runs == Some(1) && self.low.is_none()
     }
@@ -276,8 +276,8 @@ impl Layer {
         Layer::Series(Series { label: label.into(), tone, style, spread: Spread::Y, points })
     }
 
-    /// Stacked bars, with a layer for each part that a row has. `rows`: the length of each part.
-    pub fn stacked<const PARTS: usize>(
+    /// Stacked bars, with a layer for each part. `rows` contains the length of each part in each row.
+    pub fn stacked_bars<const PARTS: usize>(
         parts: [(&str, Tone); PARTS],
         rows: &[[Option<f64>; PARTS]],
     ) -> Vec<Layer> {
@@ -307,8 +307,8 @@ impl Layer {
 }
 
 impl Figure {
-    /// Whether each panel has only marks, all at one place.
-    pub fn is_bare(&self) -> bool {
+    /// Whether each panel has only marks, all at the same position.
+    pub fn shows_single_position(&self) -> bool {
         self.panels.iter().all(|panel| {
             let is_series = |layer: &Layer| matches!(layer, Layer::Series(_) | Layer::Rule(_));
             let places: BTreeSet<_> =

@@ -2,13 +2,13 @@
 
 use ttf_parser::Face;
 
-/// The font, under the SIL Open Font License, a copy of which is beside it.
+/// The font. Its license, the SIL Open Font License, is in the same folder.
 static SANS: &[u8] = include_bytes!("font/LiberationSans-Regular.ttf");
 
-/// Font families of an SVG, which have the same widths.
+/// Font families with the same widths, for SVG.
 pub(super) const FAMILIES: &str = "Liberation Sans, Arial, Helvetica, Arimo, sans-serif";
 
-/// From the base line to the top of capitals, as a share of the size.
+/// Height of capitals above the baseline, as a share of the text size.
 pub(super) const CAPITALS: f64 = 0.72;
 
 /// The width of a text in the unit of `size`. A character that the font lacks has the width of its replacement.
@@ -18,51 +18,51 @@ pub(super) fn width(text: &str, size: f64) -> f64 {
     units * size / f64::from(face.units_per_em())
 }
 
-/// A text whose middle is replaced by an ellipsis if it is wider than `most`. The end is kept, as it often distinguishes names.
-pub(super) fn shortened(text: &str, size: f64, most: f64) -> String {
-    if width(text, size) <= most {
+/// Replaces the middle of a text by an ellipsis if the text is wider than `width_max`. Keeps the end, which often distinguishes names.
+pub(super) fn shorten(text: &str, size: f64, width_max: f64) -> String {
+    if width(text, size) <= width_max {
         return text.into();
     }
     let all: Vec<char> = text.chars().collect();
     let part = |chars: &[char]| chars.iter().collect::<String>();
-    let shortened_to = |kept: usize| {
+    let keep_characters = |kept: usize| {
         let head = part(&all[..kept / 2]);
         let tail = part(&all[all.len() - kept.div_ceil(2)..]);
         format!("{}…{}", head.trim_end(), tail.trim_start())
     };
-    // A binary search, as more characters are never narrower.
+    // Binary search: more characters are never narrower.
     let mut fitting = 0;
     let mut too_many = all.len();
     while 1 < too_many.saturating_sub(fitting) {
         let kept = usize::midpoint(fitting, too_many);
-        if width(&shortened_to(kept), size) <= most {
+        if width(&keep_characters(kept), size) <= width_max {
             fitting = kept;
         } else {
             too_many = kept;
         }
     }
-    shortened_to(fitting)
+    keep_characters(fitting)
 }
 
-/// Several shortened texts. Different texts that would become equal get numbers.
-pub(super) fn shortened_apart(texts: &[String], size: f64, most: f64) -> Vec<String> {
-    let mut short: Vec<String> = texts.iter().map(|text| shortened(text, size, most)).collect();
+/// Shortens several texts. Appends numbers to different texts that would become equal.
+pub(super) fn shorten_distinct(texts: &[String], size: f64, width_max: f64) -> Vec<String> {
+    let mut short: Vec<String> = texts.iter().map(|text| shorten(text, size, width_max)).collect();
     for i in 0..texts.len() {
         let is_taken = |j: usize| texts[j] != texts[i] && short[j] == short[i];
         if (0..i).any(is_taken) || (i + 1..texts.len()).any(is_taken) {
             let number = format!(" {}", i + 1);
-            short[i] = shortened(&texts[i], size, most - width(&number, size)) + &number;
+            short[i] = shorten(&texts[i], size, width_max - width(&number, size)) + &number;
         }
     }
     short
 }
 
-/// A text in lines of at most `most`, broken after commas, else at spaces except before a unit, else after punctuation in words, else anywhere. A line
-/// has at least one character, even if `most` is zero or negative.
-pub(super) fn wrapped(text: &str, size: f64, most: f64) -> Vec<String> {
+/// Wraps a text into lines of at most `width_max`. Breaks after commas, else at spaces except before a unit, else after punctuation in words, else anywhere.
+/// A line has at least one character, even if `width_max` is zero or negative.
+pub(super) fn wrap(text: &str, size: f64, width_max: f64) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest = text;
-    while let Some(end) = line_end(rest, size, most) {
+    while let Some(end) = line_end(rest, size, width_max) {
         lines.push(rest[..end].trim_end().to_string());
         rest = rest[end..].trim_start();
     }
@@ -72,19 +72,19 @@ pub(super) fn wrapped(text: &str, size: f64, most: f64) -> Vec<String> {
     lines
 }
 
-/// The end of the first line of a text that is wider than `most`, after at least one character; `None` if the text fits into one line.
-fn line_end(text: &str, size: f64, most: f64) -> Option<usize> {
+/// The end of the first line of a text that is wider than `width_max`, after at least one character; `None` if the text fits into one line.
+fn line_end(text: &str, size: f64, width_max: f64) -> Option<usize> {
     const SIGNS: [&[char]; 3] = [&[','], &[' '], &['_', '-', '.', '/']];
     let face = face()?;
     let unit = size / f64::from(face.units_per_em());
-    let least = text.chars().next()?.len_utf8();
+    let first_end = text.chars().next()?.len_utf8();
     let mut last_after_signs: [Option<usize>; 3] = [None; 3];
-    let mut last = least;
+    let mut last = first_end;
     // Widths of the text so far, in units of the font.
     let mut all = 0.0;
     let mut without_trailing_blanks = 0.0;
     for (at, c) in text.char_indices() {
-        if most < without_trailing_blanks * unit {
+        if width_max < without_trailing_blanks * unit {
             return Some(last_after_signs.into_iter().flatten().next().unwrap_or(last));
         }
         if 0 < at {
@@ -103,7 +103,7 @@ fn line_end(text: &str, size: f64, most: f64) -> Option<usize> {
             without_trailing_blanks = all;
         }
     }
-    (most < all * unit).then(|| last_after_signs.into_iter().flatten().next().unwrap_or(last))
+    (width_max < all * unit).then(|| last_after_signs.into_iter().flatten().next().unwrap_or(last))
 }
 
 /// The font's face, which a test checks to be valid.
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn widths_are_those_of_helvetica() {
+    fn widths_equal_helvetica() {
         // Adobe's metrics: H 722, e 556, l 222, space 278 thousandths.
         assert_eq!(format!("{:.2}", width("Hel l", 10.0)), "20.00");
         let face = face().unwrap();
@@ -129,21 +129,21 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_cut_in_the_middle_and_stays_apart_from_others() {
-        assert_eq!(shortened("short", 10.0, 100.0), "short");
-        let short = shortened("a rather long label", 10.0, 40.0);
+    fn a_long_text_is_cut_in_the_middle_and_stays_distinct() {
+        assert_eq!(shorten("short", 10.0, 100.0), "short");
+        let short = shorten("a rather long label", 10.0, 40.0);
         assert!(short.ends_with("el") && width(&short, 10.0) <= 40.0, "{short}");
         let texts = ["read_threads 1 of a", "read_threads 2 of a", "read_threads 1 of a"];
-        let short = shortened_apart(&texts.map(String::from), 10.0, 40.0);
+        let short = shorten_distinct(&texts.map(String::from), 10.0, 40.0);
         assert!(short[0] != short[1] && short.iter().all(|text| width(text, 10.0) <= 40.0));
         // Equal texts stay equal if no other text becomes the same.
-        let same = shortened_apart(&["a rather long label"; 2].map(String::from), 10.0, 40.0);
+        let same = shorten_distinct(&["a rather long label"; 2].map(String::from), 10.0, 40.0);
         assert_eq!(same[0], same[1]);
     }
 
     #[test]
     fn a_wrapped_text_is_complete_and_fits_the_width() {
-        for (text, most, expected) in [
+        for (text, width_max, expected) in [
             ("short", 100.0, "short"),
             ("4 processes, read_threads 1", 100.0, "4 processes,|read_threads 1"),
             ("record_length_bytes 536.9 MB", 80.0, "record_length_|bytes 536.9 MB"),
@@ -157,7 +157,7 @@ mod tests {
             ("1/2", f64::NAN, "1/2"),
             ("", -2.5, ""),
         ] {
-            assert_eq!(wrapped(text, 10.0, most).join("|"), expected);
+            assert_eq!(wrap(text, 10.0, width_max).join("|"), expected);
         }
     }
 
@@ -165,13 +165,14 @@ mod tests {
     fn a_text_of_any_length_is_wrapped_and_shortened() {
         let text = "aµ, 4_".repeat(10_000);
         let without_blanks = text.replace(' ', "");
-        for most in [f64::NEG_INFINITY, -2.5, 0.0, 1.0, 100.0, 1e5] {
-            let lines = wrapped(&text, 10.0, most);
-            assert_eq!(lines.concat().replace(' ', ""), without_blanks, "{most}");
-            let is_fitting = |line: &String| width(line, 10.0) <= most || line.chars().count() <= 1;
-            assert!(lines.iter().all(is_fitting), "{most}");
-            let short = shortened(&text, 10.0, most);
-            assert!(short == "…" || width(&short, 10.0) <= most, "{most}");
+        for width_max in [f64::NEG_INFINITY, -2.5, 0.0, 1.0, 100.0, 1e5] {
+            let lines = wrap(&text, 10.0, width_max);
+            assert_eq!(lines.concat().replace(' ', ""), without_blanks, "{width_max}");
+            let is_fitting =
+                |line: &String| width(line, 10.0) <= width_max || line.chars().count() <= 1;
+            assert!(lines.iter().all(is_fitting), "{width_max}");
+            let short = shorten(&text, 10.0, width_max);
+            assert!(short == "…" || width(&short, 10.0) <= width_max, "{width_max}");
         }
     }
 }

@@ -1,44 +1,44 @@
-//! Places panels in a grid with aligned axes, and the key above all of them or above each.
+//! Places panels in a grid with aligned axes, and one key above all panels or a key above each panel.
 
 use super::canvas::{Anchor, Area, Canvas, PT_PER_IN};
 use super::figure::{Figure, Panel, Scale, has_single_among_several};
-use super::layers::Placed;
-use super::panel::{CATEGORIES, FittedPanel, LINE, Labels, Margins, TITLE_OVER};
-use super::{COLUMN_IN, Drawing, Look, PAGE_IN, font, key};
+use super::layers::PlacedPanel;
+use super::panel::{CATEGORY_SHARE_MAX, FittedPanel, LINE_HEIGHT, Labels, Margins, TITLE_OVERHANG};
+use super::{COLUMN_IN, DrawOptions, Drawing, PAGE_IN, font, key};
 
 /// Margin around the picture.
-const EDGE: f64 = 4.0;
+const PAGE_MARGIN: f64 = 4.0;
 /// Distance between panels side by side.
-const BETWEEN: f64 = 9.0;
+const COLUMN_GAP: f64 = 9.0;
 /// Distance between rows of panels.
-const BELOW: f64 = 12.0;
+const ROW_GAP: f64 = 12.0;
 /// Minimum width of a panel, in text sizes.
-const NARROWEST: f64 = 14.5;
+const PANEL_WIDTH_MIN: f64 = 14.5;
 
 /// Places and draws all parts of a figure.
-pub(super) fn draw(figure: &Figure, look: &Look) -> Drawing {
-    let mut canvas = Canvas::new(look.theme.palette(), look.font_pt);
+pub(super) fn draw(figure: &Figure, options: &DrawOptions) -> Drawing {
+    let mut canvas = Canvas::new(options.theme.palette(), options.font_pt);
     let columns = figure.columns.clamp(1, figure.panels.len().max(1));
     let is_wide = columns > 1 || figure.panels.iter().any(|panel| needs_page(panel, &canvas));
     let default_in = if is_wide { PAGE_IN } else { COLUMN_IN };
-    let width = look.width_in.unwrap_or(default_in) * PT_PER_IN;
+    let width = options.width_in.unwrap_or(default_in) * PT_PER_IN;
     // Panels too narrow for their axes stand below each other.
-    let fitting = ((width - 2.0 * EDGE) / (NARROWEST * canvas.size)) as usize;
+    let fitting = ((width - 2.0 * PAGE_MARGIN) / (PANEL_WIDTH_MIN * canvas.size)) as usize;
     let grid = Grid { figure, columns: columns.min(fitting.max(1)), width };
-    let height = grid.draw(&mut canvas) + EDGE;
+    let height = grid.draw(&mut canvas) + PAGE_MARGIN;
     canvas.finish(&figure.title, &figure.caption, (width, height))
 }
 
 /// Whether the names of rows are too long for a column of a paper.
 fn needs_page(panel: &Panel, canvas: &Canvas) -> bool {
     let Scale::Categories(names) = &panel.axes.y.scale else { return false };
-    names.iter().any(|name| canvas.width(name) > CATEGORIES * COLUMN_IN * PT_PER_IN)
+    names.iter().any(|name| canvas.width(name) > CATEGORY_SHARE_MAX * COLUMN_IN * PT_PER_IN)
 }
 
-/// The height of the axes at which the title of y is not shortened.
+/// The minimum height of the axes that shows the complete title of y.
 fn title_height(slot: &Slot, canvas: &Canvas) -> f64 {
-    let title = if slot.fitted.is_list() { None } else { slot.fitted.y_title() };
-    title.map_or(0.0, |title| canvas.width(title) - TITLE_OVER * canvas.size)
+    let title = if slot.fitted.has_categories() { None } else { slot.fitted.y_title() };
+    title.map_or(0.0, |title| canvas.width(title) - TITLE_OVERHANG * canvas.size)
 }
 
 struct Grid<'a> {
@@ -54,7 +54,7 @@ struct Slot<'a> {
     margins: Margins,
 }
 
-/// A column of panels: its widest margins, and its ends including these.
+/// A column of panels: its widest margins, and its ends including the margins.
 #[derive(Clone, Copy, Default)]
 struct GridColumn {
     margin_left: f64,
@@ -66,11 +66,11 @@ struct GridColumn {
 impl Grid<'_> {
     /// Draws all panels and returns the lower end of the last row.
     fn draw(&self, canvas: &mut Canvas) -> f64 {
-        let common = key::common(self.figure);
-        let mut top = EDGE;
+        let common = key::common_entries(self.figure);
+        let mut top = PAGE_MARGIN;
         if let Some(entries) = &common {
-            let right = self.width - EDGE;
-            top = key::draw(entries, Area { left: EDGE, top, right, bottom: top }, canvas);
+            let right = self.width - PAGE_MARGIN;
+            top = key::draw(entries, Area { left: PAGE_MARGIN, top, right, bottom: top }, canvas);
         }
         let rows = self.rows(canvas);
         let columns = self.columns(&rows);
@@ -78,38 +78,38 @@ impl Grid<'_> {
             let titles = row.iter().zip(&columns).map(|(slot, column)| {
                 let width = column.right - column.margin_right - column.left - 2.0;
                 let title = slot.panel.title.as_deref();
-                title.map_or(Vec::new(), |title| font::wrapped(title, canvas.size, width))
+                title.map_or(Vec::new(), |title| font::wrap(title, canvas.size, width))
             });
             let titles: Vec<Vec<String>> = titles.collect();
             let title = match titles.iter().map(Vec::len).max() {
-                Some(lines @ 1..) => (LINE * (lines - 1) as f64 + 1.4) * canvas.size,
+                Some(lines @ 1..) => (LINE_HEIGHT * (lines - 1) as f64 + 1.4) * canvas.size,
                 _ => 0.0,
             };
-            let mut over = top + title;
+            let mut axes_top = top + title;
             for (slot, GridColumn { left, right, .. }) in row.iter().zip(&columns) {
                 if common.is_none() {
                     let area = Area { left: *left, right: *right, top: top + title, bottom: top };
-                    over = over.max(key::draw(&key::entries(slot.panel), area, canvas));
+                    axes_top = axes_top.max(key::draw(&key::entries(slot.panel), area, canvas));
                 }
             }
-            over += row.iter().map(|slot| slot.margins.top).fold(0.0, f64::max);
-            let least = row.iter().map(|slot| title_height(slot, canvas)).fold(0.0, f64::max);
+            axes_top += row.iter().map(|slot| slot.margins.top).fold(0.0, f64::max);
+            let height_min = row.iter().map(|slot| title_height(slot, canvas)).fold(0.0, f64::max);
             let mut bottom = top;
             for ((slot, column), title) in row.iter().zip(&columns).zip(&titles) {
                 for (i, line) in title.iter().enumerate() {
-                    let down = (1.0 + LINE * i as f64) * canvas.size;
+                    let down = (1.0 + LINE_HEIGHT * i as f64) * canvas.size;
                     canvas.text((column.left + 2.0, top + down), Anchor::Start, line);
                 }
-                bottom = f64::max(bottom, self.panel(slot, column, over, least, canvas));
+                bottom = f64::max(bottom, self.panel(slot, column, axes_top, height_min, canvas));
             }
-            top = bottom + BELOW;
+            top = bottom + ROW_GAP;
         }
-        top - BELOW
+        top - ROW_GAP
     }
 
     /// The width available for panels, without the distances between them.
     fn shared_width(&self) -> f64 {
-        self.width - 2.0 * EDGE - BETWEEN * (self.columns - 1) as f64
+        self.width - 2.0 * PAGE_MARGIN - COLUMN_GAP * (self.columns - 1) as f64
     }
 
     /// Panels by row.
@@ -130,7 +130,7 @@ impl Grid<'_> {
         (0..rows.len()).map(row).collect()
     }
 
-    /// The labels of a panel, without those that a neighbour has too.
+    /// The labels of a panel. Labels that a neighbour also has are omitted.
     fn labels(&self, panel: &Panel, before: Option<&Panel>, below: Option<&Panel>) -> Labels {
         let hollow_singles = has_single_among_several(&self.figure.panels);
         let mut labels = Labels { x_title: true, y_title: true, categories: true, hollow_singles };
@@ -140,8 +140,8 @@ impl Grid<'_> {
         }
         if let Some(before) = before {
             labels.y_title = before.axes.y.label != axes.y.label;
-            let is_list = matches!(axes.y.scale, Scale::Categories(_));
-            labels.categories = !is_list || before.axes.y.scale != axes.y.scale;
+            let has_categories = matches!(axes.y.scale, Scale::Categories(_));
+            labels.categories = !has_categories || before.axes.y.scale != axes.y.scale;
         }
         labels
     }
@@ -156,32 +156,32 @@ impl Grid<'_> {
         let taken: f64 =
             columns.iter().map(|column| column.margin_left + column.margin_right).sum();
         let inner = ((self.shared_width() - taken) / self.columns as f64).max(20.0);
-        let mut left = EDGE;
+        let mut left = PAGE_MARGIN;
         for column in &mut columns {
             column.left = left;
             column.right = left + column.margin_left + inner + column.margin_right;
-            left = column.right + BETWEEN;
+            left = column.right + COLUMN_GAP;
         }
         columns
     }
 
-    /// Draws a panel and returns its lower end with margins. `least`: minimum height of the row's axes, unless they have categories.
+    /// Draws a panel and returns its lower end with margins. `height_min`: minimum height of the row's axes, unless they have categories.
     fn panel(
         &self,
         slot: &Slot<'_>,
         column: &GridColumn,
         top: f64,
-        least: f64,
+        height_min: f64,
         canvas: &mut Canvas,
     ) -> f64 {
         let fitted = &slot.fitted;
         let left = column.left + column.margin_left;
         let right = column.right - column.margin_right;
         let mut area = Area { left, right, top, bottom: top };
-        let least = if fitted.is_list() { 0.0 } else { least };
-        area.bottom += fitted.height(canvas.size, area.width()).max(least);
-        let page = [EDGE, self.width - EDGE];
-        Placed { fitted, area }.draw(column.left, page, canvas);
+        let height_min = if fitted.has_categories() { 0.0 } else { height_min };
+        area.bottom += fitted.height(canvas.size, area.width()).max(height_min);
+        let page = [PAGE_MARGIN, self.width - PAGE_MARGIN];
+        PlacedPanel { fitted, area }.draw(column.left, page, canvas);
         area.bottom + slot.margins.bottom
     }
 }

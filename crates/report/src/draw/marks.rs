@@ -1,14 +1,21 @@
-//! Draws marks, dashes, hatching and intervals, whose shapes distinguish series in addition to colours.
+//! Draws marks, dashes, hatching and intervals. Their shapes distinguish series in addition to colours.
 
-use super::canvas::{Area, At, Canvas, Paint, Stroke};
+use super::canvas::{Area, Canvas, Paint, Position, Stroke};
 use super::figure::{RuleLine, Tone};
 use super::theme::Palette;
 
 /// Half the size of a mark.
-pub(super) const MARK: f64 = 2.5;
+pub(super) const MARK_RADIUS: f64 = 2.5;
 
 /// Draws the mark of a tone around a point.
-pub(super) fn mark(canvas: &mut Canvas, tone: Tone, at: At, half: f64, paint: Paint, hint: &str) {
+pub(super) fn mark(
+    canvas: &mut Canvas,
+    tone: Tone,
+    position: Position,
+    half: f64,
+    paint: Paint,
+    tooltip: &str,
+) {
     let corners = match tone {
         Tone::Hue(number) => corners(number),
         // Good and bad have nearly the same grey.
@@ -17,14 +24,15 @@ pub(super) fn mark(canvas: &mut Canvas, tone: Tone, at: At, half: f64, paint: Pa
         Tone::Faint | Tone::Open => Vec::new(),
     };
     if corners.is_empty() {
-        return canvas.circle(at, half, paint, hint);
+        return canvas.circle(position, half, paint, tooltip);
     }
-    let points: Vec<At> = corners.iter().map(|(x, y)| (at.0 + x * half, at.1 + y * half)).collect();
-    canvas.polygon(&points, paint, hint);
+    let points: Vec<Position> =
+        corners.iter().map(|(x, y)| (position.0 + x * half, position.1 + y * half)).collect();
+    canvas.polygon(&points, paint, tooltip);
 }
 
 /// The corners of a mark in half sizes; empty for a circle.
-fn corners(number: usize) -> Vec<At> {
+fn corners(number: usize) -> Vec<Position> {
     match number % 6 {
         0 => vec![],
         1 => vec![(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
@@ -40,7 +48,7 @@ fn corners(number: usize) -> Vec<At> {
     }
 }
 
-/// The dashes of a line without marks, so that lines differ in more than colour.
+/// The dashes of a line without marks, which distinguish lines in addition to colours.
 pub(super) fn dashes(tone: Tone) -> &'static [f64] {
     const BY_HUE: [&[f64]; 7] = [
         &[],
@@ -69,7 +77,7 @@ pub(super) fn rule_stroke(line: RuleLine, palette: &Palette) -> Stroke {
 /// Distance between lines of a hatching.
 const HATCH: f64 = 3.4;
 
-/// The slopes of a tone's hatching, in widths per height, so that neighbours differ in grey too.
+/// The slopes of a tone's hatching, in widths per height. Hatching distinguishes neighbours without colour.
 pub(super) fn hatching(tone: Tone) -> &'static [f64] {
     match tone {
         Tone::Hue(1) | Tone::Bad => &[1.0],
@@ -81,10 +89,10 @@ pub(super) fn hatching(tone: Tone) -> &'static [f64] {
 }
 
 /// Draws a rectangle of a tone, with a gap to its neighbours.
-pub(super) fn filled(canvas: &mut Canvas, tone: Tone, area: Area, hint: &str) {
-    let ground = canvas.palette.background;
-    canvas.rectangle(area, canvas.palette.colour(tone), hint);
-    let stroke = Stroke::new(ground, 0.7);
+pub(super) fn hatched_area(canvas: &mut Canvas, tone: Tone, area: Area, tooltip: &str) {
+    let background = canvas.palette.background;
+    canvas.rectangle(area, canvas.palette.colour(tone), tooltip);
+    let stroke = Stroke::new(background, 0.7);
     hatch(canvas, hatching(tone), area, stroke);
     canvas.line(&[(area.right, area.top), (area.right, area.bottom)], stroke);
 }
@@ -103,29 +111,29 @@ pub(super) fn hatch(canvas: &mut Canvas, slopes: &[f64], area: Area, stroke: Str
         }
         for line in 0..count as u32 {
             let from = first + HATCH * f64::from(line);
-            // The part of the line inside the area; for a vertical line the shares are infinite, which keeps all of it.
+            // The shares of the line where the area begins and ends. For a vertical line they are infinite, which keeps the whole line.
             let ends = [(area.left - from) / over, (area.right - from) / over];
             let start = ends[0].min(ends[1]).max(0.0);
             let end = ends[0].max(ends[1]).min(1.0);
-            let at = |share: f64| (from + share * over, area.bottom - share * area.height());
+            let position = |share: f64| (from + share * over, area.bottom - share * area.height());
             if start < end {
-                canvas.line(&[at(start), at(end)], stroke);
+                canvas.line(&[position(start), position(end)], stroke);
             }
         }
     }
 }
 
-/// Draws an interval around a place. `ends`: its ends on the y axis if `is_upright`, else on the x axis. An end outside of the area becomes an arrow.
+/// Draws an interval around a position. Its `ends` are on the y axis if `is_upright`, else on the x axis. An end outside of the area becomes an arrow.
 pub(super) fn interval(
     canvas: &mut Canvas,
-    at: At,
+    position: Position,
     ends: [f64; 2],
     area: Area,
     is_upright: bool,
     stroke: Stroke,
 ) {
     let point = |along: f64, aside: f64| {
-        if is_upright { (at.0 + aside, along) } else { (along, at.1 + aside) }
+        if is_upright { (position.0 + aside, along) } else { (along, position.1 + aside) }
     };
     let (least, most) = if is_upright { (area.top, area.bottom) } else { (area.left, area.right) };
     let from = ends[0].min(ends[1]);

@@ -1,4 +1,4 @@
-//! Draws figures as SVG and PNG in sizes for print: axes, marks, labels. Knows nothing of runs, and reads only its own font.
+//! Draws figures as SVG and PNG in sizes for print: axes, marks, labels. Knows nothing about runs, and reads only its own font.
 //!
 //! A [`figure::Figure`] describes the content; [`draw`] places it and writes SVG. A PNG is drawn from the same shapes.
 
@@ -16,7 +16,7 @@ mod png;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use panel::{is_cut, stand_aside};
+pub use panel::{has_cut_interval, needs_offsets};
 pub use png::PngError;
 pub use theme::Theme;
 
@@ -27,8 +27,8 @@ use theme::Colour;
 
 /// Size and theme of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Look {
-    /// Width of the picture; `None` for a column of a paper, or the page if a figure needs it.
+pub struct DrawOptions {
+    /// Width of the picture; `None` for a column of a paper, or for the page if a figure needs more width.
     pub width_in: Option<f64>,
     /// Size of text.
     pub font_pt: f64,
@@ -41,9 +41,9 @@ pub const COLUMN_IN: f64 = 3.5;
 /// Width of both columns.
 pub const PAGE_IN: f64 = 7.0;
 
-impl Default for Look {
+impl Default for DrawOptions {
     fn default() -> Self {
-        Look { width_in: None, font_pt: 9.0, theme: Theme::Light }
+        DrawOptions { width_in: None, font_pt: 9.0, theme: Theme::Light }
     }
 }
 
@@ -60,8 +60,8 @@ pub struct Drawing {
 }
 
 /// Places and draws all parts of a figure.
-pub fn draw(figure: &Figure, look: &Look) -> Drawing {
-    layout::draw(figure, look)
+pub fn draw(figure: &Figure, options: &DrawOptions) -> Drawing {
+    layout::draw(figure, options)
 }
 
 impl Drawing {

@@ -1,7 +1,7 @@
-//! Draws pictures as PNG with the built-in font, so that no font of the system is needed.
+//! Draws pictures as PNG. Uses the built-in font, and therefore no fonts of the system.
 
 use super::Drawing;
-use super::canvas::{Anchor, At, PT_PER_IN, Paint, Shape, Text};
+use super::canvas::{Anchor, PT_PER_IN, Paint, Position, Shape, Text};
 use super::font;
 use super::theme::Colour;
 use tiny_skia::{
@@ -12,9 +12,9 @@ use ttf_parser::OutlineBuilder;
 /// Maximum pixels; larger images do not open in common viewers.
 const PIXELS_MAX: f64 = 2e8;
 
-/// A picture cannot be made.
+/// The reason why a picture cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
+#[expect(missing_docs, reason = "the messages describe them")]
 pub enum PngError {
     #[error("a picture of `{0} × {1}` pixels is too large")]
     TooLarge(u64, u64),
@@ -45,21 +45,21 @@ pub(super) fn write(drawing: &Drawing, dpi: f64) -> Result<Vec<u8>, PngError> {
                 draw(&mut pixels, path, paint, scale);
             }
             Shape::Text(text) => {
-                let (x, y) = text.at;
+                let (x, y) = text.position;
                 let turn = Transform::from_rotate_at(text.degrees as f32, x as f32, y as f32);
                 let paint = Paint::fill(text.colour);
-                draw(&mut pixels, glyphs(text), &paint, scale.pre_concat(turn));
+                draw(&mut pixels, text_outline(text), &paint, scale.pre_concat(turn));
             }
         }
     }
-    encoded(&pixels, dpi)
+    encode(&pixels, dpi)
 }
 
-/// Draws a path; shapes without extent have none.
+/// Draws a path. Shapes without extent have no path.
 fn draw(pixels: &mut Pixmap, path: Option<Path>, paint: &Paint, transform: Transform) {
     let Some(path) = path else { return };
     if let Some(colour) = paint.fill {
-        pixels.fill_path(&path, &opaque(colour), FillRule::Winding, transform, None);
+        pixels.fill_path(&path, &opaque_paint(colour), FillRule::Winding, transform, None);
     }
     if let Some(stroke) = paint.stroke {
         let dashes: Vec<f32> = stroke.dashes.iter().map(|length| *length as f32).collect();
@@ -69,11 +69,11 @@ fn draw(pixels: &mut Pixmap, path: Option<Path>, paint: &Paint, transform: Trans
             dash: StrokeDash::new(dashes, 0.0),
             ..Stroke::default()
         };
-        pixels.stroke_path(&path, &opaque(stroke.colour), &line, transform, None);
+        pixels.stroke_path(&path, &opaque_paint(stroke.colour), &line, transform, None);
     }
 }
 
-fn outline(points: &[At], is_closed: bool) -> Option<Path> {
+fn outline(points: &[Position], is_closed: bool) -> Option<Path> {
     let mut path = PathBuilder::new();
     for (i, (x, y)) in points.iter().enumerate() {
         let x = *x as f32;
@@ -86,7 +86,7 @@ fn outline(points: &[At], is_closed: bool) -> Option<Path> {
     path.finish()
 }
 
-fn glyphs(text: &Text) -> Option<Path> {
+fn text_outline(text: &Text) -> Option<Path> {
     let face = font::face()?;
     let before = match text.anchor {
         Anchor::Start => 0.0,
@@ -95,8 +95,8 @@ fn glyphs(text: &Text) -> Option<Path> {
     };
     let mut glyphs = Glyphs {
         path: PathBuilder::new(),
-        left: text.at.0 - before * font::width(&text.text, text.size),
-        base: text.at.1,
+        left: text.position.0 - before * font::width(&text.text, text.size),
+        base: text.position.1,
         unit: text.size / f64::from(face.units_per_em()),
     };
     for c in text.text.chars() {
@@ -114,7 +114,7 @@ struct Glyphs {
     left: f64,
     /// The base line.
     base: f64,
-    /// Points of a unit of the font, in which y points upwards.
+    /// Points per unit of the font. In the font, y points upwards.
     unit: f64,
 }
 
@@ -154,14 +154,14 @@ fn color([red, green, blue]: Colour) -> Color {
     Color::from_rgba8(red, green, blue, u8::MAX)
 }
 
-fn opaque(colour: Colour) -> tiny_skia::Paint<'static> {
+fn opaque_paint(colour: Colour) -> tiny_skia::Paint<'static> {
     let mut paint = tiny_skia::Paint::default();
     paint.set_color(color(colour));
     paint
 }
 
-/// The encoded file, with its resolution so that the size on paper is known.
-fn encoded(pixels: &Pixmap, dpi: f64) -> Result<Vec<u8>, PngError> {
+/// The encoded file. It contains the resolution, and thus the size on paper.
+fn encode(pixels: &Pixmap, dpi: f64) -> Result<Vec<u8>, PngError> {
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, pixels.width(), pixels.height());
     encoder.set_color(png::ColorType::Rgb);

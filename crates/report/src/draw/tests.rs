@@ -1,4 +1,4 @@
-//! Tests of the places of shapes on made-up figures, and the checks for every picture.
+//! Tests of the positions of shapes in invented figures, and checks for every picture.
 
 use super::canvas::Area;
 use super::figure::*;
@@ -16,12 +16,12 @@ impl Drawing {
         let mut problems = Vec::new();
         let mut boxes: Vec<(Area, &str)> = Vec::new();
         for node in document.descendants().filter(Node::is_element) {
-            let places = corners(&node);
-            let outside = places.iter().filter(|(x, y)| !is_inside(*x, *y));
+            let positions = corners(&node);
+            let outside = positions.iter().filter(|(x, y)| !is_inside(*x, *y));
             problems.extend(outside.map(|at| format!("{at:?} of {:?}", node.text())));
             if let (true, Some(text)) = (node.has_tag_name("text"), node.text()) {
-                let x = || places.iter().map(|at| at.0);
-                let y = || places.iter().map(|at| at.1);
+                let x = || positions.iter().map(|at| at.0);
+                let y = || positions.iter().map(|at| at.1);
                 let area = Area {
                     left: x().fold(f64::INFINITY, f64::min),
                     right: x().fold(f64::NEG_INFINITY, f64::max),
@@ -29,7 +29,7 @@ impl Drawing {
                     bottom: y().fold(f64::NEG_INFINITY, f64::max),
                 };
                 if !is_slanted(&node) {
-                    let over = boxes.iter().filter(|(other, _)| meet(&area, other));
+                    let over = boxes.iter().filter(|(other, _)| overlap(&area, other));
                     problems.extend(over.map(|(_, other)| format!("`{text}` over `{other}`")));
                     boxes.push((area, text));
                 }
@@ -54,16 +54,16 @@ fn number(node: &Node<'_, '_>, name: &str) -> f64 {
     node.attribute(name).and_then(|text| text.parse().ok()).unwrap_or(0.0)
 }
 
-fn turn(node: &Node<'_, '_>) -> f64 {
+fn rotation_degrees(node: &Node<'_, '_>) -> f64 {
     let inside = node.attribute("transform").and_then(|text| text.strip_prefix("rotate("));
     inside.and_then(|text| text.split(' ').next()?.parse().ok()).unwrap_or(0.0)
 }
 
 fn is_slanted(node: &Node<'_, '_>) -> bool {
-    ![0.0, -90.0].contains(&turn(node))
+    ![0.0, -90.0].contains(&rotation_degrees(node))
 }
 
-/// The corners of a shape; for text, those around its capitals.
+/// The corners of a shape; for text, the corners of a box around its capitals.
 fn corners(node: &Node<'_, '_>) -> Vec<(f64, f64)> {
     let value = |name| number(node, name);
     match node.tag_name().name() {
@@ -91,7 +91,7 @@ fn corners(node: &Node<'_, '_>) -> Vec<(f64, f64)> {
                 Some("middle") => -0.5 * width,
                 _ => -width,
             };
-            let (sin, cos) = turn(node).to_radians().sin_cos();
+            let (sin, cos) = rotation_degrees(node).to_radians().sin_cos();
             let corner = |along: f64, up: f64| {
                 (value("x") + along * cos + up * sin, value("y") + along * sin - up * cos)
             };
@@ -102,7 +102,7 @@ fn corners(node: &Node<'_, '_>) -> Vec<(f64, f64)> {
     }
 }
 
-fn meet(a: &Area, b: &Area) -> bool {
+fn overlap(a: &Area, b: &Area) -> bool {
     let along = a.right.min(b.right) - a.left.max(b.left);
     let down = a.bottom.min(b.bottom) - a.top.max(b.top);
     along > 0.5 && down > 0.5
@@ -120,7 +120,7 @@ fn figure(names: &[&str], points: &[(f64, f64)]) -> Figure {
             tone: Tone::Hue(i),
             style: Style::Joined,
             spread: Spread::Y,
-            points: points.iter().map(|(x, y)| Point::at(*x, *y)).collect(),
+            points: points.iter().map(|(x, y)| Point::new(*x, *y)).collect(),
         })
     };
     let layers = names.iter().enumerate().map(layer).collect();
@@ -133,7 +133,7 @@ fn figure(names: &[&str], points: &[(f64, f64)]) -> Figure {
     }
 }
 
-/// Height and text of each, from the top.
+/// The y coordinate and content of each text, from the top.
 fn texts(drawing: &Drawing) -> Vec<(f64, String)> {
     let document = Document::parse(&drawing.svg).unwrap();
     let texts = document.descendants().filter(|node| node.has_tag_name("text"));
@@ -147,20 +147,20 @@ fn texts(drawing: &Drawing) -> Vec<(f64, String)> {
 #[test]
 fn names_are_above_the_panel() {
     let name = "a name that is much too long to stand beside the end of a line";
-    let drawing = draw(&figure(&[name, "b"], &[(0.0, 1.0), (1.0, 5.0)]), &Look::default());
+    let drawing = draw(&figure(&[name, "b"], &[(0.0, 1.0), (1.0, 5.0)]), &DrawOptions::default());
     assert_eq!(drawing.problems(), Vec::<String>::new());
     let highest = &texts(&drawing)[0];
     assert!(highest.1.starts_with("a name"), "{highest:?}");
 }
 
 #[test]
-fn a_level_is_named_and_drawn_as_in_its_key() {
+fn a_rule_is_named_and_drawn_as_in_the_key() {
     let mut figure = figure(&["a"], &[(0.0, 1.0), (1.0, 5.0)]);
     let axes = &mut figure.panels[0].axes;
     for (label, line) in [("target", RuleLine::Broken), ("baseline", RuleLine::Dotted)] {
         axes.layers.push(Layer::Rule(Rule { label: label.into(), at: 3.0, line }));
     }
-    let drawing = draw(&figure, &Look::default());
+    let drawing = draw(&figure, &DrawOptions::default());
     assert_eq!(drawing.problems(), Vec::<String>::new());
     let texts = texts(&drawing);
     assert!(["target", "baseline"].iter().all(|name| texts.iter().any(|text| text.1 == *name)));
@@ -174,16 +174,16 @@ fn a_hatching_stays_in_its_bar() {
     for tone in (0..7).map(Tone::Hue).chain([Tone::Good, Tone::Bad]) {
         let mut canvas = canvas::Canvas::new(Theme::Light.palette(), 9.0);
         let area = Area { left: 10.0, top: 20.0, right: 33.0, bottom: 30.0 };
-        marks::filled(&mut canvas, tone, area, "");
+        marks::hatched_area(&mut canvas, tone, area, "");
         let svg = canvas.finish("", "", (50.0, 50.0)).svg;
         let document = Document::parse(&svg).unwrap();
         let lines = document.descendants().filter(|node| node.has_tag_name("polyline"));
-        let places: Vec<(f64, f64)> = lines.flat_map(|line| corners(&line)).collect();
+        let positions: Vec<(f64, f64)> = lines.flat_map(|line| corners(&line)).collect();
         // Each bar also has the line of the gap to its neighbour.
-        assert_eq!(2 < places.len(), !marks::hatching(tone).is_empty(), "{tone:?}");
+        assert_eq!(2 < positions.len(), !marks::hatching(tone).is_empty(), "{tone:?}");
         let is_inside =
             |(x, y): &(f64, f64)| (9.99..=33.01).contains(x) && (19.99..=30.01).contains(y);
-        assert!(places.iter().all(is_inside), "{tone:?}: {places:?}");
+        assert!(positions.iter().all(is_inside), "{tone:?}: {positions:?}");
     }
 }
 
@@ -191,7 +191,14 @@ fn a_hatching_stays_in_its_bar() {
 fn marks_of_good_and_bad_differ_in_shape() {
     let shape = |tone| {
         let mut canvas = canvas::Canvas::new(Theme::Light.palette(), 9.0);
-        marks::mark(&mut canvas, tone, (0.0, 0.0), marks::MARK, canvas::Paint::default(), "");
+        marks::mark(
+            &mut canvas,
+            tone,
+            (0.0, 0.0),
+            marks::MARK_RADIUS,
+            canvas::Paint::default(),
+            "",
+        );
         canvas.finish("", "", (1.0, 1.0)).svg
     };
     let shapes = [Tone::Good, Tone::Hue(0), Tone::Bad].map(shape);
@@ -199,13 +206,13 @@ fn marks_of_good_and_bad_differ_in_shape() {
 }
 
 #[test]
-fn between_numbers_marks_are_moved_only_to_show_intervals() {
+fn marks_on_a_numeric_axis_have_offsets_only_to_show_intervals() {
     let mut drawn = figure(&["a", "b"], &[(0.0, 1.0), (1.0, 5.0)]);
     let axes = &mut drawn.panels[0].axes;
-    assert!(!stand_aside(axes));
+    assert!(!needs_offsets(axes));
     let Layer::Series(series) = &mut axes.layers[0] else { panic!() };
     (series.points[0].low, series.points[0].high) = (Some(0.5), Some(1.5));
-    assert!(stand_aside(axes));
+    assert!(needs_offsets(axes));
 }
 
 #[test]
@@ -214,7 +221,7 @@ fn an_interval_that_is_cut_off_ends_in_an_arrow() {
     if let Layer::Series(series) = &mut wild.panels[0].axes.layers[0] {
         (series.points[0].low, series.points[0].high) = (Some(-500.0), Some(500.0));
     }
-    let drawing = draw(&wild, &Look::default());
+    let drawing = draw(&wild, &DrawOptions::default());
     assert_eq!(drawing.problems(), Vec::<String>::new());
     let polygons = drawing.svg.lines().filter(|line| line.starts_with("<polygon"));
     let triangles = polygons.filter(|line| line.matches(',').count() == 3);
@@ -222,7 +229,7 @@ fn an_interval_that_is_cut_off_ends_in_an_arrow() {
 }
 
 /// The number of pixels that differ from the background.
-fn inked(drawing: &Drawing) -> usize {
+fn count_inked_pixels(drawing: &Drawing) -> usize {
     let bytes = drawing.png(100.0).unwrap();
     let mut reader = ::png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
     let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
@@ -232,10 +239,10 @@ fn inked(drawing: &Drawing) -> usize {
 
 #[test]
 fn text_is_drawn_in_a_png_with_the_built_in_font() {
-    let mut picture = draw(&figure(&["a"], &[(0.0, 1.0)]), &Look::default());
-    let all = inked(&picture);
+    let mut picture = draw(&figure(&["a"], &[(0.0, 1.0)]), &DrawOptions::default());
+    let all = count_inked_pixels(&picture);
     picture.shapes.retain(|shape| !matches!(shape, canvas::Shape::Text(_)));
-    assert!(inked(&picture) + 300 < all, "{} of {all}", inked(&picture));
+    assert!(count_inked_pixels(&picture) + 300 < all, "{} of {all}", count_inked_pixels(&picture));
 }
 
 #[test]
@@ -243,19 +250,24 @@ fn a_picture_has_the_requested_size() {
     for (width_in, dpi, expected) in
         [(None, 100.0, 350), (Some(7.0), 100.0, 700), (Some(2.0), 300.0, 600)]
     {
-        let drawing = draw(&figure(&["a"], &[(0.0, 1.0)]), &Look { width_in, ..Look::default() });
+        let drawing = draw(
+            &figure(&["a"], &[(0.0, 1.0)]),
+            &DrawOptions { width_in, ..DrawOptions::default() },
+        );
         let bytes = drawing.png(dpi).unwrap();
         let picture = ::png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
         assert_eq!(picture.info().width, expected);
     }
-    let drawing =
-        draw(&figure(&["a"], &[(0.0, 1.0)]), &Look { width_in: Some(40.0), ..Look::default() });
+    let drawing = draw(
+        &figure(&["a"], &[(0.0, 1.0)]),
+        &DrawOptions { width_in: Some(40.0), ..DrawOptions::default() },
+    );
     assert!(matches!(drawing.png(2400.0), Err(PngError::TooLarge(96_000, _))));
 }
 
 #[test]
-fn marks_of_a_series_are_a_group_of_its_name() {
-    let svg = draw(&figure(&["a", "b<c"], &[(0.0, 1.0), (1.0, 5.0)]), &Look::default()).svg;
+fn marks_of_a_series_form_a_group_with_its_name() {
+    let svg = draw(&figure(&["a", "b<c"], &[(0.0, 1.0), (1.0, 5.0)]), &DrawOptions::default()).svg;
     let count = |text: &str| svg.matches(text).count();
     assert_eq!(
         (count("<g data-series=\"a\">"), count("<g data-series=\"b&lt;c\">"), count("</g>")),
@@ -264,8 +276,8 @@ fn marks_of_a_series_are_a_group_of_its_name() {
 }
 
 #[test]
-fn text_has_its_width_in_any_font() {
-    let svg = draw(&figure(&["a", "b"], &[(0.0, 1.0), (1.0, 5.0)]), &Look::default()).svg;
+fn text_keeps_its_width_in_any_font() {
+    let svg = draw(&figure(&["a", "b"], &[(0.0, 1.0), (1.0, 5.0)]), &DrawOptions::default()).svg;
     let texts = svg.lines().filter(|line| line.starts_with("<text"));
     assert!(texts.clone().count() > 5);
     assert!(texts.clone().all(|text| text.contains(" textLength=\"")), "{svg}");
@@ -275,8 +287,9 @@ fn text_has_its_width_in_any_font() {
 fn a_figure_is_drawn_even_with_little_room() {
     for drawn in [figure(&["a long name of a series"], &[(0.0, 1.0)]), figure(&[], &[])] {
         for width_in in [0.0, 0.1, 1.5, 7.0] {
-            let look = Look { width_in: Some(width_in), font_pt: 48.0, theme: Theme::Light };
-            assert!(draw(&drawn, &look).size_in.1.is_finite(), "{width_in}");
+            let options =
+                DrawOptions { width_in: Some(width_in), font_pt: 48.0, theme: Theme::Light };
+            assert!(draw(&drawn, &options).size_in.1.is_finite(), "{width_in}");
         }
     }
 }
@@ -290,13 +303,18 @@ fn extreme_numbers_are_drawn() {
             let mut drawn = figure(&["a"], &[(0.0, ends[0]), (1.0, ends[1])]);
             let axes = &mut drawn.panels[0].axes;
             axes.y = Axis::new("Rate", scale.clone(), AxisRange::Tight);
-            draw(&drawn, &Look::default());
+            draw(&drawn, &DrawOptions::default());
         }
     }
     let mut canvas = canvas::Canvas::new(Theme::Light.palette(), 9.0);
     let sides = [(0.0, f64::INFINITY), (1e300, 1.1e300), (0.0, 1e12), (9.0, -9.0), (f64::NAN, 9.0)];
     for (left, right) in sides {
-        marks::filled(&mut canvas, Tone::Hue(1), Area { left, top: 0.0, right, bottom: 9.0 }, "");
+        marks::hatched_area(
+            &mut canvas,
+            Tone::Hue(1),
+            Area { left, top: 0.0, right, bottom: 9.0 },
+            "",
+        );
     }
 }
 
@@ -316,8 +334,9 @@ fn names_that_cannot_fit_are_drawn_in_any_size() {
             drawn.panels = vec![drawn.panels[0].clone(); 2];
             drawn.columns = 2;
             for width_in in [-1.0, 0.0, 1.5, 40.0, f64::NAN] {
-                let look = Look { width_in: Some(width_in), font_pt: 48.0, theme: Theme::Light };
-                let height_in = draw(&drawn, &look).size_in.1;
+                let options =
+                    DrawOptions { width_in: Some(width_in), font_pt: 48.0, theme: Theme::Light };
+                let height_in = draw(&drawn, &options).size_in.1;
                 assert!(height_in.is_finite(), "{count} names, {width_in} in: {height_in}");
             }
         }

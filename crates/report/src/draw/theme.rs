@@ -39,7 +39,7 @@ static LIGHT: Palette = Palette {
     faint: [214, 214, 214],
     open: [200, 200, 200],
     bad: 1,
-    // Blue, vermilion, bluish green, reddish purple, orange, sky blue, and grey for a seventh; no yellow, which is lost on white.
+    // Blue, vermilion, bluish green, reddish purple, orange, sky blue, and grey for a seventh; no yellow, which is hard to see on white.
     hues: [
         [0, 114, 178],
         [213, 94, 0],
@@ -59,7 +59,7 @@ static DARK: Palette = Palette {
     faint: [74, 74, 80],
     open: [96, 96, 102],
     bad: 5,
-    // The same without the blue, which is lost on black.
+    // The same colours, but yellow instead of blue, which is hard to see on black.
     hues: [
         [86, 180, 233],
         [230, 159, 0],
@@ -93,7 +93,7 @@ impl Palette {
 }
 
 /// A colour drawn over another with opacity `share`.
-pub(super) fn mixed(colour: Colour, under: Colour, share: f64) -> Colour {
+pub(super) fn blend(colour: Colour, under: Colour, share: f64) -> Colour {
     std::array::from_fn(|i| {
         let top = f64::from(colour[i]);
         let bottom = f64::from(under[i]);

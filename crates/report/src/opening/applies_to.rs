@@ -1,4 +1,4 @@
-//! Writes the opening line `Applies to`: the levels and conditions that the answer of several runs applies to. Decides nothing about a run.
+//! Writes the opening line `Applies to`: the levels and conditions for which the answer of several runs holds. Decides nothing about a run.
 
 use crate::methods::conditions;
 use crate::report::{Report, ReportedRun};
@@ -45,8 +45,8 @@ fn by_level(used: &[&ReportedRun]) -> Option<String> {
         Some((*name, levels))
     });
     let (name, levels) = separating?;
-    let parts = levels.chunk_by(|a, b| a.1 == b.1).enumerate().map(|(at, same)| {
-        let factor = if at == 0 { format!("`{name}` ") } else { String::new() };
+    let parts = levels.chunk_by(|a, b| a.1 == b.1).enumerate().map(|(index, same)| {
+        let factor = if index == 0 { format!("`{name}` ") } else { String::new() };
         let levels = list(same.iter().map(|(level, _)| *level));
         format!("{} at {factor}{levels}", same[0].1.name().to_uppercase())
     });
@@ -80,7 +80,7 @@ fn is_crossed(used: &[&ReportedRun], names: &[&str]) -> bool {
         return false;
     };
     let counts = (0..names.len())
-        .map(|at| cells.iter().map(|cell| &cell[at]).collect::<BTreeSet<_>>().len());
+        .map(|index| cells.iter().map(|cell| &cell[index]).collect::<BTreeSet<_>>().len());
     cells.len() == counts.product::<usize>()
 }
 
@@ -123,7 +123,7 @@ mod tests {
         let expected =
             format!("YES at `format` npz, NO at png, for every `read_threads`; {conditions}");
         assert_eq!(applies_to(), expected);
-        // A factor whose levels were not all run in combination is named as such.
+        // A factor is listed separately if some of its combinations were not run.
         save(folder.path(), 4, ("npz", 4, 1));
         let not_crossed = "not all combinations with `read_threads` were run";
         let expected = format!("YES at `format` npz, NO at png; {not_crossed}; {conditions}");

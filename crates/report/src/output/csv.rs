@@ -1,4 +1,4 @@
-//! Writes CSV: a line for each run with DLIO's utilisation and rate, recomputed, or a line for each number of each run.
+//! Writes CSV: a line for each run with recomputed utilisation and rate by DLIO's definitions, or a line for each number of each run.
 
 use super::ReportOutput;
 use crate::report::{FigureUse, Report, ReportedRun};
@@ -16,7 +16,7 @@ pub(super) static STUDY: ReportOutput = ReportOutput {
     extension: "csv",
     summary: "One line per run: Model, Parameter, Value, Procs, AU (%), I/O (MB/s) by DLIO's definitions with correctly counted steps (its MB are MiB), each also as reported and over all steps; then a column per factor, doubts, and the reason why a run is not used.",
     figures: FigureUse::Nothing,
-    write: |report| csv(&study_table(report, |name| !name.ends_with(" Std"))),
+    write: |report| write_csv(&study_table(report, |name| !name.ends_with(" Std"))),
 };
 
 pub(super) static STUDY_WITH_DEVIATIONS: ReportOutput = ReportOutput {
@@ -24,7 +24,7 @@ pub(super) static STUDY_WITH_DEVIATIONS: ReportOutput = ReportOutput {
     extension: "csv",
     summary: "The columns of csv with AU Std and I/O Std: deviations over the epochs of a run, as DLIO computes them.",
     figures: FigureUse::Nothing,
-    write: |report| csv(&study_table(report, |_| true)),
+    write: |report| write_csv(&study_table(report, |_| true)),
 };
 
 pub(super) static TIDY: ReportOutput = ReportOutput {
@@ -32,7 +32,7 @@ pub(super) static TIDY: ReportOutput = ReportOutput {
     extension: "csv",
     summary: "One line per run and metric, with unit, provenance, and the run's replicate, host and doubts.",
     figures: FigureUse::Nothing,
-    write: |report| csv(&tidy(report)),
+    write: |report| write_csv(&tidy_table(report)),
 };
 
 type CellOf = fn(&ReportedRun) -> TableCell;
@@ -74,7 +74,7 @@ fn mib(rate: Option<f64>) -> TableCell {
 }
 
 /// A table with a row for each number of each run.
-fn tidy(report: &Report) -> ReportTable {
+fn tidy_table(report: &Report) -> ReportTable {
     let heading = "source path started workload parameter value replicate accelerators host hosts epochs unused doubts metric unit number provenance";
     let mut table = ReportTable::from_text("", heading.split(' '), Vec::<Vec<String>>::new());
     for reported in &report.runs {
@@ -113,18 +113,18 @@ fn text(value: Option<impl ToString>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }
 
-/// Text that a spreadsheet would evaluate gets the apostrophe that spreadsheets use for text.
-fn no_formula(text: &str) -> String {
+/// Prefixes text that a spreadsheet would evaluate with an apostrophe, which marks it as text.
+fn escape_formula(text: &str) -> String {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     if is_formula && text.parse::<f64>().is_err() { format!("'{text}") } else { text.into() }
 }
 
-fn csv(table: &ReportTable) -> String {
+fn write_csv(table: &ReportTable) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    // Writing to memory fails only where rows differ in length, which they do not.
-    let _ = writer.write_record(table.columns.iter().map(|column| no_formula(&column.name)));
+    // Writing to memory fails only if rows differ in length, and all rows have the same length.
+    let _ = writer.write_record(table.columns.iter().map(|column| escape_formula(&column.name)));
     for row in &table.rows {
-        let _ = writer.write_record(row.iter().map(|cell| no_formula(&cell.text)));
+        let _ = writer.write_record(row.iter().map(|cell| escape_formula(&cell.text)));
     }
     String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
 }

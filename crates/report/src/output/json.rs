@@ -16,9 +16,9 @@ pub(super) static OUTPUT: ReportOutput = ReportOutput {
 };
 
 names! {
-    /// Kind of an object that `--json` prints.
+    /// Type of an object that `--json` prints.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    #[expect(missing_docs, reason = "each is called after its command")]
+    #[expect(missing_docs, reason = "each is named after its command")]
     pub enum Schema {
         Advise = "advise",
         Analyze = "analyze",
@@ -52,7 +52,7 @@ names! {
 }
 
 impl Schema {
-    /// The version, which is raised when a key is removed or changes its meaning.
+    /// The version. It increases when a key is removed or changes its meaning.
     const fn version(self) -> u64 {
         match self {
             Schema::CompareLogs | Schema::Diagnose | Schema::Run => 3,
@@ -69,7 +69,7 @@ impl Schema {
     /// The object as one line of JSON, after the version of the program, and name and version of the schema.
     ///
     /// # Errors
-    /// The object cannot be JSON, as a map has keys that are not strings.
+    /// The object cannot be written as JSON, because a map has keys that are not strings.
     pub fn text(self, object: &impl Serialize) -> serde_json::Result<String> {
         let schema = self.versioned();
         let versioned = Versioned { feedrate: env!("CARGO_PKG_VERSION"), schema, object };
@@ -91,7 +91,7 @@ pub struct Versioned<T> {
     pub object: T,
 }
 
-/// A report as an object, from which its schema is made.
+/// A report as a JSON object; its schema follows from this type.
 #[derive(Serialize, JsonSchema)]
 pub struct ReportObject<'a> {
     #[serde(flatten)]

@@ -41,19 +41,19 @@ fn table(table: &ReportTable, label: &str) -> String {
     let columns = table.columns.iter();
     let sides: String =
         columns.map(|column| if column.kind == ColumnKind::Text { 'l' } else { 'r' }).collect();
-    let lines = table.lines(plain, " & ").into_iter();
+    let lines = table.lines(escape_latex, " & ").into_iter();
     let mut lines = lines.map(|line| format!("    {line} \\\\\n"));
     let heading = lines.next().unwrap_or_default();
     let rows: String = lines.collect();
-    let caption = plain(&table.title);
+    let caption = escape_latex(&table.title);
     format!(
         "\\begin{{{environment}}}\n{size}  \\centering\n  \\caption{{{caption}}}\n  \\label{{{label}}}\n  \\begin{{tabular}}{{{sides}}}\n    \\toprule\n\
          {heading}    \\midrule\n{rows}    \\bottomrule\n  \\end{{tabular}}\n\\end{{{environment}}}"
     )
 }
 
-/// Text escaped for TeX. A bracket after `\\` would be an argument, so it stands in braces.
-fn plain(text: &str) -> String {
+/// Escapes text for TeX. A bracket after `\\` would be an argument, so brackets are put in braces.
+fn escape_latex(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -1,6 +1,6 @@
 //! Writes a document as Markdown for GitHub and pandoc. Names chosen by users are escaped.
 
-use super::{ReportOutput, Stretch, head_of, stretches};
+use super::{ReportOutput, TextPart, detail_prefix, split_names};
 use crate::document::{Block, Document, Item};
 use crate::report::FigureUse;
 use crate::table::ReportTable;
@@ -17,18 +17,18 @@ pub(super) static OUTPUT: ReportOutput = ReportOutput {
 const VALUES_MAX: usize = 60;
 
 fn write(document: &Document) -> String {
-    let mut parts = vec![format!("# {}", plain(&document.title))];
-    for (at, section) in document.sections.iter().enumerate() {
+    let mut parts = vec![format!("# {}", escape_markdown(&document.title))];
+    for (index, section) in document.sections.iter().enumerate() {
         // The answer comes first.
-        if at == 1 {
-            parts.push(sentence(&document.glance));
+        if index == 1 {
+            parts.push(sentence(&document.summary));
         }
         if !section.heading.is_empty() {
             parts.push(format!("## {}", section.heading));
         }
         parts.extend(section.blocks.iter().map(block));
     }
-    parts.push(format!("Made by {}.", plain(&document.program)));
+    parts.push(format!("Made by {}.", escape_markdown(&document.program)));
     parts.retain(|part| !part.is_empty());
     parts.join("\n\n") + "\n"
 }
@@ -41,20 +41,22 @@ fn block(block: &Block) -> String {
             says.iter().map(|says| sentence(says)).collect::<Vec<_>>().join("\n\n")
         }
         Block::Facts(facts) => {
-            let lines = facts
-                .iter()
-                .map(|fact| format!("- **{}:** {}", plain(&fact.name), sentence(&fact.value)));
+            let lines = facts.iter().map(|fact| {
+                format!("- **{}:** {}", escape_markdown(&fact.name), sentence(&fact.value))
+            });
             lines.collect::<Vec<_>>().join("\n")
         }
         Block::List { first, items } => {
-            let lines = items.iter().enumerate().map(|(at, item)| match first {
-                Some(first) => self::item(&format!("{}. ", first + at), item),
+            let lines = items.iter().enumerate().map(|(index, item)| match first {
+                Some(first) => self::item(&format!("{}. ", first + index), item),
                 None => self::item("- ", item),
             });
             lines.collect::<Vec<_>>().join("\n")
         }
         Block::Table(table) => {
-            format!("{}\n\n{}", plain(&table.title), self::table(table)).trim_start().into()
+            format!("{}\n\n{}", escape_markdown(&table.title), self::table(table))
+                .trim_start()
+                .into()
         }
         Block::Figures(figures) => {
             let parts = figures.iter().map(|figure| {
@@ -64,7 +66,11 @@ fn block(block: &Block) -> String {
                     }
                     _ => self::table(&figure.values),
                 };
-                format!("### {}\n\n{}\n\n{values}", plain(&figure.title), sentence(&figure.caption))
+                format!(
+                    "### {}\n\n{}\n\n{values}",
+                    escape_markdown(&figure.title),
+                    sentence(&figure.caption)
+                )
             });
             parts.collect::<Vec<_>>().join("\n\n")
         }
@@ -73,7 +79,7 @@ fn block(block: &Block) -> String {
         }
         Block::Fold(summary, blocks) => {
             let blocks = blocks.iter().map(self::block).collect::<Vec<_>>().join("\n\n");
-            format!("{}:\n\n{blocks}", plain(summary))
+            format!("{}:\n\n{blocks}", escape_markdown(summary))
         }
     }
 }
@@ -85,7 +91,7 @@ fn item(mark: &str, item: &Item) -> String {
         None => format!("{mark}{says}"),
     };
     for detail in &item.details {
-        let head = plain(&head_of(detail));
+        let head = escape_markdown(&detail_prefix(detail));
         text += &format!("\n   - {head}{}", sentence(&detail.text));
     }
     if !item.advice.is_empty() {
@@ -96,15 +102,15 @@ fn item(mark: &str, item: &Item) -> String {
 
 fn table(table: &ReportTable) -> String {
     let mut lines: Vec<String> =
-        table.lines(plain, " | ").iter().map(|line| format!("| {line} |")).collect();
+        table.lines(escape_markdown, " | ").iter().map(|line| format!("| {line} |")).collect();
     lines.insert(1, format!("|{}", " --- |".repeat(table.columns.len())));
     lines.join("\n")
 }
 
 fn sentence(text: &str) -> String {
-    let written = stretches(text).into_iter().map(|stretch| match stretch {
-        Stretch::Plain(text) => plain(text),
-        Stretch::Name(text) => name(text),
+    let written = split_names(text).into_iter().map(|stretch| match stretch {
+        TextPart::Plain(text) => escape_markdown(text),
+        TextPart::Name(text) => name(text),
     });
     written.collect()
 }
@@ -115,8 +121,8 @@ fn name(text: &str) -> String {
     format!("`{text}`")
 }
 
-/// Text without markup. An underscore inside a word and a bracket that opens no link are no markup (CommonMark 0.31, 6.2 and 6.3).
-fn plain(text: &str) -> String {
+/// Escapes markup. An underscore inside a word and a bracket that opens no link are not markup (CommonMark 0.31, 6.2 and 6.3).
+fn escape_markdown(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut before = ' ';
     let mut rest = text.chars().peekable();

@@ -1,6 +1,6 @@
 //! Formats of a report: one file and one row in [`OUTPUTS`] for each.
 //!
-//! To add one: write its file with a `pub(super) static OUTPUT`, add its `mod` line and row here. `feedrate report --format` and the contract
+//! To add a format: write its file with a `pub(super) static OUTPUT`, add its `mod` line and row here. `feedrate report --format` and the contract
 //! tests read the table.
 
 mod html;
@@ -38,11 +38,11 @@ pub struct ReportOutput {
     pub name: &'static str,
     /// Extension of its files.
     pub extension: &'static str,
-    /// A sentence about it.
+    /// A sentence about the output.
     pub summary: &'static str,
-    /// Parts of figures that it shows; others are not made.
+    /// Parts of figures that the output shows. Other parts are not computed.
     pub figures: FigureUse,
-    /// Makes the content of the file. Cells of unknown values are empty.
+    /// Writes the content of the file. Cells of unknown values are empty.
     pub write: fn(&Report) -> String,
 }
 
@@ -66,29 +66,29 @@ pub fn for_file(path: &Path) -> Option<&'static ReportOutput> {
 
 /// A part of a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stretch<'a> {
+enum TextPart<'a> {
     Plain(&'a str),
     /// A word in backticks: a key, a name or a command.
     Name(&'a str),
 }
 
 /// Splits a sentence at backticks. A backtick without a partner is plain text.
-fn stretches(sentence: &str) -> Vec<Stretch<'_>> {
+fn split_names(sentence: &str) -> Vec<TextPart<'_>> {
     let mut stretches = Vec::new();
     let mut rest = sentence;
     while let Some((before, (name, after))) =
         rest.split_once('`').and_then(|(before, rest)| Some((before, rest.split_once('`')?)))
     {
-        stretches.extend([Stretch::Plain(before), Stretch::Name(name)]);
+        stretches.extend([TextPart::Plain(before), TextPart::Name(name)]);
         rest = after;
     }
-    stretches.push(Stretch::Plain(rest));
-    stretches.retain(|stretch| *stretch != Stretch::Plain(""));
+    stretches.push(TextPart::Plain(rest));
+    stretches.retain(|stretch| *stretch != TextPart::Plain(""));
     stretches
 }
 
-/// The prefix of a detail: `run 1, run 2: `; empty if it has neither a name nor runs.
-fn head_of(detail: &Detail) -> String {
+/// The prefix of a detail: `run 1, run 2: `; empty for a detail without name and runs.
+fn detail_prefix(detail: &Detail) -> String {
     let runs = detail.runs.iter().map(|&run| run_number(run)).collect::<Vec<_>>().join(", ");
     let parts = [detail.name.as_str(), &runs];
     let head = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");

@@ -1,6 +1,6 @@
-//! Writes a document for a terminal. Folded parts are named in its last line; figures are not shown.
+//! Writes a document for a terminal. Its last line names the folded parts; figures are not shown.
 
-use super::head_of;
+use super::detail_prefix;
 use crate::document::{Block, Depth, Document, Item};
 use crate::number::run_numbers;
 use crate::opening::STEP;
@@ -13,13 +13,13 @@ pub struct Screen {
     /// Characters per line; `None` for a file.
     pub columns: Option<usize>,
     /// Whether folded parts and the evidence of items are shown.
-    pub is_whole: bool,
+    pub shows_all: bool,
 }
 
 /// Approximate maximum length of an item without its evidence; sentences are cut only at semicolons.
 const ITEM_MAX: usize = 230;
 
-/// The page and its last line, which has the report's size and the folded sections. The last line is empty for a command's output.
+/// Returns the page and its last line. The last line contains the report's size and names the folded sections; it is empty for a command's output.
 pub fn write(document: &Document, screen: Screen) -> (String, String) {
     let mut parts = Vec::new();
     let mut folded = Vec::new();
@@ -28,14 +28,14 @@ pub fn write(document: &Document, screen: Screen) -> (String, String) {
         if page.is_empty() {
             continue;
         }
-        if section.depth == Depth::Detail && !screen.is_whole {
+        if section.depth == Depth::Detail && !screen.shows_all {
             folded.push(section.heading.to_lowercase());
         } else {
             let heading = Some(section.heading.to_string()).filter(|heading| !heading.is_empty());
             parts.push(heading.into_iter().chain([page]).collect::<Vec<_>>().join("\n"));
         }
     }
-    let mut last = document.glance.clone();
+    let mut last = document.summary.clone();
     if !folded.is_empty() {
         last += &format!("\n`--all` adds evidence, advice, {}", folded.join(", "));
     }
@@ -59,7 +59,7 @@ impl Screen {
             Block::Heading(says) | Block::Sentence(says) => says.clone(),
             Block::Verdict(kind, says) => {
                 let says = says.join("\n");
-                let (head, rest) = says.split_at(says.find(':').map_or(0, |at| at + 1));
+                let (head, rest) = says.split_at(says.find(':').map_or(0, |index| index + 1));
                 format!("{}{rest}", text::answer_head(*kind, head))
             }
             Block::Facts(facts) => {
@@ -68,8 +68,8 @@ impl Screen {
                 text::rows(&rows.collect::<Vec<_>>())
             }
             Block::List { first, items } => {
-                let lines = items.iter().enumerate().map(|(at, item)| match first {
-                    Some(first) => self.item(&format!("{:>3}.  ", first + at), item),
+                let lines = items.iter().enumerate().map(|(index, item)| match first {
+                    Some(first) => self.item(&format!("{:>3}.  ", first + index), item),
                     None => self.item("  ", item),
                 });
                 lines.collect::<Vec<_>>().join("\n")
@@ -83,18 +83,18 @@ impl Screen {
                 let lines = commands.iter().map(|command| format!("  {command}"));
                 lines.collect::<Vec<_>>().join("\n")
             }
-            Block::Fold(summary, _) if !self.is_whole => format!("     and {summary}: `--all`"),
+            Block::Fold(summary, _) if !self.shows_all => format!("     and {summary}: `--all`"),
             Block::Fold(summary, blocks) => {
                 format!("{summary}\n{}", self.blocks(blocks))
             }
         }
     }
 
-    /// The runs that an item is about, if its evidence is not shown: ` (runs 1 to 4, 7)`.
+    /// The numbers of an item's runs, if its evidence is not shown: ` (runs 1 to 4, 7)`.
     fn numbers(self, item: &Item) -> String {
         let runs = item.details.iter().flat_map(|detail| detail.runs.iter().copied());
         let runs: Vec<usize> = runs.collect::<BTreeSet<_>>().into_iter().collect();
-        if self.is_whole || runs.is_empty() {
+        if self.shows_all || runs.is_empty() {
             return String::new();
         }
         format!(" ({})", run_numbers(&runs))
@@ -102,7 +102,7 @@ impl Screen {
 
     fn item(self, mark: &str, item: &Item) -> String {
         let sentence =
-            if self.is_whole { item.says.clone() } else { text::clauses(&item.says, ITEM_MAX) };
+            if self.shows_all { item.says.clone() } else { text::clauses(&item.says, ITEM_MAX) };
         // Sentences on open questions begin with their badge.
         let badge = item.badge.filter(|(_, badge)| !item.says.contains(badge));
         let badge = badge.map(|(class, badge)| format!(" ({})", text::badge(class, badge)));
@@ -113,9 +113,9 @@ impl Screen {
             format!(", {}{}", item.note, self.numbers(item))
         };
         let mut lines = format!("{mark}{sentence}{}{note}", badge.unwrap_or_default());
-        if self.is_whole {
+        if self.shows_all {
             for detail in &item.details {
-                lines += &format!("\n       {}{}", head_of(detail), detail.text);
+                lines += &format!("\n       {}{}", detail_prefix(detail), detail.text);
             }
             if !item.advice.is_empty() {
                 lines += &format!("\n       advice: {}", item.advice);

@@ -1,4 +1,4 @@
-//! The contract of every output: names of users are never markup, and unknown values are empty.
+//! The contract of every output: names chosen by users are never markup, and unknown values are empty.
 
 use super::*;
 use crate::gather::results_report;
@@ -145,14 +145,14 @@ fn change(name: &str, outcome: Outcome) -> ReportChange {
     ReportChange { change: name.into(), why: None, is_withdrawn: advice.is_withdrawn(), advice }
 }
 
-fn written(name: &str, report: &Report) -> String {
+fn write_output(name: &str, report: &Report) -> String {
     (find(name).unwrap().write)(report)
 }
 
 #[test]
-fn outputs_have_names_of_their_own_and_write_even_nothing() {
-    for (at, output) in OUTPUTS.iter().enumerate() {
-        assert!(OUTPUTS[..at].iter().all(|other| other.name != output.name), "{}", output.name);
+fn outputs_have_unique_names_and_accept_an_empty_report() {
+    for (index, output) in OUTPUTS.iter().enumerate() {
+        assert!(OUTPUTS[..index].iter().all(|other| other.name != output.name), "{}", output.name);
         assert!(!(output.write)(&Report::default()).is_empty(), "{}", output.name);
         let text = (output.write)(&report("plain"));
         let text = text.split("<script>").next().unwrap();
@@ -169,7 +169,7 @@ fn outputs_have_names_of_their_own_and_write_even_nothing() {
 
 #[test]
 fn a_page_runs_only_its_own_script_and_makes_no_requests() {
-    let page = written("html", &report(HOSTILE));
+    let page = write_output("html", &report(HOSTILE));
     assert_eq!(page.matches("<script").count(), 1);
     assert_eq!(page.matches("</script").count(), 1);
     for wrong in ["http://", "https://", "url(", "@import", " src="] {
@@ -180,24 +180,24 @@ fn a_page_runs_only_its_own_script_and_makes_no_requests() {
 }
 
 #[test]
-fn markdown_has_no_markup_but_its_own() {
+fn names_are_no_markup_in_markdown() {
     // Without backticks in names, text between two backticks is a name, which has no markup.
-    let text = written("markdown", &report(&HOSTILE.replace('`', "")));
+    let text = write_output("markdown", &report(&HOSTILE.replace('`', "")));
     let outside: String = text.split('`').step_by(2).collect();
     for wrong in ["<", "](", "&", "^#"] {
         let plain = outside.replace(&format!("\\{wrong}"), "").replace("^\\#", "");
         assert!(!plain.contains(wrong), "{wrong}: {plain}");
     }
-    assert!(written("markdown", &report("a`b")).contains("a\\`b"));
+    assert!(write_output("markdown", &report("a`b")).contains("a\\`b"));
     let table = |line: &&str| line.starts_with("| ") && !line.starts_with("| ---");
-    for line in written("markdown", &report("|")).lines().filter(table) {
+    for line in write_output("markdown", &report("|")).lines().filter(table) {
         assert!(line.replace("\\|", "").matches('|').count() >= 3, "{line}");
     }
 }
 
 #[test]
-fn latex_has_no_commands_but_its_own() {
-    let text = written("latex", &report("a_b & 50 % #1 $x$ \\input{y} {~^}"));
+fn names_are_no_commands_in_latex() {
+    let text = write_output("latex", &report("a_b & 50 % #1 $x$ \\input{y} {~^}"));
     assert!(text.contains(r"a\_b \& 50 \% \#1 \$x\$ \textbackslash{}input\{y\} \{\textasciitilde{}\textasciicircum{}\}"), "{text}");
     assert!(!text.contains("\\input{"), "{text}");
 }
@@ -206,11 +206,11 @@ fn latex_has_no_commands_but_its_own() {
 fn the_studys_csv_has_its_columns() {
     let report = report("a,b");
     assert_eq!(
-        written("csv", &report),
+        write_output("csv", &report),
         "Model,Parameter,Value,Procs,AU reported (%),AU (%),AU all steps (%),I/O reported (MB/s),I/O (MB/s),I/O all steps (MB/s),batch_size,doubts,not used\n\
          \"a,b\",batch_size,4,2,99.5,99.5,61.25,,,,4,\"a,b\",\nw,processes,,,,,,,,,,,stale_data\n"
     );
-    let earlier = written("csv-std", &report);
+    let earlier = write_output("csv-std", &report);
     assert!(
         earlier.starts_with(
             "Model,Parameter,Value,Procs,AU reported (%),AU (%),AU all steps (%),AU Std,I/O reported (MB/s),I/O (MB/s),I/O all steps (MB/s),I/O Std,"
@@ -224,7 +224,7 @@ fn the_studys_csv_has_its_columns() {
 fn names_are_no_formulas_in_a_csv() {
     for name in ["=HYPERLINK(1)", "+1+1", "@SUM(1)", "-x", "\t=1"] {
         for format in ["csv", "csv-std", "tidy"] {
-            let text = written(format, &report(name));
+            let text = write_output(format, &report(name));
             assert!(text.contains(&format!("'{name}")), "{format}: {text}");
             assert!(!text.contains(&format!(",{name}")) && !text.contains(&format!("\n{name}")));
         }
@@ -233,7 +233,7 @@ fn names_are_no_formulas_in_a_csv() {
 
 #[test]
 fn the_tidy_form_has_a_line_for_each_number() {
-    let text = written("tidy", &report("w"));
+    let text = write_output("tidy", &report("w"));
     let lines: Vec<&str> = text.lines().collect();
     for line in [
         "w,w,,w,batch_size,4,,2,,,0,,w,au_windowed,percent,99.5,recomputed",
@@ -247,7 +247,7 @@ fn the_tidy_form_has_a_line_for_each_number() {
 #[test]
 fn json_has_everything_but_pictures() {
     let object: serde_json::Value =
-        serde_json::from_str(&written("json", &report(HOSTILE))).unwrap();
+        serde_json::from_str(&write_output("json", &report(HOSTILE))).unwrap();
     assert_eq!(object["title"], HOSTILE);
     assert_eq!(object["experiments"][1]["accelerators"], serde_json::Value::Null);
     assert!(object["figures"][0].get("svg").is_none());
@@ -257,16 +257,18 @@ fn json_has_everything_but_pictures() {
 #[test]
 fn tables_of_advice_have_outcomes() {
     for name in ["html", "markdown", "latex"] {
-        let text = written(name, &report("w"));
+        let text = write_output(name, &report("w"));
         let text = text.replace("{[}", "[").replace("{]}", "]").replace('\u{a0}', " ");
-        for wanted in ["withdrawn: no effect", "97.0 [95.2, 98.0]", "62.5 [62.0, 63.0]", "as it is"]
+        for wanted in
+            ["withdrawn: no effect", "97.0 [95.2, 98.0]", "62.5 [62.0, 63.0]", "unchanged"]
         {
             assert!(text.contains(wanted), "{name}: no `{wanted}` in {text}");
         }
         assert!(!text.contains("run w no effect"), "{name}");
         assert_eq!(text.contains("run w helps"), name != "latex", "{name}");
     }
-    let object: serde_json::Value = serde_json::from_str(&written("json", &report("w"))).unwrap();
+    let object: serde_json::Value =
+        serde_json::from_str(&write_output("json", &report("w"))).unwrap();
     let changes = &object["advice"][0]["changes"];
     assert_eq!(changes[0]["outcome"], "helps");
     assert_eq!(
@@ -276,14 +278,14 @@ fn tables_of_advice_have_outcomes() {
 }
 
 #[test]
-fn an_output_has_the_figures_that_it_shows_and_no_others() {
+fn an_output_has_only_the_figures_that_it_shows() {
     let folder = tempfile::tempdir().unwrap();
-    for (at, format) in ["npz", "npz", "png", "png"].iter().enumerate() {
+    for (index, format) in ["npz", "npz", "png", "png"].iter().enumerate() {
         // Runs of the same times are copies of one.
-        let load_ms = 1000 + at as u64;
+        let load_ms = 1000 + index as u64;
         let mut record = simple(&[(load_ms, 1000, 0, 1_000_000); 20]);
         record.plan.dataset.format = (*format).into();
-        let run_dir = folder.path().join(at.to_string());
+        let run_dir = folder.path().join(index.to_string());
         std::fs::create_dir(&run_dir).unwrap();
         file::write(&run_dir, &record).unwrap();
     }
@@ -302,7 +304,7 @@ fn an_output_has_the_figures_that_it_shows_and_no_others() {
     }
 }
 
-/// Reports on up to 200 levels of a setting and on 60 accelerator counts, with a name that no column has room for.
+/// Reports on up to 200 levels of a setting and on 60 accelerator counts, with a name that fits no column.
 #[test]
 fn reports_on_many_levels_are_written_in_every_output() {
     let workload = "a_workload_with_a_long_name_".repeat(6);
@@ -334,13 +336,13 @@ fn reports_on_many_levels_are_written_in_every_output() {
 
 #[test]
 fn names_in_backticks_are_split_from_text() {
-    use Stretch::{Name, Plain};
+    use TextPart::{Name, Plain};
     for (sentence, expected) in [
         ("`a` is `b c`.", vec![Name("a"), Plain(" is "), Name("b c"), Plain(".")]),
         ("no name", vec![Plain("no name")]),
         ("one ` alone", vec![Plain("one ` alone")]),
         ("", vec![]),
     ] {
-        assert_eq!(stretches(sentence), expected);
+        assert_eq!(split_names(sentence), expected);
     }
 }

@@ -1,7 +1,7 @@
 //! Plots a response against processes: a line for each workload, or a panel for each factor with a line for each level.
 
 use super::block::PlotBlock;
-use super::caption::{held, intervals};
+use super::caption::{held_levels, intervals};
 use super::data::Data;
 use super::response::{ResponseAxis, check_known, means, processes_axis, title};
 use super::{Missing, Needs, Plot};
@@ -44,9 +44,9 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
         panels.retain(|panel| count_lines(panel) > 0);
     } else {
         for block in &blocks {
-            let parts = lines.parts(block);
+            let parts = lines.block_panels(block);
             notes.push_str(&parts.notes);
-            changed.extend(parts.is_changed.then_some(block));
+            changed.extend(parts.varies_factor.then_some(block));
             panels.extend(parts.panels);
         }
     }
@@ -58,7 +58,7 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
     }
     let title = format!("{} against processes", title(response));
     let intervals = intervals(&panels, means(response));
-    let caption = format!("{title}{}. {notes}{intervals}", held(&changed));
+    let caption = format!("{title}{}. {notes}{intervals}", held_levels(&changed));
     Ok(Figure { title, caption, columns: panels.len().min(2), panels })
 }
 
@@ -69,28 +69,30 @@ struct ProcessLines<'r> {
 }
 
 /// The panels of a block; empty if no line joins several numbers of processes.
-struct Parts {
+struct BlockPanels {
     panels: Vec<Panel>,
-    /// Whether a factor changes in them.
-    is_changed: bool,
-    /// Sentences on factors that are held or left out.
+    /// Whether a factor varies in the panels.
+    varies_factor: bool,
+    /// Sentences on factors that are held constant or not drawn.
     notes: String,
 }
 
 impl ProcessLines<'_> {
-    /// One line for all of a block.
+    /// One line for a whole block.
     fn block_line(&self, block: &PlotBlock<'_>, label: &str, hue: usize) -> Layer {
-        let cells = block.design.slice(&block.free());
-        let points =
-            cells.iter().filter_map(|cell| self.y.point(block, block.count(cell)?, &[cell]));
+        let cells = block.design.slice(&block.processes_list());
+        let points = cells
+            .iter()
+            .filter_map(|cell| self.y.point(block, block.process_count(cell)?, &[cell]));
         Layer::series(label, Tone::Hue(hue), Style::Joined, points.collect())
     }
 
     /// A line for each level of a factor.
-    fn by_level(&self, block: &PlotBlock<'_>, factor: usize) -> Panel {
+    fn level_panel(&self, block: &PlotBlock<'_>, factor: usize) -> Panel {
         let cells = block.design.slice(&block.processes_and(factor));
-        let layers =
-            self.y.lines(block, &cells, Some(factor), Style::Joined, |cell| block.count(cell));
+        let layers = self
+            .y
+            .lines(block, &cells, Some(factor), Style::Joined, |cell| block.process_count(cell));
         let name = block.design.factors[factor].name.clone();
         let title = block.title().map_or(name.clone(), |block| format!("{block}: {name}"));
         Panel { series_of: Some(name), ..self.panel(Some(title), layers) }
@@ -101,15 +103,15 @@ impl ProcessLines<'_> {
     }
 
     /// A panel for each factor with lines for at least two levels; if there is none, a panel with one line for the block.
-    fn parts(&self, block: &PlotBlock<'_>) -> Parts {
-        let panels = block.others().into_iter().map(|factor| self.by_level(block, factor));
+    fn block_panels(&self, block: &PlotBlock<'_>) -> BlockPanels {
+        let panels = block.others().into_iter().map(|factor| self.level_panel(block, factor));
         let (drawn, undrawn): (Vec<Panel>, Vec<Panel>) =
             panels.partition(|panel| count_lines(panel) > 1);
         let alone = self.panel(block.title(), vec![self.block_line(block, "", 0)]);
         if drawn.is_empty() && count_lines(&alone) == 0 {
             let why = "was not run at several numbers of processes with otherwise equal settings";
             let notes = format!("{} {why}, and is not drawn. ", block.name);
-            return Parts { panels: Vec::new(), is_changed: false, notes };
+            return BlockPanels { panels: Vec::new(), varies_factor: false, notes };
         }
         let mut notes = String::new();
         let names: Vec<String> = undrawn
@@ -125,13 +127,13 @@ impl ProcessLines<'_> {
             );
         }
         if !drawn.is_empty() {
-            return Parts { panels: drawn, is_changed: true, notes };
+            return BlockPanels { panels: drawn, varies_factor: true, notes };
         }
-        let held = block.held(&block.free());
+        let held = block.held_levels_text(&block.processes_list());
         if !held.is_empty() {
             notes.push_str(&format!("Held{}: {held}. ", block.suffix()));
         }
-        Parts { panels: vec![alone], is_changed: false, notes }
+        BlockPanels { panels: vec![alone], varies_factor: false, notes }
     }
 }
 

@@ -1,11 +1,11 @@
-//! Groups runs of one workload that may be compared by their design, and names their factors, levels and cells for plots. Draws nothing.
+//! Groups runs of one workload that may be compared by their design. Names their factors, levels and cells for plots. Draws nothing.
 
 use crate::draw::figure::{Axis, AxisRange, Scale, Style};
-use crate::number::level as shown;
+use crate::number::level as format_level;
 use feedrate_analysis::design::{Design, DesignCell, Factor, PROCESSES, Stratum, UNSET};
 use feedrate_results::run::Run;
 
-/// The name of the level, or the run, that others are compared with.
+/// The name of the level or run with which others are compared.
 pub(super) const BASELINE: &str = "baseline";
 
 /// The label of an axis of processes.
@@ -14,18 +14,18 @@ pub(super) const PROCESSES_LABEL: &str = "Processes (emulated accelerators)";
 /// Runs of one workload that may be compared: a part of its design.
 #[derive(Clone, Debug)]
 pub(super) struct PlotBlock<'a> {
-    /// Distinguishes it from other blocks; empty if there is only one.
+    /// Name that distinguishes the block from others; empty if there is only one block.
     pub(super) name: String,
-    /// The design without factors that follow from others. Cells are sorted by processes, then by other factors.
+    /// The design without factors that always change together with another factor. Cells are sorted by processes, then by other factors.
     pub(super) design: Design,
-    /// Settings that changed only together with a factor, each with that factor.
+    /// Settings that changed only together with a factor, each with the name of the factor.
     pub(super) followers: Vec<[String; 2]>,
     /// All runs, which the design names by index.
     runs: &'a [Run],
 }
 
 /// A level with its factor: `4 processes`, `format npz`.
-fn named(factor: &str, shown: &str) -> String {
+fn factor_and_level(factor: &str, shown: &str) -> String {
     match factor {
         PROCESSES if shown == "1" => "1 process".into(),
         PROCESSES => format!("{shown} processes"),
@@ -35,10 +35,10 @@ fn named(factor: &str, shown: &str) -> String {
 }
 
 /// A level of a column of a study's CSV, or of a key: `4 processes`, `format npz`.
-pub(super) fn level_named(key: &str, level: &str) -> String {
-    // Rows without a level use that of the workload.
-    let shown = if level == "-" { UNSET.into() } else { shown(key, level) };
-    named(key.rsplit('.').next().unwrap_or(key), &shown)
+pub(super) fn key_and_level(key: &str, level: &str) -> String {
+    // Rows without a level use the workload's level.
+    let shown = if level == "-" { UNSET.into() } else { format_level(key, level) };
+    factor_and_level(key.rsplit('.').next().unwrap_or(key), &shown)
 }
 
 impl<'a> PlotBlock<'a> {
@@ -68,28 +68,29 @@ impl<'a> PlotBlock<'a> {
 
     fn new(name: String, design: Design, runs: &'a [Run]) -> Self {
         let mut followers: Vec<[String; 2]> = Vec::new();
-        for (at, factor) in design.factors.iter().enumerate() {
+        for (index, factor) in design.factors.iter().enumerate() {
             let twins = factor.followers.iter();
             followers.extend(twins.map(|twin| [twin.clone(), factor.name.clone()]));
-            let leader = if factor.name == PROCESSES { None } else { design.determined_by(at) };
+            let leader = if factor.name == PROCESSES { None } else { design.determined_by(index) };
             let leader = leader.map(|leader| &design.factors[leader].name);
             followers.extend(leader.map(|leader| [factor.name.clone(), leader.clone()]));
         }
         let follows = |name: &str| followers.iter().any(|[follower, _]| follower == name);
         let design = design.restricted(|factor| !follows(&factor.name), |_| true);
         let mut block = PlotBlock { name, design, followers, runs };
-        let order = block.order();
-        let place = |cell: &DesignCell| order.iter().map(|&at| cell.levels[at]).collect::<Vec<_>>();
+        let order = block.factor_order();
+        let place =
+            |cell: &DesignCell| order.iter().map(|&index| cell.levels[index]).collect::<Vec<_>>();
         block.design.cells.sort_by_key(place);
         block
     }
 
-    /// Its factors, processes first.
-    pub(super) fn order(&self) -> Vec<usize> {
+    /// The factors of the block, processes first.
+    pub(super) fn factor_order(&self) -> Vec<usize> {
         self.processes().into_iter().chain(self.others()).collect()
     }
 
-    /// The factor of processes, if they differ.
+    /// The factor of processes, if their number differs.
     pub(super) fn processes(&self) -> Option<usize> {
         self.design.factor(PROCESSES)
     }
@@ -99,12 +100,12 @@ impl<'a> PlotBlock<'a> {
         (0..self.design.factors.len()).filter(|i| Some(*i) != self.processes()).collect()
     }
 
-    /// The factor of processes, if they differ, as a list.
-    pub(super) fn free(&self) -> Vec<usize> {
+    /// The factor of processes as a list; empty if all runs have the same number of processes.
+    pub(super) fn processes_list(&self) -> Vec<usize> {
         self.processes().into_iter().collect()
     }
 
-    /// The factor of processes, if they differ, and another factor.
+    /// The factor of processes, if their number differs, and another factor.
     pub(super) fn processes_and(&self, factor: usize) -> Vec<usize> {
         self.processes().into_iter().chain([factor]).collect()
     }
@@ -115,7 +116,7 @@ impl<'a> PlotBlock<'a> {
     }
 
     /// The number of processes of a cell.
-    pub(super) fn count(&self, cell: &DesignCell) -> Option<f64> {
+    pub(super) fn process_count(&self, cell: &DesignCell) -> Option<f64> {
         self.runs(cell).next()?.accelerators.map(f64::from)
     }
 
@@ -129,12 +130,14 @@ impl<'a> PlotBlock<'a> {
         Some(self.name.clone()).filter(|name| !name.is_empty())
     }
 
-    /// The levels that [`Design::slice`] holds, as text; empty if there are none.
-    pub(super) fn held(&self, free: &[usize]) -> String {
+    /// The levels that [`Design::slice`] holds constant, as text; empty if there are none.
+    pub(super) fn held_levels_text(&self, free: &[usize]) -> String {
         let slice = self.design.slice(free);
         let Some(first) = slice.first() else { return String::new() };
-        let held = self.order().into_iter().filter(|at| !free.contains(at));
-        held.map(|at| self.named(at, first.levels[at])).collect::<Vec<_>>().join(", ")
+        let held = self.factor_order().into_iter().filter(|index| !free.contains(index));
+        held.map(|index| self.level_with_factor(index, first.levels[index]))
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 
     /// A label that distinguishes a cell from all others.
@@ -146,12 +149,13 @@ impl<'a> PlotBlock<'a> {
     /// A label that distinguishes a cell within its block: all levels of up to three factors; with more factors, processes and levels other than the baseline.
     fn label_within(&self, cell: &DesignCell) -> String {
         let factors = &self.design.factors;
-        let is_shown = |at: &usize| {
-            let is_uncommon = cell.levels[*at] != factors[*at].baseline;
-            factors.len() <= 3 || Some(*at) == self.processes() || is_uncommon
+        let is_shown = |index: &usize| {
+            let is_uncommon = cell.levels[*index] != factors[*index].baseline;
+            factors.len() <= 3 || Some(*index) == self.processes() || is_uncommon
         };
-        let shown = self.order().into_iter().filter(is_shown);
-        let parts: Vec<String> = shown.map(|at| self.named(at, cell.levels[at])).collect();
+        let shown = self.factor_order().into_iter().filter(is_shown);
+        let parts: Vec<String> =
+            shown.map(|index| self.level_with_factor(index, cell.levels[index])).collect();
         match (parts.as_slice(), self.is_declared_baseline(cell)) {
             ([], true) => BASELINE.into(),
             ([], false) if !factors.is_empty() => "commonest settings".into(),
@@ -166,7 +170,7 @@ impl<'a> PlotBlock<'a> {
         if label.is_empty() { self.design.workload.clone() } else { label }
     }
 
-    /// Whether a cell is a baseline that the study declares, as opposed to the most common settings.
+    /// Whether a cell is the baseline that the study declares. The most common settings are not a declared baseline.
     pub(super) fn is_declared_baseline(&self, cell: &DesignCell) -> bool {
         let mut factors = self.design.factors.iter().zip(&cell.levels);
         !cell.levels.is_empty()
@@ -174,23 +178,23 @@ impl<'a> PlotBlock<'a> {
     }
 
     /// A level with its factor: `4 processes`, `format npz`.
-    pub(super) fn named(&self, factor: usize, level: usize) -> String {
+    pub(super) fn level_with_factor(&self, factor: usize, level: usize) -> String {
         let Factor { name, key, levels, .. } = &self.design.factors[factor];
-        named(name, &shown(key, &levels[level]))
+        factor_and_level(name, &format_level(key, &levels[level]))
     }
 
-    /// The name of a level in a panel whose title names the factor, unless that is processes.
+    /// The name of a level in a panel whose title names the factor. A number of processes still gets its noun.
     pub(super) fn name_in_panel(&self, factor: usize, level: usize) -> String {
         if Some(factor) == self.processes() {
-            return self.named(factor, level);
+            return self.level_with_factor(factor, level);
         }
-        self.shown(factor, level)
+        self.format_level(factor, level)
     }
 
     /// A level for display.
-    pub(super) fn shown(&self, factor: usize, level: usize) -> String {
+    pub(super) fn format_level(&self, factor: usize, level: usize) -> String {
         let factor = &self.design.factors[factor];
-        shown(&factor.key, &factor.levels[level])
+        format_level(&factor.key, &factor.levels[level])
     }
 
     /// The style of a factor's series: points are joined only if levels are numbers.
@@ -199,7 +203,7 @@ impl<'a> PlotBlock<'a> {
         if is_ordered { Style::Joined } else { Style::Marks }
     }
 
-    /// An axis for some levels of a factor, and the place of each. Numbers that span octaves are logarithmic; everything else is placed side by side.
+    /// An axis for some levels of a factor, and the position of each level. Numbers that span octaves are logarithmic; other levels are placed side by side.
     pub(super) fn axis(&self, factor: usize, levels: &[usize]) -> (Axis, Vec<f64>) {
         let description = &self.design.factors[factor];
         let numbers = levels.iter().map(|&level| description.levels[level].parse().ok());
@@ -215,7 +219,7 @@ impl<'a> PlotBlock<'a> {
                 (Axis::new(label, scale, AxisRange::Tight), numbers)
             }
             None => {
-                let names = levels.iter().map(|&level| self.shown(factor, level)).collect();
+                let names = levels.iter().map(|&level| self.format_level(factor, level)).collect();
                 let places = (0..levels.len()).map(|i| i as f64).collect();
                 (Axis::categories(label, names), places)
             }

@@ -3,10 +3,10 @@
 use super::block::PlotBlock;
 use super::data::Data;
 use crate::draw::figure::{Axes, Figure, Panel, Point, Scale, has_single_among_several};
-use crate::draw::{is_cut, stand_aside};
+use crate::draw::{has_cut_interval, needs_offsets};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A sentence on the marks and intervals of a figure's panels. `means`: the kind of mean.
+/// A sentence on the marks and intervals of a figure's panels. `means` names the kind of mean.
 pub(super) fn intervals(panels: &[Panel], means: &str) -> String {
     let points: Vec<&Point> = panels.iter().flat_map(Panel::points).collect();
     let counts: BTreeSet<usize> =
@@ -29,13 +29,13 @@ pub(super) fn intervals(panels: &[Panel], means: &str) -> String {
 }
 
 /// Sentences on features of a drawing that need an explanation; empty if there are none. Begins with a blank.
-pub(super) fn look(figure: &Figure) -> String {
+pub(super) fn drawing_notes(figure: &Figure) -> String {
     let axes: Vec<&Axes> = figure.panels.iter().map(|panel| &panel.axes).collect();
     let mut text = String::new();
-    if axes.iter().any(|axes| is_cut(axes)) {
+    if axes.iter().any(|axes| has_cut_interval(axes)) {
         text.push_str(" An interval that ends in an arrow extends beyond the axis.");
     }
-    if axes.iter().any(|axes| stand_aside(axes)) {
+    if axes.iter().any(|axes| needs_offsets(axes)) {
         text.push_str(" Marks with the same x are drawn side by side.");
     }
     let mut names: Vec<&str> = Vec::new();
@@ -79,20 +79,23 @@ pub(super) fn baselines(blocks: &[PlotBlock<'_>]) -> String {
     for block in blocks {
         let baseline = block.design.cells.iter().find(|cell| block.is_declared_baseline(cell));
         parts.extend(baseline.map(|baseline| {
-            let levels = block.order().into_iter().map(|at| block.named(at, baseline.levels[at]));
+            let levels = block
+                .factor_order()
+                .into_iter()
+                .map(|index| block.level_with_factor(index, baseline.levels[index]));
             format!("{}{}", levels.collect::<Vec<_>>().join(", "), block.suffix())
         }));
     }
     if parts.is_empty() { String::new() } else { format!("Baseline: {}. ", parts.join("; ")) }
 }
 
-/// The levels that are held while one factor changes. Begins with a blank.
-pub(super) fn held(blocks: &[&PlotBlock<'_>]) -> String {
+/// The levels that are held constant while one factor changes. Begins with a blank.
+pub(super) fn held_levels(blocks: &[&PlotBlock<'_>]) -> String {
     let several = blocks.iter().filter(|block| block.others().len() > 1);
     let held: Vec<String> = several
         .map(|block| match block.title() {
-            Some(name) => format!("{name}: {}", held_in(block)),
-            None => held_in(block),
+            Some(name) => format!("{name}: {}", held_levels_in_block(block)),
+            None => held_levels_in_block(block),
         })
         .collect();
     if held.is_empty() {
@@ -102,7 +105,7 @@ pub(super) fn held(blocks: &[&PlotBlock<'_>]) -> String {
 }
 
 /// The held levels of a block: once if they are the same for all panels, else for each.
-fn held_in(block: &PlotBlock<'_>) -> String {
+fn held_levels_in_block(block: &PlotBlock<'_>) -> String {
     let others = block.others();
     let mut levels: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for factor in &others {
@@ -115,13 +118,13 @@ fn held_in(block: &PlotBlock<'_>) -> String {
     let mut parts = Vec::new();
     if levels.values().all(|levels| levels.len() == 1) {
         for (factor, held) in levels {
-            parts.extend(held.first().map(|level| block.named(factor, *level)));
+            parts.extend(held.first().map(|level| block.level_with_factor(factor, *level)));
         }
         return parts.join(", ");
     }
     for factor in others {
         let name = &block.design.factors[factor].name;
-        let held = block.held(&block.processes_and(factor));
+        let held = block.held_levels_text(&block.processes_and(factor));
         parts.push(format!("while `{name}` changes, {held}"));
     }
     parts.join("; ")

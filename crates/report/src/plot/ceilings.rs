@@ -65,7 +65,7 @@ fn panel(diagnosis: &Diagnosis) -> Option<Panel> {
     let drop = diagnosis.largest_drop.map(|drop| drop.name);
     let mut layers = Vec::new();
     if let Some(needed) = diagnosis.needed_samples_per_second {
-        let ends = [-0.5, known.len() as f64 - 0.5].map(|y| Point::at(needed, y));
+        let ends = [-0.5, known.len() as f64 - 0.5].map(|y| Point::new(needed, y));
         let label = format!("needed: {}", units::per_second(needed, "samples"));
         layers.push(Layer::series(label, Tone::Hue(6), Style::Dashes, ends.into()));
     }
@@ -76,7 +76,7 @@ fn panel(diagnosis: &Diagnosis) -> Option<Panel> {
         let measured = measured.filter(|(_, (name, ..))| (Some(*name) == drop) == is_drop);
         let points = measured.map(|(y, (_, x, ends))| {
             let (low, high) = ends.unzip();
-            Point { low, high, ..Point::at(*x, y as f64) }
+            Point { low, high, ..Point::new(*x, y as f64) }
         });
         let points: Vec<Point> = points.collect();
         if !points.is_empty() {

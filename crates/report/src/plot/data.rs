@@ -13,12 +13,12 @@ use feedrate_results::run::{Activity, FolderNames, Run};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Everything that plots are made from.
+/// The data from which plots are drawn.
 #[derive(Clone, Debug, Default)]
 pub struct Data {
-    /// In the order they were started.
+    /// Runs in the order of their start.
     pub runs: Vec<Run>,
-    /// Designs of the runs with results, which they name by index in `runs`. With several sources, `source` is a factor.
+    /// Designs of the runs with results; a design refers to runs by their index in `runs`. With several sources, `source` is a factor.
     pub designs: Vec<Design>,
     /// Diagnoses stored beside runs that have records.
     pub diagnoses: Vec<Diagnosis>,
@@ -44,13 +44,13 @@ pub struct FolderRun {
 /// The state of the run in a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FolderState {
-    /// All its results exist.
+    /// All results exist.
     Done,
-    /// Some of its results exist.
+    /// Some results exist.
     Partial,
-    /// It has no step, or its files cannot be read.
+    /// The run has no step, or its files cannot be read.
     Failed,
-    /// It made only data or checkpoints, without training.
+    /// The run wrote only data or checkpoints, without training.
     NoTraining,
 }
 
@@ -81,7 +81,7 @@ impl FolderRun {
         Some(FolderRun { path: run.path.clone(), workload: run.workload.clone(), processes, state })
     }
 
-    /// A folder that cannot be read, from its name; `None` if the name is not that of a run.
+    /// Describes a folder that cannot be read by its name; `None` if the name is not a run's name.
     pub fn from_names(path: &Path) -> Option<Self> {
         let names = FolderNames::new(path);
         let workload = names.workload.clone()?;
@@ -101,7 +101,7 @@ impl Data {
         throughput(self.used())
     }
 
-    /// Utilisation, if any run computes, and throughput.
+    /// Utilisation, if any run has compute time, and throughput.
     pub(super) fn responses(&self) -> impl Iterator<Item = &'static Metric> {
         let computes = self.used().any(|run| run.metric(&AU_ALL_STEPS) != Some(0.0));
         computes.then_some(&AU_ALL_STEPS).into_iter().chain([self.throughput()])
@@ -112,8 +112,8 @@ impl Data {
         PlotBlock::all(&self.runs, &self.designs)
     }
 
-    /// Sentences for a caption on the number of runs that a figure shows and their warnings; empty if all are shown without warnings. A figure whose
-    /// marks name no folders counts as showing all runs.
+    /// Sentences for a caption on the number of runs that a figure shows, and on their warnings. Empty if all runs are shown and have no warnings. A figure
+    /// whose marks name no folders counts as showing all runs.
     pub fn doubts(&self, figure: &Figure) -> String {
         let drawn: BTreeSet<&Path> =
             figure.points().flat_map(|point| &point.folders).map(PathBuf::as_path).collect();

@@ -2,7 +2,7 @@
 
 use super::data::Data;
 use super::response::ResponseAxis;
-use super::together::{self, Together};
+use super::together::{self, SharedMark};
 use crate::draw::figure::{Axis, AxisRange, Layer, Panel, Point, Scale, Style, Tone};
 use feedrate_analysis::estimate::mean_of_cells;
 use feedrate_results::run::Run;
@@ -11,7 +11,7 @@ use feedrate_results::run::Run;
 const TICKS_MAX: usize = 10;
 
 /// A panel of each response for each group; none if no run has two epochs.
-pub(super) fn panels(data: &Data, all: &[Together]) -> Vec<Panel> {
+pub(super) fn panels(data: &Data, all: &[SharedMark]) -> Vec<Panel> {
     let runs = all.iter().flat_map(|mark| mark.experiments.iter().flatten());
     let epochs = runs.flat_map(|run| run.series.values()).map(Vec::len).max().unwrap_or(0);
     let mut panels = Vec::new();
@@ -33,8 +33,8 @@ pub(super) fn panels(data: &Data, all: &[Together]) -> Vec<Panel> {
 }
 
 /// The line of an experiment, or of several that share it.
-fn line(mark: &Together, hue: usize, epochs: usize, y: &ResponseAxis<'_>) -> Option<Layer> {
-    // An experiment with fewer epochs would move a shared line where it ends, so the line ends there.
+fn line(mark: &SharedMark, hue: usize, epochs: usize, y: &ResponseAxis<'_>) -> Option<Layer> {
+    // The line ends with the shortest experiment: beyond, the mean would change because an experiment is missing.
     let lasting = mark.experiments.iter().flatten();
     let lasting = lasting.filter_map(|run| run.series.get(&y.response.id).map(Vec::len));
     let shared = lasting.filter(|epochs| 1 < *epochs).min().unwrap_or(0).min(epochs);
@@ -50,7 +50,7 @@ fn line(mark: &Together, hue: usize, epochs: usize, y: &ResponseAxis<'_>) -> Opt
             low: interval.map(|ends| ends.low / y.unit),
             high: interval.map(|ends| ends.high / y.unit),
             runs: Some(cells.iter().map(Vec::len).sum()),
-            ..Point::at((epoch + 1) as f64, middle / y.unit)
+            ..Point::new((epoch + 1) as f64, middle / y.unit)
         });
     }
     let is_known = !points.is_empty();

@@ -1,7 +1,7 @@
 //! Plots AU and throughput by the levels of each factor, with one panel per factor.
 
 use super::block::PlotBlock;
-use super::caption::{baselines, held, intervals};
+use super::caption::{baselines, held_levels, intervals};
 use super::data::Data;
 use super::response::{ResponseAxis, check_known, means, title};
 use super::{Missing, Needs, Plot};
@@ -32,7 +32,7 @@ fn figure(data: &Data, response: Option<&Metric>) -> Result<Figure, Missing> {
     let mut gaps = Vec::new();
     for block in &blocks {
         let others = block.others();
-        let factors = if others.is_empty() { block.order() } else { others };
+        let factors = if others.is_empty() { block.factor_order() } else { others };
         for factor in factors {
             let drawn: Vec<Panel> = y.iter().filter_map(|y| panel(block, factor, y)).collect();
             if drawn.is_empty() {
@@ -62,7 +62,7 @@ fn figure(data: &Data, response: Option<&Metric>) -> Result<Figure, Missing> {
         _ => ("AU and throughput", "means (of throughput, geometric means)"),
     };
     let title = format!("{name} by level of each factor");
-    let held = held(&blocks.iter().collect::<Vec<_>>());
+    let held = held_levels(&blocks.iter().collect::<Vec<_>>());
     let intervals = intervals(&panels, means);
     let baselines = baselines(&blocks);
     let caption = format!("{title}{held}. {notes}{baselines}{intervals}");

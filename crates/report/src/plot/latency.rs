@@ -11,7 +11,7 @@ use feedrate_results::run::Run;
 use std::collections::BTreeMap;
 
 /// Maximum number of distinguishable lines.
-const MOST: usize = 7;
+const LINES_MAX: usize = 7;
 
 pub(super) static PLOT: Plot = Plot {
     name: "latency",
@@ -22,14 +22,14 @@ pub(super) static PLOT: Plot = Plot {
     make: |data, _| figure(data),
 };
 
-/// Numbers of calls in a record by duration in nanoseconds.
+/// Returns the durations of calls in a record, in nanoseconds, with the number of calls.
 type Counts = fn(&Record) -> Vec<(u64, u64)>;
 
 /// The measured durations. DLIO's results have no calls, only waits.
 const CALLS: [(&str, Counts); 4] = [
-    ("Open call", |record| merged(record, |io| &io.open_latency)),
-    ("Read call", |record| merged(record, |io| &io.read_latency)),
-    ("Sample", |record| merged(record, |io| &io.sample_latency)),
+    ("Open call", |record| merge_histograms(record, |io| &io.open_latency)),
+    ("Read call", |record| merge_histograms(record, |io| &io.read_latency)),
+    ("Sample", |record| merge_histograms(record, |io| &io.sample_latency)),
     (WAIT, |record| {
         let blocks = accelerators(record).flat_map(|accelerator| &accelerator.blocks);
         blocks.flat_map(|block| &block.load_ns).map(|ns| (*ns, 1)).collect()
@@ -41,7 +41,7 @@ fn accelerators(record: &Record) -> impl Iterator<Item = &AcceleratorEpoch> {
 }
 
 /// One histogram of all accelerators and epochs.
-fn merged(record: &Record, histogram: fn(&IoCounters) -> &Histogram) -> Vec<(u64, u64)> {
+fn merge_histograms(record: &Record, histogram: fn(&IoCounters) -> &Histogram) -> Vec<(u64, u64)> {
     let mut all = Histogram::default();
     accelerators(record).for_each(|accelerator| all.merge(histogram(&accelerator.io)));
     all.counts()
@@ -54,9 +54,9 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     let cells =
         || blocks.iter().flat_map(|block| block.design.cells.iter().map(move |cell| (block, cell)));
     let count = cells().count();
-    if count > MOST {
+    if count > LINES_MAX {
         let hint = "give the folders of fewer runs: `feedrate plot latency RUN RUN`";
-        return Err(Missing::too_many(count, MOST, hint));
+        return Err(Missing::too_many(count, LINES_MAX, hint));
     }
     let mut panels = Vec::new();
     let mut has_calls = false;
@@ -106,7 +106,7 @@ fn record<'a>(run: &'a Run, name: &str) -> Option<&'a Record> {
     if is_from_feedrate == (name != WAIT) { run.record.as_deref() } else { None }
 }
 
-/// Durations in milliseconds with the percentage of calls that took no longer. Calls of 0 ns count below the first point.
+/// Durations in milliseconds, with the cumulative percentage of calls. Calls of 0 ns count below the first point.
 fn distribution(
     block: &PlotBlock<'_>,
     cell: &DesignCell,
@@ -126,10 +126,10 @@ fn distribution(
     for (ns, count) in found {
         let ms = ns as f64 / 1e6;
         if points.is_empty() {
-            points.push(Point::at(ms, share(below)));
+            points.push(Point::new(ms, share(below)));
         }
         below += count;
-        points.push(Point::at(ms, share(below)));
+        points.push(Point::new(ms, share(below)));
     }
     points
 }

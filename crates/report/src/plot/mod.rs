@@ -1,7 +1,7 @@
 //! Plots of runs and studies: one file and one row in [`PLOTS`] for each. A plot makes a [`Figure`] of plain data; it reads no file and draws
 //! nothing.
 //!
-//! To add one: copy `stall.rs`, add its `mod` line and its row; the contract tests run on it.
+//! To add a plot: copy `stall.rs`, add its `mod` line and its row; the contract tests run on it.
 
 pub mod data;
 mod block;
@@ -25,7 +25,7 @@ use crate::draw::figure::Figure;
 use data::Data;
 use feedrate_measure::metric::Metric;
 
-/// Every plot, in the order of help and reports. A page opens with the first three that its runs have data for.
+/// Every plot, in the order of help and reports. A page opens with the first three plots for which its runs have data.
 pub static PLOTS: &[&Plot] = &[
     &scaling::PLOT,
     &ceilings::PLOT,
@@ -39,7 +39,7 @@ pub static PLOTS: &[&Plot] = &[
     &status::PLOT,
 ];
 
-/// The plot of this name, or the one that replaced it.
+/// The plot of this name, or its replacement.
 pub fn find(name: &str) -> Option<&'static Plot> {
     PLOTS.iter().copied().find(|plot| plot.name == name || plot.aliases.contains(&name))
 }
@@ -47,15 +47,15 @@ pub fn find(name: &str) -> Option<&'static Plot> {
 /// A plot.
 #[derive(Debug)]
 pub struct Plot {
-    /// The name users write.
+    /// Name as users write it.
     pub name: &'static str,
     /// Names of plots that it replaced.
     pub aliases: &'static [&'static str],
-    /// One sentence.
+    /// Description in one sentence.
     pub summary: &'static str,
-    /// Kind of data that it is drawn from.
+    /// Data that the plot needs.
     pub needs: Needs,
-    /// Responses that it shows by default if `--response` can choose another; empty for plots without a choice.
+    /// Responses shown by default, if `--response` can choose another response; empty for other plots.
     pub responses: &'static [&'static Metric],
     make: fn(&Data, Option<&Metric>) -> Result<Figure, Missing>,
 }
@@ -67,21 +67,21 @@ impl Plot {
     /// The data lacks what the plot needs.
     pub fn figure(&self, data: &Data, response: Option<&Metric>) -> Result<Figure, Missing> {
         let mut figure = (self.make)(data, response)?;
-        if figure.is_bare() {
+        if figure.shows_single_position() {
             return Err(Missing::new(
                 "there is one mark, and nothing to compare it with",
                 "run more than one experiment; `feedrate show RUN` prints the numbers of a run",
             ));
         }
         if self.needs != Needs::Progress {
-            figure.caption.push_str(&caption::look(&figure));
+            figure.caption.push_str(&caption::drawing_notes(&figure));
             figure.caption.push_str(&caption::changed_together(data));
         }
         Ok(figure)
     }
 }
 
-/// Data that a plot is drawn from.
+/// Data that a plot needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// Runs, without every step.

@@ -2,8 +2,8 @@
 
 use super::caption::intervals;
 use super::data::{Data, samples};
-use super::response::{MB, MB_PER_SECOND, estimated, label};
-use super::together::{self, Together};
+use super::response::{MB, MB_PER_SECOND, estimate_note, label};
+use super::together::{self, SharedMark};
 use super::{Missing, Needs, Plot, epochs};
 use crate::draw::figure::{
     Axes, Axis, AxisRange, Figure, Layer, Panel, Point, Series, Spread, Style, Tone,
@@ -45,7 +45,7 @@ struct PhaseNumbers {
 
 fn figure(data: &Data) -> Result<Figure, Missing> {
     let blocks = data.blocks();
-    let marks = Together::all(&blocks);
+    let marks = SharedMark::all(&blocks);
     let runs = marks.iter().flat_map(|mark| mark.experiments.iter().flatten());
     let all: Vec<PhaseNumbers> = runs.flat_map(|run| phases(run)).collect();
     let mut names: Vec<String> = Vec::new();
@@ -54,7 +54,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
             names.push(phase.name.clone());
         }
     }
-    let estimated = estimated(&DELIVERED_WHOLE, data.used());
+    let estimated = estimate_note(&DELIVERED_WHOLE, data.used());
     let is_alone = matches!(marks.as_slice(), [mark] if mark.experiments.len() == 1);
     let mut panels = epochs::panels(data, &marks);
     let has_epochs = !panels.is_empty();
@@ -111,7 +111,7 @@ fn axis(heading: &str, estimated: &str) -> (Axis, f64) {
     (Axis { is_estimated: !estimated.is_empty(), ..axis }, MB)
 }
 
-fn caption(marks: &[Together], names: &[String], has_epochs: bool) -> String {
+fn caption(marks: &[SharedMark], names: &[String], has_epochs: bool) -> String {
     let by_epoch = if has_epochs { "AU and throughput by epoch. " } else { "" };
     let mut caption = format!(
         "{by_epoch}AU, throughput, bandwidth and GPU use by phase. A run counts as the mean of its phases"
@@ -128,9 +128,9 @@ fn caption(marks: &[Together], names: &[String], has_epochs: bool) -> String {
     caption
 }
 
-/// The means of experiments, and the single phases of an experiment that is alone.
+/// The means of experiments. If there is a single experiment, also its single phases.
 fn mark_layers(
-    mark: &Together,
+    mark: &SharedMark,
     tone: Tone,
     names: &[String],
     is_alone: bool,
@@ -147,7 +147,7 @@ fn mark_layers(
         };
         if is_alone {
             let all = mark.experiments.iter().flatten().flat_map(|run| values_of(run));
-            dots.extend(all.map(|value| Point::at(value, y)));
+            dots.extend(all.map(|value| Point::new(value, y)));
         }
         let cells = mark.values(|run| stats::mean(&values_of(run))).into_iter();
         let cells: Vec<Cell> = cells.map(|values| Cell { levels: Vec::new(), values }).collect();
@@ -160,7 +160,7 @@ fn mark_layers(
             low: interval.map(|interval| interval.low),
             high: interval.map(|interval| interval.high),
             runs: Some(cells.iter().map(|cell| cell.values.len()).sum()),
-            ..Point::at(mean, y)
+            ..Point::new(mean, y)
         });
     }
     let all = [("", Style::Dots, dots), (&mark.label, Style::Marks, means)].into_iter();
@@ -174,13 +174,13 @@ fn mark_layers(
 
 fn phases(run: &Run) -> Vec<PhaseNumbers> {
     match run.origin {
-        RunOrigin::Feedrate => run.phases.iter().map(measured).collect(),
-        RunOrigin::Dlio | RunOrigin::MlperfStorage => recomputed(run),
+        RunOrigin::Feedrate => run.phases.iter().map(recorded_phase).collect(),
+        RunOrigin::Dlio | RunOrigin::MlperfStorage => recomputed_phases(run),
     }
 }
 
-/// The numbers of a phase in a record. A phase without computing, reads or writes lacks the rate of these.
-fn measured(phase: &Phase) -> PhaseNumbers {
+/// The numbers of a phase in a record. A phase without compute, reads or writes lacks the respective rate.
+fn recorded_phase(phase: &Phase) -> PhaseNumbers {
     let kind = phase.phase.name();
     let name = match phase.checkpoint.map(CheckpointKind::name) {
         Some(done) => kind.replace("checkpoint", done).replace('_', " "),
@@ -200,8 +200,8 @@ fn measured(phase: &Phase) -> PhaseNumbers {
 
 const FIRST: &str = "first steps";
 
-/// Each epoch, and the first step and the later steps of its blocks. The barrier is not included, as DLIO does not record when it was.
-fn recomputed(run: &Run) -> Vec<PhaseNumbers> {
+/// Each epoch, and the first step and the later steps of its blocks. The barrier is excluded, because DLIO does not record its time.
+fn recomputed_phases(run: &Run) -> Vec<PhaseNumbers> {
     let mut all = Vec::new();
     for phase in &run.phases {
         if !matches!(phase.phase, PhaseKind::Epoch | PhaseKind::Evaluation) {

@@ -30,7 +30,7 @@ impl<'r> ResponseAxis<'r> {
             Unit::Files | Unit::Share | Unit::Ratio => (1.0, ""),
             other => (1.0, other.name()),
         };
-        let estimated = estimated(response, data.used());
+        let estimated = estimate_note(response, data.used());
         let is_au = response.id.name().starts_with("au_");
         let range = if is_au { AxisRange::AtLeast(0.0, 100.0) } else { AxisRange::FromZero };
         let axis = Axis {
@@ -58,14 +58,14 @@ impl<'r> ResponseAxis<'r> {
         Panel::from_axes(title, Axes { x, y: self.axis.clone(), layers, aspect })
     }
 
-    /// A line at the baseline, if it is among these cells and declared by the study.
+    /// A line at the baseline, if the study declares one and it is among these cells.
     pub(super) fn baseline(&self, block: &PlotBlock<'_>, cells: &[&DesignCell]) -> Option<Layer> {
         let baseline = cells.iter().find(|cell| block.is_declared_baseline(cell))?;
         let at = self.point(block, 0.0, &[baseline])?.y;
         Some(Layer::Rule(Rule { label: BASELINE.into(), at, line: RuleLine::Dotted }))
     }
 
-    /// The mean of the means of cells, with its interval. `None` if no cell has the response.
+    /// The mean of the cells' means, with its interval. `None` if no cell has the response.
     pub(super) fn point(
         &self,
         block: &PlotBlock<'_>,
@@ -93,7 +93,7 @@ impl<'r> ResponseAxis<'r> {
         Some(Point { x, y: middle / self.unit, low, high, runs, folders })
     }
 
-    /// Marks of cells at their places, with a series for each level of `factor`, or one series without a factor.
+    /// Marks of cells at their x values, with a series for each level of `factor`, or one series without a factor.
     pub(super) fn lines(
         &self,
         block: &PlotBlock<'_>,
@@ -128,7 +128,7 @@ impl<'r> ResponseAxis<'r> {
 /// Checks that a run has the response.
 ///
 /// # Errors
-/// No run has it.
+/// No run has the response.
 pub(super) fn check_known(response: &Metric, data: &Data) -> Result<(), Missing> {
     if data.used().any(|run| run.metric(response).is_some()) {
         return Ok(());
@@ -149,7 +149,7 @@ pub(super) fn label(name: &str, unit: &str, estimated: &str) -> String {
 }
 
 /// A note on estimated values of a response; empty if none is estimated.
-pub(super) fn estimated<'r>(
+pub(super) fn estimate_note<'r>(
     response: &Metric,
     runs: impl Iterator<Item = &'r Run>,
 ) -> &'static str {
@@ -171,7 +171,7 @@ pub(super) fn means(response: &Metric) -> &'static str {
     if response.unit == Unit::Percent { "means" } else { "geometric means" }
 }
 
-/// Bytes in the unit that all pictures use, so that they can be compared.
+/// Bytes in the unit of all pictures. A common unit makes pictures comparable.
 pub(super) const MB: f64 = 1e6;
 /// The unit of rates in pictures.
 pub(super) const MB_PER_SECOND: &str = "MB/s";
@@ -181,7 +181,7 @@ pub(super) fn processes_axis(data: &Data) -> Axis {
     number_axis(PROCESSES_LABEL, numbers_of_processes(data))
 }
 
-/// An axis of ascending numbers. It is linear if the closest two are at least a sixteenth of its range apart, so that their labels fit; else logarithmic.
+/// An axis of ascending numbers. Linear if labels fit: if the closest two numbers are at least a sixteenth of the range apart. Otherwise logarithmic.
 pub(super) fn number_axis(label: &str, numbers: Vec<f64>) -> Axis {
     let closest = numbers.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
     let range = numbers.last().zip(numbers.first()).map_or(0.0, |(last, first)| last - first);

@@ -1,4 +1,4 @@
-//! Plots throughput against processes, beside linear growth from the fewest.
+//! Plots throughput against processes, and linear growth from the fewest processes for comparison.
 
 use super::block::{PROCESSES_LABEL, PlotBlock};
 use super::caption::intervals;
@@ -11,8 +11,8 @@ use feedrate_measure::metric::Metric;
 use feedrate_spec::units;
 use std::collections::BTreeMap;
 
-/// Maximum number of lines with colours other than that of the ideal.
-const MOST: usize = 6;
+/// Maximum number of lines besides the ideal, limited by the number of colours.
+const LINES_MAX: usize = 6;
 
 pub(super) static PLOT: Plot = Plot {
     name: "scaling",
@@ -37,7 +37,7 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
             "run one workload with several numbers of processes and otherwise equal settings; `feedrate show FOLDER` prints the result of a search, even of a single number",
         ));
     }
-    if count > MOST {
+    if count > LINES_MAX {
         all.iter_mut().for_each(Curves::keep_one);
     }
     let is_alone = all.iter().map(|curves| curves.drawn.len()).sum::<usize>() == 1;
@@ -74,8 +74,8 @@ fn ideal(all: &[Curves<'_>]) -> Option<Layer> {
     let each = firsts.map(|first| first.y / first.x).reduce(f64::max)?;
     let least = points().map(|point| point.x).reduce(f64::min)?;
     let most = points().map(|point| point.x).reduce(f64::max)?;
-    let ends = [least, most].map(|x| Point::at(x, each * x));
-    Some(Layer::series("ideal", Tone::Hue(MOST), Style::Dashes, ends.into()))
+    let ends = [least, most].map(|x| Point::new(x, each * x));
+    Some(Layer::series("ideal", Tone::Hue(LINES_MAX), Style::Dashes, ends.into()))
 }
 
 /// Curves of a block: the points at each combination of the levels of all factors but processes.
@@ -92,8 +92,9 @@ impl<'a> Curves<'a> {
     fn new(block: &'a PlotBlock<'a>, y: &ResponseAxis<'_>) -> Self {
         let mut drawn: BTreeMap<Vec<usize>, Vec<Point>> = BTreeMap::new();
         for cell in &block.design.cells {
-            let points = drawn.entry(block.design.held_levels(cell, &block.free())).or_default();
-            let point = block.count(cell).and_then(|x| y.point(block, x, &[cell]));
+            let points =
+                drawn.entry(block.design.held_levels(cell, &block.processes_list())).or_default();
+            let point = block.process_count(cell).and_then(|x| y.point(block, x, &[cell]));
             points.extend(point.filter(|point| point.y > 0.0));
         }
         let all = drawn.len();
@@ -102,13 +103,15 @@ impl<'a> Curves<'a> {
         Curves { block, left_out: all - drawn.len(), drawn, why }
     }
 
-    /// Keeps one curve: that at the most common levels, or the longest.
+    /// Keeps one curve: the curve at the most common levels, or the longest.
     fn keep_one(&mut self) {
         let Some(longest) = self.drawn.iter().max_by_key(|(_, points)| points.len()) else {
             return;
         };
-        let most = self.block.design.slice(&self.block.free());
-        let most = most.first().map(|cell| self.block.design.held_levels(cell, &self.block.free()));
+        let most = self.block.design.slice(&self.block.processes_list());
+        let most = most
+            .first()
+            .map(|cell| self.block.design.held_levels(cell, &self.block.processes_list()));
         let kept = most.filter(|levels| self.drawn.contains_key(levels));
         let kept = kept.unwrap_or_else(|| longest.0.clone());
         if self.drawn.len() > 1 {
@@ -123,17 +126,17 @@ impl<'a> Curves<'a> {
         self.drawn.keys().all(|levels| levels[at] == level)
     }
 
-    /// The levels of a curve that all curves share (`held`), or those that they do not.
-    fn named(&self, levels: &[usize], held: bool) -> Vec<String> {
+    /// The levels of a curve that all curves share (`held`), or the other levels.
+    fn level_names(&self, levels: &[usize], held: bool) -> Vec<String> {
         let others = self.block.others().into_iter().zip(levels).enumerate();
         let wanted = others.filter(|(at, (_, level))| self.is_held(*at, **level) == held);
-        wanted.map(|(_, (factor, level))| self.block.named(factor, *level)).collect()
+        wanted.map(|(_, (factor, level))| self.block.level_with_factor(factor, *level)).collect()
     }
 
     /// Sentences on the levels that all curves share, and on the combinations that are not drawn.
     fn explain(&self) -> String {
         let Some(first) = self.drawn.keys().next() else { return String::new() };
-        let held = self.named(first, true);
+        let held = self.level_names(first, true);
         let suffix = self.block.suffix();
         let mut text = String::new();
         if !held.is_empty() {
@@ -146,10 +149,10 @@ impl<'a> Curves<'a> {
         text
     }
 
-    /// The name of a curve: the block, and the levels in which its curves differ.
+    /// The name of a curve: the block, and the levels that distinguish its curves.
     fn name(&self, levels: &[usize]) -> String {
         let mut parts: Vec<String> = self.block.title().into_iter().collect();
-        parts.extend(self.named(levels, false));
+        parts.extend(self.level_names(levels, false));
         if parts.is_empty() { "measured".into() } else { parts.join(", ") }
     }
 }

@@ -21,10 +21,10 @@ pub(super) static PLOT: Plot = Plot {
 };
 
 /// Maximum number of rows.
-const MOST: usize = 150;
+const ROWS_MAX: usize = 150;
 
-/// Parts of the time, in seconds. A run with only the total wait for data shows that instead of its parts. A run that does not record the cause of
-/// waits in the barrier shows the barrier instead of the skew, in the same colour.
+/// Parts of the time, in seconds. If a run records only the total wait for data, the total replaces its parts. If a run does not record the cause of waits
+/// in the barrier, the barrier replaces the skew, in the same colour.
 pub(super) const PARTS: [(&str, Tone, &Metric); 9] = [
     ("compute", Tone::Faint, &COMPUTE_S),
     ("open", Tone::Hue(4), &STALL_OPEN),
@@ -37,9 +37,9 @@ pub(super) const PARTS: [(&str, Tone, &Metric); 9] = [
     ("barrier", Tone::Hue(6), &BARRIER_S),
 ];
 
-/// The index of the wait for the client in [`PARTS`], which not every run has.
+/// The index of the wait for the client in [`PARTS`]. Not every run has it.
 const CLIENT: usize = 4;
-/// The index of the total wait for data, after those of its parts.
+/// The index of the total wait for data, which follows its parts.
 const TOTAL: usize = 6;
 /// The index of the wait for slower accelerators.
 const SKEW: usize = 7;
@@ -73,8 +73,8 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
             "records of feedrate do, as do DLIO's results with the times of steps and blocks",
         ));
     }
-    if count > MOST {
-        return Err(Missing::too_many(count, MOST, "give a folder that holds fewer"));
+    if count > ROWS_MAX {
+        return Err(Missing::too_many(count, ROWS_MAX, "give a folder that holds fewer"));
     }
     let mut caption = "Shares of the accelerators' time: computing, waiting for data by what the worker of the last accelerator in a step was doing, and waiting for \
          accelerators that were slower for other reasons (skew). Means over accelerators and runs."
@@ -94,7 +94,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
 /// A panel with a stacked bar for each row.
 fn panel(title: Option<String>, rows: Vec<(String, Shares)>) -> Panel {
     let (names, shares): (Vec<String>, Vec<Shares>) = rows.into_iter().unzip();
-    let layers = Layer::stacked(PARTS.map(|(label, tone, _)| (label, tone)), &shares);
+    let layers = Layer::stacked_bars(PARTS.map(|(label, tone, _)| (label, tone)), &shares);
     let x = Axis::linear("Share of an accelerator's time (%)", AxisRange::AtLeast(0.0, 100.0));
     Panel::from_axes(title, Axes { x, y: Axis::categories("", names), layers, aspect: 1.0 })
 }
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_a_bar_have_colours_of_their_own() {
+    fn each_part_of_a_bar_has_a_different_colour() {
         let others = &PARTS[..BARRIER];
         for (at, part) in others.iter().enumerate() {
             assert!(others[..at].iter().all(|other| other.1 != part.1), "{}", part.0);

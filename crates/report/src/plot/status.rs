@@ -1,6 +1,6 @@
 //! Plots the progress of a study, or the states of runs in folders, as bars: in total and by level of each factor.
 
-use super::block::level_named;
+use super::block::key_and_level;
 use super::data::{Data, FolderRun, FolderState};
 use super::{Missing, Needs, Plot};
 use crate::draw::figure::{Axes, Axis, AxisRange, Figure, Layer, Panel, Tone};
@@ -46,7 +46,7 @@ const LEVELS_MAX: usize = 40;
 type Counts = [usize; 4];
 
 /// Rows of a study, or folders of results.
-struct Counted<'a> {
+struct CountedStates<'a> {
     /// `rows` or `folders`.
     noun: &'static str,
     states: States,
@@ -56,19 +56,19 @@ struct Counted<'a> {
     cells: Vec<(&'a str, Option<u32>, Counts)>,
 }
 
-impl<'a> Counted<'a> {
+impl<'a> CountedStates<'a> {
     fn from_study(study: &'a Overview) -> Self {
         let factors = study.factors.iter().map(|factor| {
             let levels = factor.levels.iter();
-            let levels =
-                levels.map(|row| (level_named(&factor.factor, &row.level), row_counts(row.counts)));
+            let levels = levels
+                .map(|row| (key_and_level(&factor.factor, &row.level), row_counts(row.counts)));
             (factor.factor.as_str(), levels.collect())
         });
         let cells = study
             .matrix
             .iter()
             .map(|cell| (cell.model.as_str(), Some(cell.processes), row_counts(cell.counts)));
-        Counted {
+        CountedStates {
             noun: "rows",
             states: ROW_STATES,
             factors: factors.collect(),
@@ -98,7 +98,7 @@ impl<'a> Counted<'a> {
         }
         let by_count = by_count.into_iter().map(|((_, count), counts)| {
             let name = count.map_or("unknown processes".into(), |count| {
-                level_named("processes", &count.to_string())
+                key_and_level("processes", &count.to_string())
             });
             (name, counts)
         });
@@ -107,7 +107,7 @@ impl<'a> Counted<'a> {
             ("processes", by_count.collect()),
         ];
         let factors = factors.into_iter().filter(|(_, levels)| 1 < levels.len()).collect();
-        Counted { noun: "folders", states: FOLDER_STATES, factors, cells }
+        CountedStates { noun: "folders", states: FOLDER_STATES, factors, cells }
     }
 
     fn totals(&self) -> Counts {
@@ -116,7 +116,7 @@ impl<'a> Counted<'a> {
         totals
     }
 
-    /// The number of rows or folders that count as work.
+    /// The number of rows or folders that count as progress.
     fn work(&self, counts: Counts) -> usize {
         let counts = self.states.iter().zip(counts);
         counts.filter(|(state, _)| state.0 != NO_TRAINING).map(|(_, count)| count).sum()
@@ -145,8 +145,8 @@ fn row_counts(counts: StatusCounts) -> Counts {
 
 fn figure(data: &Data) -> Result<Figure, Missing> {
     let (counted, title) = match &data.overview {
-        Some(study) => (Counted::from_study(study), "Progress of the study"),
-        None => (Counted::from_folders(&data.folders), "States of the runs"),
+        Some(study) => (CountedStates::from_study(study), "Progress of the study"),
+        None => (CountedStates::from_folders(&data.folders), "States of the runs"),
     };
     if counted.totals() == Counts::default() {
         return Err(Missing::new(
@@ -166,8 +166,8 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     Ok(Figure { title: title.into(), caption, panels, columns: 1 })
 }
 
-/// A panel with a bar in total and one for each level of each factor, and the names of factors with too many levels.
-fn bars(counted: &Counted<'_>) -> (Panel, Vec<String>) {
+/// A panel with a bar for the total and a bar for each level of each factor, and the names of factors with too many levels.
+fn bars(counted: &CountedStates<'_>) -> (Panel, Vec<String>) {
     let mut bars = vec![("all".to_string(), counted.totals())];
     let mut left_out = Vec::new();
     for (name, levels) in &counted.factors {
@@ -180,7 +180,7 @@ fn bars(counted: &Counted<'_>) -> (Panel, Vec<String>) {
     let (names, counts): (Vec<String>, Vec<Counts>) = bars.into_iter().unzip();
     let length = |count: usize| (count > 0).then_some(count as f64);
     let lengths: Vec<_> = counts.into_iter().map(|counts| counts.map(length)).collect();
-    let layers = Layer::stacked(counted.states, &lengths);
+    let layers = Layer::stacked_bars(counted.states, &lengths);
     let unit = if counted.noun == "rows" { "Rows (runs)" } else { "Folders of runs" };
     let x = Axis::linear(unit, AxisRange::FromZero);
     let y = Axis::categories("", names);

@@ -11,8 +11,8 @@ use feedrate_measure::record::{Block, EpochRecord, Record};
 use feedrate_measure::stats::mean;
 use feedrate_results::run::Run;
 
-/// Maximum number of samples on a page; more are merged with their neighbours.
-const SAMPLES: usize = 500;
+/// Maximum number of samples in a picture. With more samples, neighbours are merged.
+const SAMPLES_MAX: usize = 500;
 
 pub(super) static PLOT: Plot = Plot {
     name: "timeline",
@@ -38,7 +38,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     let record = run.record.as_deref();
     if !run.is_from_feedrate()
         && let Some(record) = record
-        && let Some(figure) = by_block(run, record)
+        && let Some(figure) = block_timeline(run, record)
     {
         return Ok(figure);
     }
@@ -55,7 +55,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         let points = bytes.as_ref().map(|bytes| time.rates(bytes)).unwrap_or_default();
         let largest = points.iter().map(|point| point.y).fold(0.0, f64::max);
         if largest > 0.0 || (name == "Read" && !points.is_empty()) {
-            let points = points.into_iter().map(|at| Point::at(at.x, at.y / MB)).collect();
+            let points = points.into_iter().map(|at| Point::new(at.x, at.y / MB)).collect();
             let y = Axis::linear(format!("{name} ({MB_PER_SECOND})"), AxisRange::FromZero);
             let spans = spans(record, 0.0, panels.is_empty());
             panels.push(panel(time.end_s(), y, spans, vec![steps(points)]));
@@ -98,16 +98,16 @@ impl SampleTimes {
 
     /// Bytes per second from the start of each sample, with a last point at the end.
     fn rates(&self, bytes: &[u64]) -> Vec<Point> {
-        let together = bytes.len().div_ceil(SAMPLES).max(1);
+        let together = bytes.len().div_ceil(SAMPLES_MAX).max(1);
         let chunks = self.starts_s.chunks(together).zip(self.ends_s.chunks(together));
         let mut points = Vec::new();
         for ((starts, ends), bytes) in chunks.zip(bytes.chunks(together)) {
             let (Some(from), Some(to)) = (starts.first(), ends.last()) else { continue };
             if from < to {
-                points.push(Point::at(*from, bytes.iter().sum::<u64>() as f64 / (to - from)));
+                points.push(Point::new(*from, bytes.iter().sum::<u64>() as f64 / (to - from)));
             }
         }
-        let last = points.last().map(|last: &Point| Point::at(self.end_s(), last.y));
+        let last = points.last().map(|last: &Point| Point::new(self.end_s(), last.y));
         points.extend(last);
         points
     }
@@ -118,7 +118,7 @@ impl SampleTimes {
         for (i, start_s) in self.starts_s.iter().enumerate() {
             let known = gpus.iter().filter_map(|gpu| *gpu.utilisation_percent.get(i)?);
             let known: Vec<f64> = known.map(|percent| percent as f64).collect();
-            points.extend(mean(&known).map(|percent| Point::at(*start_s, percent)));
+            points.extend(mean(&known).map(|percent| Point::new(*start_s, percent)));
         }
         points
     }
@@ -138,7 +138,7 @@ fn panel(end_s: f64, y: Axis, spans: Vec<Layer>, lines: Vec<Layer>) -> Panel {
     Panel::from_axes(None, Axes { x, y, layers, aspect: 0.38 })
 }
 
-/// Shaded spans of epochs, evaluations and checkpoints, with times relative to `start_s`. `has_names`: whether epochs are labelled.
+/// Shaded spans of epochs, evaluations and checkpoints, with times relative to `start_s`. Epochs are labelled if `has_names`.
 fn spans(record: &Record, start_s: f64, has_names: bool) -> Vec<Layer> {
     let mut spans = Vec::new();
     for epoch in &record.epochs {
@@ -169,7 +169,7 @@ struct StepBlock {
     waits_s: Vec<Vec<f64>>,
 }
 
-/// The blocks of an epoch that all accelerators have.
+/// The blocks that all accelerators have in an epoch.
 fn blocks(epoch: &EpochRecord) -> Vec<StepBlock> {
     let accelerators = &epoch.accelerators;
     let mut all = Vec::new();
@@ -199,7 +199,7 @@ impl StepBlock {
 }
 
 /// The timeline of DLIO's results: the throughput of each block, and the wait of each step. `None` without a block.
-fn by_block(run: &Run, record: &Record) -> Option<Figure> {
+fn block_timeline(run: &Run, record: &Record) -> Option<Figure> {
     let blocks: Vec<StepBlock> = record.epochs.iter().flat_map(blocks).collect();
     // DLIO's files have wall-clock times: the run begins with its first block.
     let start_s = blocks.iter().map(|block| block.start_s).reduce(f64::min)?;
@@ -208,10 +208,10 @@ fn by_block(run: &Run, record: &Record) -> Option<Figure> {
         blocks.iter().map(|block| block.samples_per_second(run)).collect();
     let mut panels = Vec::new();
     if let Some(rates) = rates {
-        // Each block has its own line, as nothing is known between blocks.
+        // Each block has its own line, because nothing is known between blocks.
         let lines = blocks.iter().zip(rates).map(|(block, rate)| {
             let ends = [block.start_s - start_s, block.end_s - start_s];
-            steps(ends.map(|at| Point::at(at, rate)).to_vec())
+            steps(ends.map(|at| Point::new(at, rate)).to_vec())
         });
         let y = Axis::linear("Throughput (samples/s)", AxisRange::FromZero);
         panels.push(panel(end_s, y, spans(record, start_s, true), lines.collect()));
@@ -230,14 +230,14 @@ fn by_block(run: &Run, record: &Record) -> Option<Figure> {
 /// A panel with the wait of each step.
 fn waits(blocks: &[StepBlock]) -> Panel {
     let each: Vec<&Vec<f64>> = blocks.iter().flat_map(|block| &block.waits_s).collect();
-    let together = each.len().div_ceil(SAMPLES).max(1);
+    let together = each.len().div_ceil(SAMPLES_MAX).max(1);
     let mut longest = Vec::new();
     let mut means = Vec::new();
     for (i, part) in each.chunks(together).enumerate() {
         let x = (i * together + 1) as f64;
-        longest.push(Point::at(x, part.iter().copied().flatten().copied().fold(0.0, f64::max)));
+        longest.push(Point::new(x, part.iter().copied().flatten().copied().fold(0.0, f64::max)));
         let step_means: Vec<f64> = part.iter().filter_map(|waits| mean(waits)).collect();
-        means.extend(mean(&step_means).map(|wait_s| Point::at(x, wait_s)));
+        means.extend(mean(&step_means).map(|wait_s| Point::new(x, wait_s)));
     }
     let layers = vec![
         Layer::series("longest of all accelerators", Tone::Hue(1), Style::Steps, longest),

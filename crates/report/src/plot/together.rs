@@ -1,32 +1,35 @@
-//! Decides which experiments share marks: each has its own, or, if there are too many to distinguish, all of a workload share one.
+//! Decides which experiments share marks. Each experiment has its own mark, unless there are too many to distinguish: then all experiments of a workload share one.
 
 use super::block::PlotBlock;
 use feedrate_results::run::Run;
 
 /// Maximum number of distinguishable marks in a row.
-pub(super) const MOST: usize = 7;
+pub(super) const MARKS_MAX: usize = 7;
 
 /// Experiments that share their marks.
-pub(super) struct Together<'a> {
+pub(super) struct SharedMark<'a> {
     pub(super) label: String,
     /// The runs of each experiment.
     pub(super) experiments: Vec<Vec<&'a Run>>,
 }
 
-impl<'a> Together<'a> {
+impl<'a> SharedMark<'a> {
     /// The marks of all blocks.
     pub(super) fn all(blocks: &[PlotBlock<'a>]) -> Vec<Self> {
-        let is_each = blocks.iter().map(|block| block.design.cells.len()).sum::<usize>() <= MOST;
+        let is_each =
+            blocks.iter().map(|block| block.design.cells.len()).sum::<usize>() <= MARKS_MAX;
         let mut all = Vec::new();
         for block in blocks {
             let cells = &block.design.cells;
             let experiments = cells.iter().map(|cell| block.runs(cell).collect());
             if is_each {
                 let named = cells.iter().map(|cell| block.label(cell)).zip(experiments);
-                all.extend(named.map(|(label, runs)| Together { label, experiments: vec![runs] }));
+                all.extend(
+                    named.map(|(label, runs)| SharedMark { label, experiments: vec![runs] }),
+                );
             } else {
                 let label = block.title().unwrap_or("all experiments".into());
-                all.push(Together { label, experiments: experiments.collect() });
+                all.push(SharedMark { label, experiments: experiments.collect() });
             }
         }
         all
@@ -40,18 +43,20 @@ impl<'a> Together<'a> {
     }
 }
 
-/// The marks that share panels: all, or each alone if there are too many.
-pub(super) fn groups<'t, 'a>(all: &'t [Together<'a>]) -> impl Iterator<Item = &'t [Together<'a>]> {
-    all.chunks(if MOST < all.len() { 1 } else { MOST })
+/// The marks that share panels: all marks, or one mark per panel if there are too many.
+pub(super) fn groups<'t, 'a>(
+    all: &'t [SharedMark<'a>],
+) -> impl Iterator<Item = &'t [SharedMark<'a>]> {
+    all.chunks(if MARKS_MAX < all.len() { 1 } else { MARKS_MAX })
 }
 
 /// The title of a group's panels; `None` if there is one group.
-pub(super) fn title(all: &[Together], group: &[Together]) -> Option<String> {
+pub(super) fn title(all: &[SharedMark], group: &[SharedMark]) -> Option<String> {
     (group.len() < all.len()).then(|| group[0].label.clone())
 }
 
 /// A sentence for captions if experiments share marks; else empty.
-pub(super) fn caption(all: &[Together]) -> &'static str {
+pub(super) fn caption(all: &[SharedMark]) -> &'static str {
     if all.iter().any(|mark| 1 < mark.experiments.len()) {
         "A mark is the mean over all experiments of its name that have a value, with equal weights. "
     } else {

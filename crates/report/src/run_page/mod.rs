@@ -86,7 +86,7 @@ struct IdealClientOutput {
 }
 
 impl<'a> RunPage<'a> {
-    /// The page of a run. `replan`: plans the run with changed settings, for predictions; `None` if it cannot be planned again.
+    /// The page of a run. For predictions, `replan` plans the run with changed settings; `None` if the run cannot be planned again.
     pub fn new(
         answered: &'a AnsweredSummary,
         record: &'a Record,
@@ -130,8 +130,8 @@ impl<'a> RunPage<'a> {
         })
     }
 
-    /// The answer in at most six lines, under a heading on the user's `files`, if given. `cores`: cores that read them. `next`: a hint on the next run.
-    pub fn brief(&self, files: Option<&str>, cores: u64, next: Option<&str>) -> Document {
+    /// The answer in at most six lines. The heading describes the user's `files`, if given, which `cores` read. `next` is a hint on the next run.
+    pub fn brief_answer(&self, files: Option<&str>, cores: u64, next: Option<&str>) -> Document {
         let AnsweredSummary { summary, answer } = self.answered;
         let workers = u64::from(self.record.plan.loader.workers.max(1));
         let workers = u64::from(self.record.plan.accelerators) * workers;
@@ -180,7 +180,7 @@ impl<'a> RunPage<'a> {
     }
 }
 
-/// Changes that would help, the best first: those of `advice`, or else those that need no prediction.
+/// Changes that would help, the best first: the changes in `advice`, or without it changes that need no prediction.
 pub(crate) fn proposals(case: &Case, advice: Option<&[Advice]>) -> Vec<Proposal> {
     match advice {
         Some(advice) => advice.iter().map(|item| item.proposal.clone()).collect(),
@@ -216,7 +216,7 @@ pub fn blocks_of_doubts(doubts: &[Doubt]) -> Vec<Block> {
     vec![Block::Heading("Doubts".into()), Block::List { first: None, items }]
 }
 
-/// The table of epochs; `None` for a single epoch, which equals the run.
+/// The table of epochs; `None` for a single epoch, whose values equal the run's.
 fn table_of_epochs(epochs: &[EpochSummary]) -> Option<Block> {
     let values = [
         ("Duration", &DURATION_S),

@@ -1,4 +1,4 @@
-//! Writes the rows on a run's reads: latency, sizes and order of requests, time in calls, and files by the accelerators that read them.
+//! Writes the rows on a run's reads: latency, sizes and order of requests, time in calls, and the number of accelerators that read each file.
 
 use feedrate_measure::metric::{
     AMPLIFICATION, CONSECUTIVE, FILES, IN_FLIGHT, IO_TIME_PERCENT, OVERLAP, Quantiles, SEQUENTIAL,

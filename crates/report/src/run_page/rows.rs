@@ -19,7 +19,7 @@ use std::path::Path;
 
 type FigureRow = (&'static str, String);
 
-/// All rows. A run of checkpoints only has no rows on training.
+/// All rows. A run that only writes or reads checkpoints has no rows on training.
 pub(super) fn rows(answered: &AnsweredSummary, record: &Record) -> Vec<FigureRow> {
     let summary = &answered.summary;
     let is_trained = !record.plan.is_checkpoint_only();
@@ -51,7 +51,7 @@ fn run(summary: &Summary, is_trained: bool) -> String {
     format!("{}: {accelerators}, {extent}{state}", summary.workload)
 }
 
-/// Utilisations, that of the answer first.
+/// Utilisations; the utilisation that decides the answer comes first.
 fn utilisations(answered: &AnsweredSummary, record: &Record) -> Vec<FigureRow> {
     let figures = &answered.summary.figures;
     let exclude = record.plan.metric.exclude_start_steps;
@@ -73,9 +73,9 @@ fn figures(summary: &Summary) -> Vec<FigureRow> {
     let figures = &summary.figures;
     let times = [("load", &LOAD_S), ("compute", &COMPUTE_S), ("barrier", &BARRIER_S)];
     let mut rows = vec![
-        ("Delivered", both(figures, &DELIVERED_WHOLE, &DELIVERED_WINDOWED)),
-        ("Nominal", both(figures, &NOMINAL_WHOLE, &NOMINAL_WINDOWED)),
-        ("Samples", both(figures, &SAMPLES_WHOLE, &SAMPLES_WINDOWED)),
+        ("Delivered", epochs_and_window(figures, &DELIVERED_WHOLE, &DELIVERED_WINDOWED)),
+        ("Nominal", epochs_and_window(figures, &NOMINAL_WHOLE, &NOMINAL_WINDOWED)),
+        ("Samples", epochs_and_window(figures, &SAMPLES_WHOLE, &SAMPLES_WINDOWED)),
         ("Time", shares(figures, &times)),
     ];
     if figures.value(&LOAD_S).is_some_and(|load_s| load_s > 0.0) {
@@ -173,7 +173,7 @@ pub(super) fn known(figures: &Figures, metric: &Metric) -> String {
 }
 
 /// A rate over whole epochs and in the window.
-fn both(figures: &Figures, epochs: &Metric, window: &Metric) -> String {
+fn epochs_and_window(figures: &Figures, epochs: &Metric, window: &Metric) -> String {
     let epochs = known(figures, epochs);
     format!("{epochs} over whole epochs, {} in the window", known(figures, window))
 }

@@ -17,7 +17,7 @@ pub fn aspect(aspect: PatternAspect) -> &'static str {
     }
 }
 
-/// The figures of one side of a comparison; sizes are shown as their mean.
+/// The figures of one side of a comparison. Sizes are shown by their mean.
 pub fn figures(aspect: PatternAspect, figures: Option<AspectFigures>) -> String {
     let percent = |share: f64| format!("{:.0}", 100.0 * share);
     match figures {

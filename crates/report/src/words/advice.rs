@@ -11,32 +11,32 @@ use feedrate_spec::units;
 /// Maximum characters of the line of a run.
 const LINE_WIDTH: usize = 80;
 
-/// The evidence that a rule looks for and its proposal.
+/// The evidence that triggers a rule, and its proposal.
 pub fn summary(rule: &Rule) -> String {
     format!("{}: {}", rule.sees, rule.proposes)
 }
 
 /// A template of the proposal's rule, filled in with its evidence.
-fn rendered(proposal: &Proposal, template: fn(&Rule) -> &'static str) -> String {
+fn render_template(proposal: &Proposal, template: fn(&Rule) -> &'static str) -> String {
     let rule = RULES.iter().find(|rule| rule.name == proposal.rule);
     rule.map_or_else(String::new, |rule| proposal.evidence.render(template(rule)))
 }
 
-/// A proposed change: `reader.read_threads=4`, or instructions if no setting makes it.
+/// A proposed change: `reader.read_threads=4`, or instructions if no setting makes the change.
 pub fn change(proposal: &Proposal) -> String {
     if proposal.overrides.is_empty() {
-        return rendered(proposal, |rule| rule.change);
+        return render_template(proposal, |rule| rule.change);
     }
     proposal.overrides.join(" ")
 }
 
 /// The evidence of the record for a proposal.
 pub fn why(proposal: &Proposal) -> String {
-    rendered(proposal, |rule| rule.why)
+    render_template(proposal, |rule| rule.why)
 }
 
 /// The cost of a change and its side effect.
-pub fn price(proposal: &Proposal) -> String {
+pub fn cost(proposal: &Proposal) -> String {
     let cost = match proposal.cost {
         Cost::Setting => "a setting",
         Cost::Processors => "processor time",
@@ -62,7 +62,7 @@ pub fn price(proposal: &Proposal) -> String {
     format!("{cost}{risk}")
 }
 
-/// The line of a run with as many changes as fit, at least one. What the storage lacks is always included.
+/// The line of a run with as many changes as fit, at least one. A change that states the missing storage performance is always included.
 pub fn would_help(proposals: &[Proposal]) -> Option<String> {
     let (first, rest) = proposals.split_first()?;
     // Another run is no estimate.
@@ -143,13 +143,16 @@ mod tests {
     use feedrate_spec::workload::TimeSpec;
 
     /// Two accelerators that wait half of their time for reads of 2 MB.
-    fn starved() -> Record {
+    fn starved_run() -> Record {
         let blocks = vec![vec![block(0, &[(100, 100, 0, 2_000_000); 40])]; 2];
         let mut plan = plan(2, 40);
         plan.train.compute = TimeSpec::Constant { mean: 0.1 };
         let mut record = record(plan, vec![epoch(1, blocks)]);
         // The threads have no time to spare.
-        record.epochs[0].accelerators.iter_mut().for_each(|one| one.io.read_ns *= 2);
+        record.epochs[0]
+            .accelerators
+            .iter_mut()
+            .for_each(|accelerator| accelerator.io.read_ns *= 2);
         record
     }
 
@@ -161,7 +164,7 @@ mod tests {
         assert_eq!(would_help(&found).as_deref(), expected);
         assert_eq!(opening(&answer, &derived), expected_opening);
         for proposal in found {
-            let texts = [change(&proposal), why(&proposal), price(&proposal)];
+            let texts = [change(&proposal), why(&proposal), cost(&proposal)];
             assert!(
                 texts.iter().all(|text| !text.is_empty() && !text.contains(['{', '['])),
                 "{texts:?}"
@@ -170,13 +173,13 @@ mod tests {
     }
 
     #[test]
-    fn the_process_of_the_clients_work_is_named() {
-        let mut record = starved();
+    fn the_process_that_does_the_clients_work_is_named() {
+        let mut record = starved_run();
         record.plan.loader.client = Some(ClientPlan::default());
         for epoch in &mut record.epochs {
             let causes = epoch.causes.as_mut().unwrap();
             causes.client_ns = std::mem::replace(&mut causes.read_ns, vec![0; causes.last.len()]);
-            for io in epoch.accelerators.iter_mut().map(|one| &mut one.io) {
+            for io in epoch.accelerators.iter_mut().map(|accelerator| &mut accelerator.io) {
                 (io.client_burnt_ns, io.client_own_ns) =
                     (100_000 * io.samples, 20_000 * io.samples);
             }
@@ -190,14 +193,14 @@ mod tests {
 
     #[test]
     fn changes_that_would_help_fit_a_line() {
-        let mut of_disk = starved();
+        let mut of_disk = starved_run();
         of_disk.plan.storage.throttle_bytes_per_second = Some(20e6);
         check(
             &of_disk,
             Some("Would help (estimated): accelerators=1, or 20 MB/s more storage"),
             "example: 50 % AU, storage-bound: 2 requests of 1.9 MiB in flight at 200 ms",
         );
-        let mut of_latency = starved();
+        let mut of_latency = starved_run();
         of_latency.plan.storage.read_delay_s = 0.2;
         check(
             &of_latency,
@@ -210,14 +213,14 @@ mod tests {
 
     #[test]
     fn a_fed_run_has_no_advice() {
-        let mut fed = starved();
+        let mut fed = starved_run();
         fed.plan.metric.au_target_percent = 45.0;
         check(&fed, None, "example: 50 % AU, compute-bound");
     }
 
     #[test]
-    fn an_inconclusive_run_is_to_be_repeated() {
-        let mut cached = starved();
+    fn the_advice_for_an_inconclusive_run_is_to_repeat_it() {
+        let mut cached = starved_run();
         cached.epochs[0].host.process_device_read_bytes = Some(0);
         cached.epochs[0].host.resident_before_bytes = Some(160_000_000);
         check(
@@ -225,7 +228,7 @@ mod tests {
             Some("Would help: use `--cold`, or a dataset of at least five times the memory"),
             "example: 50 % AU, cache-fed",
         );
-        let mut stopped = starved();
+        let mut stopped = starved_run();
         stopped.complete = false;
         let head = "example: 50 % AU, incomplete";
         check(&stopped, Some("Would help: run again to the end"), head);

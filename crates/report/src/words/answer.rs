@@ -1,6 +1,6 @@
 //! Renders the answer of a run, or of several, as a few lines for terminals and reports. Decides nothing.
 
-use crate::number::by_count;
+use crate::number::count_names;
 use feedrate_analysis::answer::{Answer, AnswerKind, UnknownBecause};
 use feedrate_measure::doubt::{CPU_SATURATED, Doubt, PAGE_CACHE, Severity};
 use feedrate_measure::metric::AU_ALL_STEPS;
@@ -46,7 +46,7 @@ pub fn ceiling(answer: &Answer, workers: u64, cores: u64) -> Option<String> {
     ))
 }
 
-/// At most two lines on the answers of several runs: how many runs were fed, what bound the others and their utilisation; then the needed and delivered
+/// At most two lines on the answers of several runs: the number of fed runs, the bounds of the others and their utilisation; then the needed and delivered
 /// rates.
 pub fn summary_lines(answers: &[&Answer]) -> Vec<String> {
     if answers.is_empty() {
@@ -54,12 +54,12 @@ pub fn summary_lines(answers: &[&Answer]) -> Vec<String> {
     }
     let decided = || answers.iter().filter(|answer| answer.fed.is_some());
     let au = decided().filter_map(|answer| Some((answer.au_percent?, answer.required_percent)));
-    let au = range(au.map(|(au, target)| (au, percent_beside(au, target))));
+    let au = range(au.map(|(au, target)| (au, percent_near_target(au, target))));
     let target = range(
         decided().map(|answer| (answer.required_percent, answer.required_percent.to_string())),
     );
     let says = au.zip(target).map(|(au, target)| format!("; {au} % AU, target {target} %"));
-    let first = by_kind(answers) + &says.unwrap_or_default();
+    let first = count_by_kind(answers) + &says.unwrap_or_default();
     let rates = |property: fn(&Answer) -> Option<f64>| {
         let rates = answers.iter().filter_map(|answer| property(answer));
         range(rates.map(|rate| (rate, units::bytes_per_second_rounded(rate))))
@@ -71,7 +71,7 @@ pub fn summary_lines(answers: &[&Answer]) -> Vec<String> {
 }
 
 /// The number of runs by kind of answer: `NO for 39 of 54 runs (storage-bound), YES for 15`.
-fn by_kind(answers: &[&Answer]) -> String {
+fn count_by_kind(answers: &[&Answer]) -> String {
     let count = |kind| answers.iter().filter(|answer| answer.kind == kind).count();
     let mut kinds: Vec<(AnswerKind, usize)> = AnswerKind::ALL
         .map(|kind| (kind, count(kind)))
@@ -80,8 +80,8 @@ fn by_kind(answers: &[&Answer]) -> String {
         .collect();
     kinds.sort_by_key(|entry| Reverse(entry.1));
     let mut parts = Vec::new();
-    for (at, (kind, count)) in kinds.into_iter().enumerate() {
-        let runs = match (at, answers.len()) {
+    for (index, (kind, count)) in kinds.into_iter().enumerate() {
+        let runs = match (index, answers.len()) {
             (0, 1) => "1 run".into(),
             (0, all) if all == count => format!("all {all} runs"),
             (0, all) => format!("{count} of {all} runs"),
@@ -93,10 +93,10 @@ fn by_kind(answers: &[&Answer]) -> String {
     parts.join(", ")
 }
 
-/// The bounds of the runs that were not fed: ` (36 storage-bound, 3 decode-bound)`, or ` (storage-bound)` if all share one.
+/// The bounds of the runs that were not fed: ` (36 storage-bound, 3 decode-bound)`, or ` (storage-bound)` if all runs share it.
 fn bounds(answers: &[&Answer]) -> String {
     let unfed = answers.iter().filter(|answer| answer.kind == AnswerKind::No);
-    let counts = by_count(unfed.map(|answer| answer.verdict.name()));
+    let counts = count_names(unfed.map(|answer| answer.verdict.name()));
     match counts[..] {
         [] => String::new(),
         [(only, _)] => format!(" ({only})"),
@@ -149,10 +149,10 @@ fn says(answer: &Answer, doubts: &[Doubt]) -> String {
                 _ => String::new(),
             };
             let name = answer.verdict.name();
-            let reached = reached(answer, &scope).unwrap_or_default();
-            format!("{reached}, {name}{}", windowed(answer))
+            let reached = utilisation_and_target(answer, &scope).unwrap_or_default();
+            format!("{reached}, {name}{}", windowed_note(answer))
         }
-        AnswerKind::Unknown => unknown(answer, doubts),
+        AnswerKind::Unknown => unknown_text(answer, doubts),
         AnswerKind::Rate => {
             let samples = answer.samples_per_second.map(|rate| units::per_second(rate, "samples"));
             let bytes = answer.delivered_bytes_per_second.map(units::bytes_per_second_rounded);
@@ -172,34 +172,39 @@ fn says(answer: &Answer, doubts: &[Doubt]) -> String {
     }
 }
 
-/// Whether bytes may have come from the page cache, and the kernel does not report how many.
+/// Whether an unknown number of bytes may have come from the page cache, because the kernel does not report it.
 fn device_bytes_are_unknown(doubts: &[Doubt]) -> bool {
     let page_cache = doubts.iter().find(|doubt| doubt.name == PAGE_CACHE);
     page_cache.is_some_and(|doubt| doubt.facts.get("device_bytes").is_none())
 }
 
 /// The utilisation, its `scope` and its target: `54 % AU over all 3 steps, target 90 %`.
-fn reached(answer: &Answer, scope: &str) -> Option<String> {
+fn utilisation_and_target(answer: &Answer, scope: &str) -> Option<String> {
     let au = answer.au_percent?;
     let target = answer.required_percent;
     let interval = if answer.rests_on_few_steps() { answer.interval } else { None };
     let interval = interval.map(|[low, high]| format!(" [{low:.0}, {high:.0}]"));
-    let au = percent_beside(au, target);
+    let au = percent_near_target(au, target);
     Some(format!("{au} % AU{}{scope}, target {target} %", interval.unwrap_or_default()))
 }
 
-/// A utilisation other than the one that the answer rests on: `all-steps AU 86 %, target 90 %; 98 % of the wait is reading`.
-pub fn falls_short(name: &str, au_percent: f64, target_percent: f64, answer: &Answer) -> String {
+/// A second utilisation, besides the one that decides the answer: `all-steps AU 86 %, target 90 %; 98 % of the wait is reading`.
+pub fn other_utilisation(
+    name: &str,
+    au_percent: f64,
+    target_percent: f64,
+    answer: &Answer,
+) -> String {
     let kind = name.trim_start_matches("au_").trim_end_matches("_percent").replace('_', "-");
     let waits = answer.wait.map_or_else(String::new, |part| format!("; {}", wait(part)));
     format!(
         "{kind} AU {} %, target {target_percent} %{waits}",
-        percent_beside(au_percent, target_percent)
+        percent_near_target(au_percent, target_percent)
     )
 }
 
-/// A percentage with as many digits as show on which side of its target it is.
-pub fn percent_beside(au_percent: f64, target_percent: f64) -> String {
+/// A percentage with enough digits to show whether it reaches the target.
+pub fn percent_near_target(au_percent: f64, target_percent: f64) -> String {
     let is_reached = target_percent <= au_percent;
     let is_true = |text: &String| {
         text.parse().is_ok_and(|shown: f64| (target_percent <= shown) == is_reached)
@@ -208,16 +213,16 @@ pub fn percent_beside(au_percent: f64, target_percent: f64) -> String {
     texts.find(is_true).unwrap_or_else(|| au_percent.to_string())
 }
 
-/// A note on MLPerf's windowed utilisation if it decides otherwise than the answer.
-fn windowed(answer: &Answer) -> String {
+/// A note on MLPerf's windowed utilisation if it contradicts the answer.
+fn windowed_note(answer: &Answer) -> String {
     let Some(percent) = answer.windowed_disagrees_percent else { return String::new() };
     let says = if answer.fed == Some(true) { "no" } else { "yes" };
-    let percent = percent_beside(percent, answer.required_percent);
+    let percent = percent_near_target(percent, answer.required_percent);
     format!("; MLPerf's windowed AU says {says}: {percent} %")
 }
 
 /// The text of an unknown answer: its cause and the evidence.
-fn unknown(answer: &Answer, doubts: &[Doubt]) -> String {
+fn unknown_text(answer: &Answer, doubts: &[Doubt]) -> String {
     let named = |name: &str| doubts.iter().find(|doubt| doubt.name == name);
     let because = match answer.unknown_because {
         Some(UnknownBecause::CacheFed) if device_bytes_are_unknown(doubts) => "possibly cache-fed",
@@ -247,12 +252,13 @@ fn unknown(answer: &Answer, doubts: &[Doubt]) -> String {
             .find(|doubt| doubt.severity == Severity::Invalid)
             .map(|doubt| format!("{}: {}", doubt.name, doubt.evidence)),
     };
-    let evidence = || with_first(answer.evidence.trim_end_matches('.'), |c| c.to_ascii_lowercase());
+    let evidence =
+        || change_first_letter(answer.evidence.trim_end_matches('.'), |c| c.to_ascii_lowercase());
     let text = facts.filter(|facts| !facts.is_empty()).unwrap_or_else(evidence);
     format!("{because}, {text}")
 }
 
-/// The needed and delivered rates, and what was waited for.
+/// The needed and delivered rates, and the cause of waits.
 fn rates(answer: &Answer) -> Option<String> {
     let rate = units::bytes_per_second_rounded;
     let needs = answer.needed_bytes_per_second.zip(answer.delivered_bytes_per_second);
@@ -261,22 +267,24 @@ fn rates(answer: &Answer) -> Option<String> {
         format!("needs {}, gets {} ({percent:.0} %)", rate(needed), rate(delivered))
     });
     let more = match answer.kind {
-        AnswerKind::Unknown => reached(answer, "").map(|reached| format!("measured {reached}")),
-        AnswerKind::Yes => waiting(answer),
-        AnswerKind::No if answer.wait.is_none() => waiting(answer),
+        AnswerKind::Unknown => {
+            utilisation_and_target(answer, "").map(|reached| format!("measured {reached}"))
+        }
+        AnswerKind::Yes => waiting_share(answer),
+        AnswerKind::No if answer.wait.is_none() => waiting_share(answer),
         AnswerKind::No | AnswerKind::Rate => answer.wait.map(wait),
         AnswerKind::Checkpoints => return None,
     };
     let parts: Vec<String> = needs.into_iter().chain(more).collect();
-    (!parts.is_empty()).then(|| with_first(&parts.join("; "), |c| c.to_ascii_uppercase()))
+    (!parts.is_empty()).then(|| change_first_letter(&parts.join("; "), |c| c.to_ascii_uppercase()))
 }
 
-fn waiting(answer: &Answer) -> Option<String> {
+fn waiting_share(answer: &Answer) -> Option<String> {
     answer.waited_percent.map(|percent| format!("{percent:.0} % of the time is waiting"))
 }
 
 /// The text with its first letter changed by `letter`.
-fn with_first(text: &str, letter: fn(char) -> char) -> String {
+fn change_first_letter(text: &str, letter: fn(char) -> char) -> String {
     let mut letters = text.chars();
     letters.next().map(letter).into_iter().chain(letters).collect()
 }
@@ -316,7 +324,7 @@ mod tests {
     }
 
     /// 40 steps of 200 ms, of which an accelerator computes half.
-    fn starved(accelerators: u32) -> Record {
+    fn starved_run(accelerators: u32) -> Record {
         let blocks = vec![vec![block(0, &[(100, 100, 0, 2_000_000); 40])]; accelerators as usize];
         let mut plan = plan(accelerators, 40);
         plan.train.compute = TimeSpec::Constant { mean: 0.1 };
@@ -326,7 +334,7 @@ mod tests {
     #[test]
     fn a_starved_run_names_its_bound() {
         check(
-            &starved(2),
+            &starved_run(2),
             &[
                 "NO: 50 % AU, target 90 %, storage-bound",
                 "Needs 40 MB/s, gets 20 MB/s (50 %); 100 % of the wait is reading",
@@ -350,7 +358,7 @@ mod tests {
 
     #[test]
     fn a_fed_run_states_its_rates() {
-        let mut fed = starved(1);
+        let mut fed = starved_run(1);
         fed.plan.metric.au_target_percent = 45.5;
         let rates = "Needs 20 MB/s, gets 10 MB/s (50 %); 50 % of the time is waiting";
         check(&fed, &["YES: 50 % AU, target 45.5 %, compute-bound", rates]);
@@ -368,7 +376,7 @@ mod tests {
 
     #[test]
     fn an_unknown_answer_states_its_cause() {
-        let mut stopped = starved(1);
+        let mut stopped = starved_run(1);
         (stopped.complete, stopped.plan.train.epochs) = (false, 3);
         stopped.stopped_because = Some("interrupted".into());
         let measured = "Needs 20 MB/s, gets 10 MB/s (50 %); measured 50 % AU, target 90 %";
@@ -376,7 +384,7 @@ mod tests {
         stopped.stopped_because = None;
         let why = "1 of 3 epochs are complete: it was killed, or is still going on";
         check(&stopped, &[&format!("UNKNOWN: incomplete, {why}"), measured]);
-        let mut cached = starved(1);
+        let mut cached = starved_run(1);
         cached.epochs[0].host.process_device_read_bytes = Some(0);
         cached.epochs[0].host.resident_before_bytes = Some(80_000_000);
         let why = "UNKNOWN: cache-fed, 80 MB were read, 0 B of them from the device";
@@ -384,18 +392,18 @@ mod tests {
         cached.epochs[0].host.process_device_read_bytes = None;
         let why = "UNKNOWN: possibly cache-fed, 80 MB were read, and how many of them came from the device is unknown";
         check(&cached, &[why, measured]);
-        let mut busy = starved(1);
+        let mut busy = starved_run(1);
         busy.epochs[0].host.cpu_busy_share = Some(0.97);
         let why = "UNKNOWN: cpu-saturated, the 8 cores of this machine were 97 % busy, and reading may have waited for them";
         check(&busy, &[why, measured]);
-        let mut nothing = starved(1);
+        let mut nothing = starved_run(1);
         nothing.epochs.clear();
         check(&nothing, &["UNKNOWN: invalid, no step was finished"]);
     }
 
     #[test]
     fn without_compute_there_is_a_rate() {
-        let mut rate = starved(1);
+        let mut rate = starved_run(1);
         rate.epochs[0].accelerators[0].blocks[0].compute_ns.fill(0);
         let wait = "100 % of the wait is reading";
         check(&rate, &["RATE: 10 MB/s, 5 samples/s; without compute there is no AU", wait]);
@@ -412,7 +420,7 @@ mod tests {
     #[test]
     fn answers_of_several_runs_are_counted_with_their_ranges() {
         let answer = |accelerators, target_percent| {
-            let mut record = starved(accelerators);
+            let mut record = starved_run(accelerators);
             record.plan.metric.au_target_percent = target_percent;
             AnsweredSummary::new(&record).answer
         };
@@ -420,7 +428,7 @@ mod tests {
         let lines = summary_lines(&answers.each_ref());
         let says = "NO for 2 of 3 runs (storage-bound), YES for 1; 50 % AU, target 45 to 90 %";
         assert_eq!(lines, [says, "needs 20 MB/s to 40 MB/s, gets 10 MB/s to 20 MB/s"]);
-        let mut rate = starved(1);
+        let mut rate = starved_run(1);
         rate.epochs[0].accelerators[0].blocks[0].compute_ns.fill(0);
         let rate = AnsweredSummary::new(&rate).answer;
         assert_eq!(summary_lines(&[&rate, &rate]), ["RATE for all 2 runs"]);
@@ -438,24 +446,24 @@ mod tests {
             (90.3, 90.0, "90"),
             (90.4, 90.2, "90.4"),
         ] {
-            assert_eq!(percent_beside(au, target), expected);
+            assert_eq!(percent_near_target(au, target), expected);
         }
     }
 
     #[test]
     fn a_second_utilisation_is_named_by_its_kind() {
-        let text = falls_short(
+        let text = other_utilisation(
             "au_all_steps_percent",
             86.2,
             90.0,
-            &AnsweredSummary::new(&starved(1)).answer,
+            &AnsweredSummary::new(&starved_run(1)).answer,
         );
         assert_eq!(text, "all-steps AU 86 %, target 90 %; 100 % of the wait is reading");
     }
 
     #[test]
     fn doubts_are_counted_by_severity() {
-        let mut stopped = starved(1);
+        let mut stopped = starved_run(1);
         assert_eq!(counted(&AnsweredSummary::new(&stopped).summary.doubts), "none");
         stopped.complete = false;
         assert_eq!(

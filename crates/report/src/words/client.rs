@@ -1,12 +1,12 @@
-//! Renders the client that an answer rests on as a line. Decides nothing.
+//! Renders the client of an answer as a line. Decides nothing.
 
 use super::unpredicted::why;
 use feedrate_analysis::predict::{NotPredictable, Prediction};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::metric::{AU_ALL_STEPS, COMPUTE_S, Unit};
 
-/// A line on the client. An emulated client has two utilisations over all steps: the measured one and `ideal`, which is estimated. `None` if
-/// no client was emulated, as in runs of checkpoints alone and in watched loops.
+/// A line on the client. An emulated client has two utilisations over all steps: the measured one, and the estimate for an `ideal` client. `None` for runs
+/// without a client: runs of only checkpoints, and watched loops.
 pub fn line(
     derived: &Derived,
     ideal: Option<&Result<Prediction, NotPredictable>>,
@@ -21,7 +21,7 @@ pub fn line(
     let name = client.name.as_deref().unwrap_or("calibrated");
     let head = format!("Client: {name} (tests the job)");
     let Some(au) = au_percent(derived) else { return Some(head) };
-    let of_ideal = match ideal {
+    let ideal_text = match ideal {
         Some(Ok(prediction)) => {
             let [low, high] = prediction.interval;
             let percent = prediction.au_percent;
@@ -31,11 +31,11 @@ pub fn line(
         Some(Err(reason)) => format!("unknown: {}", why(reason)),
         None => "unknown from this run".into(),
     };
-    Some(format!("{head}: {au:.0} % AU; ideal client: {of_ideal}"))
+    Some(format!("{head}: {au:.0} % AU; ideal client: {ideal_text}"))
 }
 
-/// A sentence on a client that cannot reach the target even without storage.
-pub fn leaves(percent: f64, target_percent: f64) -> String {
+/// A sentence on a client that cannot reach the target on any storage.
+pub fn client_limit(percent: f64, target_percent: f64) -> String {
     format!(
         "the client alone limits AU to {}, below the target of {target_percent} %, on any storage",
         Unit::Percent.text(percent)

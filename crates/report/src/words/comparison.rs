@@ -56,12 +56,12 @@ pub fn verdict(compared: &ComparedResponse) -> String {
         VerdictReason::MissingValues => {
             "runs without a value leave others without a partner".into()
         }
-        VerdictReason::NotPositive => "a value is not positive, so that there is no ratio".into(),
+        VerdictReason::NotPositive => "a value is not positive, so there is no ratio".into(),
     };
     format!("inconclusive: {why}")
 }
 
-/// A possible cause of a difference that is not the one compared.
+/// A note on another possible cause of a difference.
 pub fn note(note: &Note) -> String {
     match note {
         Note::Differs(difference) => {

@@ -1,8 +1,8 @@
-//! Renders findings as sentences, the same for every output. A sentence neither names the workload nor repeats a doubt.
+//! Renders findings as sentences, the same for every output. A sentence does not name the workload or repeat a doubt.
 
 use super::number::{
-    against, chance, change, digits, efficiency, ends, list, plain, quoted, range, share, signed,
-    two_digits, unit, with_ends,
+    chance, change, digits, efficiency, ends, list, plain, quoted, range, relative_to, share,
+    signed, two_digits, unit, with_interval,
 };
 use super::terms::{level, title};
 use super::{inconclusive, over_time};
@@ -20,7 +20,7 @@ pub fn sentence(finding: &Finding) -> String {
     match &finding.subject {
         Subject::Window(artefact) => window(artefact, &factor),
         Subject::MoreThanLinear => more_than_linear(&finding.effects[0], title, &factor),
-        Subject::LeftOut { runs, all, doubts } => left_out(*runs, *all, doubts),
+        Subject::LeftOut { runs, all, doubts } => excluded_runs(*runs, *all, doubts),
         Subject::MainEffect(_) if finding.kind == FindingKind::NotTested => {
             let levels: Vec<String> = finding.effects.iter().map(level).collect();
             format!("not tested: {factor} and {title}: {}", levels.join("; "))
@@ -51,11 +51,11 @@ fn more_than_linear(effect: &EffectSize, title: &str, factor: &str) -> String {
          n = {} ({}); suspect a cache or the measurement window until this is explained",
         efficiency(effect),
         effect.n,
-        tested(effect)
+        p_value(effect)
     )
 }
 
-fn left_out(runs: usize, all: usize, doubts: &[(String, usize)]) -> String {
+fn excluded_runs(runs: usize, all: usize, doubts: &[(String, usize)]) -> String {
     let doubts = doubts.iter().map(|(name, runs)| format!("{} ({runs})", quoted(name)));
     let verb = if runs == 1 { "is" } else { "are" };
     let all = counted(all as u64, "run");
@@ -104,12 +104,13 @@ fn median(finding: &Finding) -> String {
     let Some(effect) = finding.effects.first() else { return String::new() };
     let response = finding.response.and_then(|name| Metric::find(name).ok());
     let unit = response.map_or(Unit::Percent, |response| response.unit);
-    let median = with_ends(effect.estimate, effect.low.zip(effect.high), |value| unit.text(value));
+    let median =
+        with_interval(effect.estimate, effect.low.zip(effect.high), |value| unit.text(value));
     format!("median of these {}: {median}", counted(effect.n as u64, "run"))
 }
 
 /// The p value of a tested effect.
-fn tested(effect: &EffectSize) -> String {
+fn p_value(effect: &EffectSize) -> String {
     chance(effect.p.unwrap_or(1.0), effect.tests.unwrap_or(1))
 }
 
@@ -185,17 +186,17 @@ fn interaction(found: &Interaction, finding: &Finding, title: &str) -> String {
             "{step} it changes by {} with {name_a} {level} and by {} with {base}; the first is {}",
             text(with),
             text(without),
-            against("the second", effect)
+            relative_to("the second", effect)
         ),
         None => format!(
             "{step} its change with {name_a} {level} is {}",
-            against(&format!("that with {base}"), effect)
+            relative_to(&format!("that with {base}"), effect)
         ),
     };
     format!(
         "{name_a} and {name_b} interact in {title}{of_variation}: {change}, n = {} ({})",
         effect.n,
-        tested(effect)
+        p_value(effect)
     )
 }
 
@@ -213,7 +214,7 @@ fn linear_growth(finding: &Finding, title: &str) -> String {
     }
 }
 
-/// A loss, a gain that is too small to matter, or none that is measurable.
+/// A sentence on a loss, on a gain too small to matter, or on no measurable gain.
 fn no_gain(effect: &EffectSize, response: Option<&str>, margin: f64) -> String {
     let name = response.unwrap_or_default();
     let title = title(name);
@@ -247,7 +248,7 @@ fn drift(effect: &EffectSize, title: &str) -> String {
         text(low),
         text(high),
         effect.n,
-        tested(effect)
+        p_value(effect)
     )
 }
 
@@ -278,7 +279,7 @@ pub fn caveat(caveat: &Caveat) -> String {
     }
 }
 
-/// The name of a number's quantity.
+/// The name of a quantity.
 pub fn quantity(quantity: &Quantity) -> String {
     match quantity {
         Quantity::Level { level, base } => format!("{level} against {base}"),

@@ -11,9 +11,9 @@ use feedrate_spec::units::counted;
 /// One sentence on an open question.
 pub(super) fn sentence(finding: &Inconclusive) -> String {
     let (why, question, remedy) = match finding {
-        Inconclusive::Ignored(factors) => return ignored(factors),
+        Inconclusive::Ignored(factors) => return ignored_factors(factors),
         Inconclusive::Separate(names) => {
-            let question = format!("the difference between {}", few(names));
+            let question = format!("the difference between {}", shortened_list(names));
             (APART, question, String::new())
         }
         Inconclusive::OnlyInvalid(factors) => {
@@ -21,7 +21,7 @@ pub(super) fn sentence(finding: &Inconclusive) -> String {
             ("all of their runs are invalid", question, "; run these again".to_string())
         }
         Inconclusive::NoReplicates { questions: open, noise } => {
-            let remedy = format!("; {}", replicates(noise.as_ref()));
+            let remedy = format!("; {}", needed_replicates(noise.as_ref()));
             ("there is one run of each (no replicates)", questions(open), remedy)
         }
         Inconclusive::TooNoisy(responses) => {
@@ -95,8 +95,8 @@ pub(crate) fn to_do(finding: &Inconclusive) -> Option<String> {
 /// Maximum number of names in a list.
 const NAMED_MAX: usize = 4;
 
-/// A list of names that is cut after [`NAMED_MAX`].
-fn few(names: &[String]) -> String {
+/// A list of at most [`NAMED_MAX`] names.
+fn shortened_list(names: &[String]) -> String {
     let named = names.iter().take(NAMED_MAX).map(|name| quoted(name));
     let more = (NAMED_MAX < names.len()).then(|| format!("{} more", names.len() - NAMED_MAX));
     list(named.chain(more))
@@ -119,7 +119,7 @@ fn with_levels(factor: &NamedLevels) -> String {
 }
 
 /// The sentence on factors that DLIO ignores.
-fn ignored(factors: &[(Vec<NamedLevels>, Vec<String>)]) -> String {
+fn ignored_factors(factors: &[(Vec<NamedLevels>, Vec<String>)]) -> String {
     let text = |(factors, why): &(Vec<NamedLevels>, Vec<String>)| {
         format!("{} ({})", effect_of(factors), why.join("; "))
     };
@@ -131,7 +131,7 @@ fn ignored(factors: &[(Vec<NamedLevels>, Vec<String>)]) -> String {
     )
 }
 
-/// The effects that are open.
+/// The undecided effects.
 fn questions(open: &OpenQuestions) -> String {
     format!("the effect of {} on {}", subjects(open), titles(open))
 }
@@ -171,8 +171,8 @@ fn unit(noise: &Noise) -> &'static str {
     if is_percent(noise.response) { "points" } else { "%" }
 }
 
-/// The number of runs that are needed, from the noise of those that were repeated.
-fn replicates(noise: Option<&Noise>) -> String {
+/// The number of needed runs, estimated from the noise of repeated runs.
+fn needed_replicates(noise: Option<&Noise>) -> String {
     let Some(noise) = noise else {
         return format!(
             "run each at least twice to measure the noise, better {REPLICATES_MIN} times (none was repeated, so the \

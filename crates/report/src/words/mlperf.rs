@@ -1,4 +1,4 @@
-//! Renders in one line whether runs keep the rules of MLPerf Storage.
+//! States in one line whether runs keep the rules of MLPerf Storage.
 
 use super::answer::range;
 use super::number::{list, quoted, two_digits};
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 /// The name of the line.
 pub const NAME: &str = "MLPerf rules";
 
-/// The line; `None` if no run is of one of MLPerf's workloads.
+/// The line; `None` if no run has one of MLPerf's workloads.
 pub fn line<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<String> {
     says(&runs.filter_map(Run::mlperf).collect::<Vec<_>>())
 }
@@ -49,11 +49,11 @@ fn says(checks: &[MlperfCheck]) -> Option<String> {
     let required = range(required).unwrap_or_else(|| format!("{:.0}", first.au_min_percent));
     Some(format!(
         "{head}: dataset ÷ memory {times} (required: {DATASET_TO_MEMORY_MIN}), steps per epoch {steps} (required: {STEPS_PER_EPOCH_MIN}), windowed AU {au} (required: {required} %), {}",
-        changed(checks)
+        changed_settings(checks)
     ))
 }
 
-/// The range of a property over the checks that have it, and the number of those that do not.
+/// The range of a property over all checks, and the number of checks where it is unknown.
 fn range_of(
     checks: &[MlperfCheck],
     property: impl Fn(&MlperfCheck) -> Option<f64>,
@@ -69,7 +69,7 @@ fn range_of(
 }
 
 /// The fixed settings that were changed.
-fn changed(checks: &[MlperfCheck]) -> String {
+fn changed_settings(checks: &[MlperfCheck]) -> String {
     let known: Vec<_> = checks.iter().filter_map(|check| check.changed.as_ref()).collect();
     let keys: BTreeSet<_> = known.iter().copied().flatten().collect();
     let names = keys.iter().map(|setting| {

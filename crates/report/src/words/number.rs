@@ -1,6 +1,6 @@
 //! Formats numbers, intervals and lists for sentences, with as many digits as the interval supports. Judges nothing.
 
-pub use crate::number::with_ends;
+pub use crate::number::with_interval;
 use feedrate_analysis::finding::{EffectSize, EffectUnit};
 
 /// Decimal places that an interval of this width supports.
@@ -33,7 +33,7 @@ pub(super) fn two_digits(value: f64) -> String {
     if digits == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').into() }
 }
 
-/// Joins items as a sentence does: `a, b and c`.
+/// Joins items for a sentence: `a, b and c`.
 pub(crate) fn list<Item: Into<String>>(items: impl IntoIterator<Item = Item>) -> String {
     let mut items: Vec<String> = items.into_iter().map(Into::into).collect();
     match items.pop() {
@@ -47,7 +47,7 @@ pub(crate) fn quoted(name: &str) -> String {
     format!("`{name}`")
 }
 
-/// The p value, and the number of tests that it is corrected for.
+/// The p value, and the number of tests for which it is corrected.
 pub fn chance(p: f64, tests: usize) -> String {
     let p = if p < 1e-4 { "p < 0.0001".to_string() } else { format!("p = {p:.4}") };
     if tests == 1 { p } else { format!("{p}, corrected for {tests} tests") }
@@ -63,9 +63,9 @@ pub(super) fn share(percent: f64) -> String {
 }
 
 /// An effect relative to `other`: `2.7 × npz [2.5, 2.9]`, `12 % below npz [10 %, 14 %]`, `3.1 points below npz [2.9, 3.3]`.
-pub(super) fn against(other: &str, effect: &EffectSize) -> String {
+pub(super) fn relative_to(other: &str, effect: &EffectSize) -> String {
     if effect.unit == EffectUnit::Points || (2.0 / 3.0..=1.5).contains(&effect.estimate) {
-        return moved(other, effect);
+        return distance_from(other, effect);
     }
     match effect.low.zip(effect.high) {
         None => format!("{} × {other}", plain(effect.estimate, 2)),
@@ -77,8 +77,8 @@ pub(super) fn against(other: &str, effect: &EffectSize) -> String {
     }
 }
 
-/// An effect as a distance above or below `other`. Both ends of the interval are measured in that direction, so an end on the other side is negative.
-fn moved(other: &str, effect: &EffectSize) -> String {
+/// An effect as a distance above or below `other`. The ends of the interval are distances in the same direction; an end in the opposite direction is negative.
+fn distance_from(other: &str, effect: &EffectSize) -> String {
     let distance = change(effect, effect.estimate);
     let (sign, word) = if distance < 0.0 { (-1.0, "below") } else { (1.0, "above") };
     let unit = unit(effect);
@@ -170,7 +170,7 @@ mod tests {
             (effect(points, -3.1, Some((-3.3, -2.9))), "3.1 points below npz [2.9, 3.3]"),
             (effect(points, 3.0, None), "3.0 points above npz"),
         ] {
-            assert_eq!(against("npz", &effect), expected);
+            assert_eq!(relative_to("npz", &effect), expected);
         }
         assert_eq!(range(&effect(ratio, 1.0, Some((0.999, 1.004)))), "−0.1 to +0.4 %");
     }

@@ -1,6 +1,6 @@
 //! Renders findings on changes during runs: the first epoch against later ones, and training around checkpoints.
 
-use super::number::{against, chance, list, range, two_digits, with_ends};
+use super::number::{chance, list, range, relative_to, two_digits, with_interval};
 use super::terms::title;
 use feedrate_analysis::finding::{EffectSize, EffectUnit, Finding, Quantity};
 use feedrate_analysis::precision::ALPHA;
@@ -10,9 +10,10 @@ use feedrate_spec::units::{self, counted};
 /// A finding on the first epoch.
 pub(super) fn epochs(finding: &Finding, experiments: usize) -> String {
     let effects = finding.effects.iter();
-    let parts =
-        list(effects.map(|effect| part(effect, "of the first epoch", "that of later ones")));
-    format!("{}{parts}{}", untested(finding), rests(finding, experiments))
+    let parts = list(
+        effects.map(|effect| phase_comparison(effect, "of the first epoch", "that of later ones")),
+    );
+    format!("{}{parts}{}", untested_prefix(finding), evidence(finding, experiments))
 }
 
 /// A finding on the cost of checkpoints.
@@ -29,23 +30,23 @@ pub(super) fn checkpoints(finding: &Finding, experiments: usize) -> String {
             }
             Quantity::DuringCheckpoints(_) => {
                 is_idle = false;
-                parts.push(part(effect, "during it", "that before"));
+                parts.push(phase_comparison(effect, "during it", "that before"));
             }
-            _ => parts.push(part(effect, "after it", "that before")),
+            _ => parts.push(phase_comparison(effect, "after it", "that before")),
         }
     }
     let idle = if is_idle { "; no step ran during one" } else { "" };
     let beside = if parts.is_empty() {
         String::new()
     } else {
-        format!("; {}{}", list(&parts), rests(finding, experiments))
+        format!("; {}{}", list(&parts), evidence(finding, experiments))
     };
-    format!("{}{}{idle}{beside}", untested(finding), costs.join(", "))
+    format!("{}{}{idle}{beside}", untested_prefix(finding), costs.join(", "))
 }
 
-/// A comparison of two times: `throughput of the first epoch is 38 % below that of later ones [36 %, 40 %]`. A difference that is not significant is
-/// shown as its interval.
-fn part(effect: &EffectSize, when: &str, other: &str) -> String {
+/// Compares two phases: `throughput of the first epoch is 38 % below that of later ones [36 %, 40 %]`. An insignificant difference is shown by its
+/// interval.
+fn phase_comparison(effect: &EffectSize, when: &str, other: &str) -> String {
     let (Quantity::FirstEpoch(name)
     | Quantity::DuringCheckpoints(name)
     | Quantity::AfterCheckpoints(name)) = effect.quantity
@@ -54,30 +55,30 @@ fn part(effect: &EffectSize, when: &str, other: &str) -> String {
     };
     let title = if name == SAMPLES_WHOLE.id.name() { "throughput" } else { title(name) };
     match effect.p {
-        // In samples, as bytes are read ahead of the steps that use them.
+        // Throughput is in samples, because bytes are read ahead of the steps that use them.
         Some(p) if ALPHA <= p => {
             format!("{title} {when} does not differ measurably from {other} ({})", range(effect))
         }
-        _ => format!("{title} {when} is {}", against(other, effect)),
+        _ => format!("{title} {when} is {}", relative_to(other, effect)),
     }
 }
 
 /// A duration or a share of the time, with its interval.
 fn amount(effect: &EffectSize) -> String {
-    with_ends(effect.estimate, effect.low.zip(effect.high), |value| match effect.unit {
+    with_interval(effect.estimate, effect.low.zip(effect.high), |value| match effect.unit {
         EffectUnit::Seconds => units::seconds(value),
         _ => format!("{} %", two_digits(100.0 * value)),
     })
 }
 
 /// A prefix for findings without a test.
-fn untested(finding: &Finding) -> &'static str {
+fn untested_prefix(finding: &Finding) -> &'static str {
     let is_tested = finding.effects.iter().any(|effect| effect.low.is_some());
     if is_tested { "" } else { "not tested: " }
 }
 
 /// The number of runs and experiments behind a finding, and its largest significant p value.
-fn rests(finding: &Finding, experiments: usize) -> String {
+fn evidence(finding: &Finding, experiments: usize) -> String {
     let tested = finding.effects.iter().filter(|effect| effect.p.is_some());
     let p = tested.clone().filter_map(|effect| effect.p).filter(|p| *p < ALPHA).reduce(f64::max);
     let tests = tested.filter_map(|effect| effect.tests).max().unwrap_or(1);

@@ -1,6 +1,6 @@
 //! Renders the best of the tested configurations as sentences.
 
-use super::number::{list, quoted, with_ends};
+use super::number::{list, quoted, with_interval};
 use feedrate_analysis::estimate::Middle;
 use feedrate_analysis::recommendation::{Configuration, Recommendation};
 use feedrate_measure::metric::Unit;
@@ -14,8 +14,9 @@ pub fn sentences(recommendation: &Recommendation) -> Vec<String> {
         (others, all) if others == all => "; all others may be as fast".into(),
         (others, all) => format!("; {others} of {all} others may be as fast"),
     };
-    let mut says = vec![format!("most throughput: {}{ties}", reached(first, recommendation.unit))];
-    says.extend(costs(first));
+    let mut says =
+        vec![format!("most throughput: {}{ties}", configuration_text(first, recommendation.unit))];
+    says.extend(changes_text(first));
     match others {
         [] if recommendation.is_au_known => says.push("none of the others has a higher AU".into()),
         [] => {}
@@ -24,7 +25,10 @@ pub fn sentences(recommendation: &Recommendation) -> Vec<String> {
                 0 => String::new(),
                 more => format!("; {} between these two", counted(more, "configuration")),
             };
-            says.push(format!("highest AU: {}{more}", reached(last, recommendation.unit)));
+            says.push(format!(
+                "highest AU: {}{more}",
+                configuration_text(last, recommendation.unit)
+            ));
         }
     }
     for (name, followers) in &recommendation.followed {
@@ -50,8 +54,8 @@ pub fn sentences(recommendation: &Recommendation) -> Vec<String> {
     says
 }
 
-/// The best configuration in a few words, for a line that several groups share.
-pub fn in_short(recommendation: &Recommendation) -> String {
+/// The best configuration in a few words, for a line on several groups.
+pub fn short_text(recommendation: &Recommendation) -> String {
     let Some(first) = recommendation.best.first() else { return String::new() };
     match (recommendation.indistinguishable, recommendation.tested - 1) {
         (ties, others) if ties == others => {
@@ -68,10 +72,10 @@ fn levels(configuration: &Configuration) -> String {
 }
 
 /// A configuration with its results: `format npz, read_threads 4: 812 MB/s [800 MB/s, 824 MB/s] at 93.1 % AU, n = 3`.
-fn reached(configuration: &Configuration, unit: Unit) -> String {
+fn configuration_text(configuration: &Configuration, unit: Unit) -> String {
     let levels = levels(configuration);
-    let au = written(&configuration.au_percent, Unit::Percent).map(|au| format!(" at {au} AU"));
-    let throughput = written(&configuration.throughput, unit).unwrap_or_default();
+    let au = mean_text(&configuration.au_percent, Unit::Percent).map(|au| format!(" at {au} AU"));
+    let throughput = mean_text(&configuration.throughput, unit).unwrap_or_default();
     let runs = match configuration.n {
         1 => "one run".into(),
         count => format!("n = {count}"),
@@ -79,12 +83,12 @@ fn reached(configuration: &Configuration, unit: Unit) -> String {
     format!("{levels}: {throughput}{}, {runs}", au.unwrap_or_default())
 }
 
-fn written(middle: &Middle, unit: Unit) -> Option<String> {
-    Some(with_ends(middle.estimate?, middle.interval, |value| unit.text(value)))
+fn mean_text(middle: &Middle, unit: Unit) -> Option<String> {
+    Some(with_interval(middle.estimate?, middle.interval, |value| unit.text(value)))
 }
 
 /// The changes against the baseline; `None` if there are none.
-fn costs(configuration: &Configuration) -> Option<String> {
+fn changes_text(configuration: &Configuration) -> Option<String> {
     let parts = configuration.changes.iter();
     let parts = parts.map(|change| {
         format!("`{}` {} instead of {}", change.factor, change.level, change.baseline)

@@ -3,7 +3,7 @@
 use feedrate_measure::metric::Unit;
 use feedrate_results::trials::{COMBINATION, Outcome, TrialRuns, TrialsResult, TriedAdvice};
 
-/// A change that was tried: `reader.read_threads=4`, or instructions if no setting makes it.
+/// A change that was tried: `reader.read_threads=4`, or instructions if no setting makes the change.
 pub fn tried_change(advice: &TriedAdvice) -> String {
     match &advice.change {
         _ if advice.name == COMBINATION => "the best two together".into(),
@@ -22,7 +22,7 @@ pub fn outcome(outcome: Outcome) -> &'static str {
     }
 }
 
-/// Sentences on trials: the changes that help, those that are withdrawn, and why trials ended early.
+/// Sentences on trials: the changes that help, the withdrawn changes, and the reason for an early end.
 pub fn tried(trials: &TrialsResult) -> Vec<String> {
     let all = |is_wanted: fn(&TriedAdvice) -> bool| {
         let rows = trials.advice.iter().filter(|row| is_wanted(row));
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trials_are_summed_up_with_their_figures() {
+    fn trials_are_summarized_with_their_figures() {
         let row = |name: &str, outcome, mean_percent| TriedAdvice {
             name: name.into(),
             overrides: vec![format!("{name}=4")],

@@ -28,7 +28,7 @@ pub fn why(reason: &NotPredictable) -> String {
     }
 }
 
-/// A run that would allow the prediction, as advice.
+/// Advice to make a run that would allow the prediction.
 pub fn needed_run(reason: &NotPredictable) -> String {
     match reason {
         NotPredictable::NothingTrained => "run it with `train.computation_time` above 0".into(),

@@ -100,10 +100,10 @@ fn choose_format(job: &LogJob, assumed: &mut Vec<String>) -> &'static str {
     let alternative = EXTENSION_ALIASES.iter().find(|(extension, _)| *extension == job.extension);
     let name = alternative.map_or(job.extension.as_str(), |(_, format)| format);
     let formats = catalog().formats;
-    let matching = formats.iter().find(|format| {
+    let known = formats.iter().find(|format| {
         format.member.name == name || (format.extension == name && !name.is_empty())
     });
-    if let Some(format) = matching {
+    if let Some(format) = known {
         return format.member.name;
     }
     let example = job.example.to_ascii_lowercase();
@@ -138,7 +138,7 @@ fn choose_samples(
     }
     let has = |ability| entry.is_some_and(|member| member.has(ability));
     let reads_samples = !is_stream || has(Ability::RandomAccess) && !has(Ability::HoldsFiles);
-    let usual_read_bytes = job.read_bytes.unwrap_or(job.file_bytes as u64).max(1);
+    let read = job.read_bytes.unwrap_or(job.file_bytes as u64).max(1);
     let (sample, batch, assumption) = match job.batch {
         Some(batch) if !reads_samples || job.read_bytes.is_none() => (
             batch.bytes,
@@ -149,18 +149,15 @@ fn choose_samples(
             ),
         ),
         Some(batch) => {
-            let batch_size = (batch.bytes as f64 / usual_read_bytes as f64).round().max(1.0) as u64;
+            let batch_size = (batch.bytes as f64 / read as f64).round().max(1.0) as u64;
             (
-                usual_read_bytes,
+                read,
                 batch_size,
-                format!(
-                    "samples of {}, the most frequent size of reads",
-                    units::bytes(usual_read_bytes)
-                ),
+                format!("samples of {}, the most frequent size of reads", units::bytes(read)),
             )
         }
         None => (
-            usual_read_bytes,
+            read,
             1,
             match job.read_bytes {
                 Some(read) => format!(

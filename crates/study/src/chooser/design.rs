@@ -1,7 +1,7 @@
-//! The chooser of a fixed design: all pending rows, in the order of their column `order`.
+//! The chooser of a fixed design. It selects all pending rows, in the order of their column `order`.
 
 use super::{Chooser, History, RunState};
-use crate::select::in_order;
+use crate::select::run_order;
 use feedrate_results::row::Row;
 use feedrate_spec::catalog::Member;
 
@@ -11,14 +11,14 @@ pub(super) static MEMBER: Member = Member {
     abilities: &[],
 };
 
-/// All pending rows.
+/// Chooser of all pending rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FixedDesign;
 
 impl Chooser for FixedDesign {
     fn next(&mut self, history: &History) -> Option<Row> {
         let rows: Vec<Row> = history.rows().cloned().collect();
-        let mut order = in_order(&rows).into_iter();
+        let mut order = run_order(&rows).into_iter();
         let next = order.find(|&index| history.runs[index].state == RunState::Pending)?;
         Some(rows[next].clone())
     }

@@ -26,9 +26,9 @@ pub struct PastRun {
 
 impl PastRun {
     /// Whether the run is finished, but its result does not measure the storage.
-    pub fn is_worthless(&self) -> bool {
+    pub fn is_invalid(&self) -> bool {
         match &self.state {
-            RunState::Done(measured) => measured.observation.worthless.is_some(),
+            RunState::Done(measured) => measured.observation.invalid_reason.is_some(),
             _ => false,
         }
     }
@@ -37,19 +37,19 @@ impl PastRun {
 /// State of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunState {
-    /// Waits to be run.
+    /// To be run.
     Pending,
-    /// Is not run now: excluded by the user, or done without a result.
-    LeftOut,
+    /// Not run now: excluded by the user, or done without a result.
+    Skipped,
     /// The run failed, for this reason.
     Failed(String),
-    /// Finished.
-    Done(Box<Measured>),
+    /// The run finished.
+    Done(Box<FinishedRun>),
 }
 
 /// A finished run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Measured {
+pub struct FinishedRun {
     /// The folder of its results.
     pub run_dir: PathBuf,
     /// Fingerprint of the plan that was run.
@@ -67,7 +67,7 @@ pub struct Observation {
     /// Seconds that training waited for checkpoints; `None` without checkpoints.
     pub checkpoint_wait_s: Option<f64>,
     /// Reason why the result does not measure the storage.
-    pub worthless: Option<String>,
+    pub invalid_reason: Option<String>,
 }
 
 impl Observation {
@@ -90,7 +90,7 @@ impl Observation {
 }
 
 impl History {
-    /// Combines rows with their results. `observe` reads the values of a run from its folder.
+    /// Combines `rows` with their results. `observe` reads the values of a run from its folder.
     pub fn new(
         rows: &[Row],
         state: &StudyState,
@@ -102,7 +102,7 @@ impl History {
             _ if pending.contains(&index) => RunState::Pending,
             (Some(attempt), _) => {
                 let checked = attempt.checked();
-                RunState::Done(Box::new(Measured {
+                RunState::Done(Box::new(FinishedRun {
                     run_dir: attempt.run_dir.clone(),
                     plan: checked.map(|run| run.plan.clone()),
                     seconds: checked.map_or(0.0, |run| run.duration_s + run.setup_s.unwrap_or(0.0)),
@@ -110,14 +110,14 @@ impl History {
                 }))
             }
             (None, Some(reason)) if row.status == Status::Failed => RunState::Failed(reason.into()),
-            (None, _) => RunState::LeftOut,
+            (None, _) => RunState::Skipped,
         });
         let runs = rows.iter().zip(states);
         History { runs: runs.map(|(row, state)| PastRun { row: row.clone(), state }).collect() }
     }
 
     /// Finished runs of the experiment with this key.
-    pub fn measured(&self, experiment: &RowKey) -> impl Iterator<Item = &Measured> {
+    pub fn finished_runs(&self, experiment: &RowKey) -> impl Iterator<Item = &FinishedRun> {
         self.runs.iter().filter(move |run| run.row.experiment_key() == *experiment).filter_map(
             |run| match &run.state {
                 RunState::Done(measured) => Some(&**measured),

@@ -13,10 +13,10 @@ mod trials;
 mod tests;
 
 pub use design::FixedDesign;
-pub use history::{History, Measured, Observation, PastRun, RunState};
+pub use history::{FinishedRun, History, Observation, PastRun, RunState};
 pub use scale::{NumberRange, ScaleEnd, ScaleLimits, ScaleRuns, ScaleSearch, score};
 pub use trials::{BASELINE, Candidate, Trial, TrialResponse, Trials, UTILISATION};
-pub use until::{ReplicateChooser, ReplicateGroup, WantedPrecision, groups};
+pub use until::{PrecisionGoal, ReplicateChooser, ReplicateGroup, replicate_groups};
 
 use feedrate_analysis::precision::PrecisionStatus;
 use feedrate_measure::metric::{AU_ALL_STEPS, Metric};
@@ -53,9 +53,9 @@ pub trait Chooser {
         true
     }
 
-    /// Whether to repeat a finished run when the study is restarted, because its result does not measure the storage.
-    fn is_worthless(&self, past: &PastRun) -> bool {
-        past.is_worthless()
+    /// Whether the result of a finished run does not measure the storage. A restarted study repeats such runs.
+    fn is_invalid(&self, past: &PastRun) -> bool {
+        past.is_invalid()
     }
 
     /// The metric reported for each finished run.
@@ -63,8 +63,8 @@ pub trait Chooser {
         &AU_ALL_STEPS
     }
 
-    /// The name in progress lines of a row, which is row `number` of the study, from 1: `run 3: 4 accelerators`. `None` for the default: experiment,
-    /// replicate and place among the pending rows.
+    /// The name of row `number` of the study (from 1) in progress lines: `run 3: 4 accelerators`. `None` for the default: experiment, replicate and
+    /// position among the pending rows.
     fn label(&self, _row: &Row, _number: usize) -> Option<String> {
         None
     }

@@ -1,8 +1,8 @@
 //! The chooser of `scale`, which searches for the largest or smallest number at which a response holds.
 //!
-//! The dataset grows with the numbers: each stage of the search has its own range and dataset, and a row belongs to the stage whose settings it has.
+//! Larger numbers need larger datasets. Each stage of the search has its own range and dataset; a row belongs to the stage with the same settings.
 
-use super::{Chooser, ChooserEvent, History, Measured, RunState};
+use super::{Chooser, ChooserEvent, FinishedRun, History, RunState};
 use crate::search::{Goal, Search};
 use feedrate_measure::metric::{Better, Metric};
 use feedrate_results::row::Row;
@@ -21,14 +21,14 @@ pub trait NumberRange: Clone {
     fn max(&self) -> u64;
     /// The row that runs one number.
     fn row(&self, number: u64) -> Option<Row>;
-    /// Upper limit of the utilisation at a number by the client's own work, in percent. `None` if the target is possible, so that a run is needed.
+    /// Upper limit of the utilisation that the client's own work permits, in percent. `None` if the limit is above the target; a run must then decide.
     fn client_limit(&self, number: u64) -> Option<f64>;
-    /// A number in words: `4 accelerators`.
-    fn words(&self, number: u64) -> String;
-    /// The number that a row runs.
+    /// Describes a number: `4 accelerators`.
+    fn describe(&self, number: u64) -> String;
+    /// The number that a row tests.
     fn number(&self, row: &Row) -> Option<u64>;
-    /// Extends the range with a larger dataset: that of the row `known`, if given. Returns false if that is not possible.
-    fn grow(&mut self, known: Option<&Row>) -> bool;
+    /// Extends the range with a larger dataset, or with the dataset of `earlier_row`, if given. Returns false if no larger dataset is possible.
+    fn grow(&mut self, earlier_row: Option<&Row>) -> bool;
     /// Notes for the user about this range.
     fn notes(&self) -> &[String];
 }
@@ -38,7 +38,7 @@ pub trait NumberRange: Clone {
 pub struct ScaleLimits {
     /// Maximum number of runs.
     pub runs_max: u64,
-    /// Time of all runs, in seconds, without generating datasets.
+    /// Maximum time of all runs, in seconds, without generating datasets.
     pub budget_s: f64,
 }
 
@@ -47,12 +47,12 @@ pub struct ScaleLimits {
 pub enum ScaleEnd {
     /// All numbers are decided.
     Decided,
-    /// The number of runs is used up.
+    /// The maximum number of runs is reached.
     OutOfRuns,
-    /// Another run would probably end after the budget.
+    /// Another run would probably exceed the time budget.
     OutOfTime,
     /// The result of a run does not measure the storage.
-    Worthless {
+    InvalidRun {
         /// Number of the run in the search, from 1.
         run: usize,
         /// The number that it ran.
@@ -84,7 +84,7 @@ pub struct ScaleSearch<R> {
     limits: ScaleLimits,
     /// The range of each dataset, the current one last.
     stages: Vec<R>,
-    /// Upper limits of the utilisation by the client's own work, in percent, at numbers that miss the target because of it.
+    /// Upper limits of the utilisation at numbers that miss the target because of the client's own work, in percent.
     client_limits: BTreeMap<u64, f64>,
     events: Vec<ChooserEvent>,
 }
@@ -95,13 +95,13 @@ pub struct ScaleRuns {
     /// The search with all values that count.
     pub search: Search,
     /// Finished runs that count, by number.
-    pub by_number: BTreeMap<u64, Vec<Measured>>,
+    pub by_number: BTreeMap<u64, Vec<FinishedRun>>,
     /// Duration of each run by number, in seconds, including runs that no longer count.
     times_s: BTreeMap<u64, Vec<f64>>,
-    /// The first run that ends the search.
-    obstacle: Option<ScaleEnd>,
-    /// The first row of a later stage, which was chosen before a restart.
-    later: Option<Row>,
+    /// The first reason to end the search early.
+    early_end: Option<ScaleEnd>,
+    /// The first row of a later stage; it was chosen before a restart.
+    later_row: Option<Row>,
     /// Whether a row of a later stage is finished.
     has_later_run: bool,
 }
@@ -117,7 +117,7 @@ impl ScaleRuns {
         self.times_s.values().flatten().sum()
     }
 
-    /// Expected duration of a run at `number`, in seconds: the longest run there or at the next smaller number, scaled in proportion.
+    /// Expected duration of a run at `number`, in seconds: the longest run at this or the next smaller number, scaled in proportion.
     fn expected_s(&self, number: u64) -> f64 {
         self.times_s.range(..=number).next_back().map_or(0.0, |(measured_at, times_s)| {
             let longest_s = times_s.iter().copied().fold(0.0, f64::max);
@@ -127,20 +127,20 @@ impl ScaleRuns {
 }
 
 /// A finished run of a search.
-struct FinishedRun<'h> {
+struct SearchRun<'h> {
     /// Number of the run in the search, from 1.
     run: usize,
     /// The number that it ran.
     number: u64,
     /// Index of its stage.
     stage: usize,
-    measured: &'h Measured,
+    measured: &'h FinishedRun,
 }
 
 impl<R: NumberRange> ScaleSearch<R> {
-    /// Creates a search in `range` and its extensions. `goal.least` is in the unit of `response`; if lower values are better, it is an upper limit.
+    /// Creates a search in `range` and its extensions. `goal.threshold` is in the unit of `response`; if lower values are better, it is an upper limit.
     pub fn new(goal: Goal, response: &'static Metric, limits: ScaleLimits, range: R) -> Self {
-        let goal = Goal { least: score(response, goal.least), max: range.max(), ..goal };
+        let goal = Goal { threshold: score(response, goal.threshold), max: range.max(), ..goal };
         ScaleSearch {
             goal,
             response,
@@ -156,7 +156,7 @@ impl<R: NumberRange> ScaleSearch<R> {
         &self.stages[self.stages.len() - 1]
     }
 
-    /// Upper limits of the utilisation by the client's own work, in percent, at numbers that miss the target because of it.
+    /// Upper limits of the utilisation at numbers that miss the target because of the client's own work, in percent.
     pub fn client_limits(&self) -> &BTreeMap<u64, f64> {
         &self.client_limits
     }
@@ -167,27 +167,27 @@ impl<R: NumberRange> ScaleSearch<R> {
             search: Search::new(Goal { max: self.range().max(), ..self.goal }),
             by_number: BTreeMap::new(),
             times_s: BTreeMap::new(),
-            obstacle: None,
-            later: None,
+            early_end: None,
+            later_row: None,
             has_later_run: false,
         };
-        for (place, past) in history.runs.iter().enumerate() {
-            let Some((stage, number)) = self.place(&past.row) else {
-                runs.later.get_or_insert_with(|| past.row.clone());
+        for (index, past) in history.runs.iter().enumerate() {
+            let Some((stage, number)) = self.locate(&past.row) else {
+                runs.later_row.get_or_insert_with(|| past.row.clone());
                 runs.has_later_run |= matches!(past.state, RunState::Done(_));
                 continue;
             };
-            let run = place + 1;
+            let run = index + 1;
             match &past.state {
                 RunState::Failed(reason) => {
                     let failed = ScaleEnd::Failed { run, number, reason: reason.clone() };
-                    runs.obstacle.get_or_insert(failed);
+                    runs.early_end.get_or_insert(failed);
                 }
                 RunState::Done(measured) => {
-                    let finished = FinishedRun { run, number, stage, measured };
-                    self.count(&mut runs, &finished);
+                    let finished = SearchRun { run, number, stage, measured };
+                    self.add_run(&mut runs, &finished);
                 }
-                RunState::Pending | RunState::LeftOut => {}
+                RunState::Pending | RunState::Skipped => {}
             }
         }
         for (&number, &percent) in &self.client_limits {
@@ -198,17 +198,18 @@ impl<R: NumberRange> ScaleSearch<R> {
     }
 
     /// Adds a finished run to `runs`.
-    fn count(&self, runs: &mut ScaleRuns, finished: &FinishedRun<'_>) {
-        let FinishedRun { run, number, stage, measured } = *finished;
+    fn add_run(&self, runs: &mut ScaleRuns, finished: &SearchRun<'_>) {
+        let SearchRun { run, number, stage, measured } = *finished;
         runs.times_s.entry(number).or_default().push(measured.seconds);
-        // The largest number of a range that was extended is measured again with the larger dataset.
+        // After an extension, the largest number of the old range is measured again with the larger dataset.
         if stage + 1 < self.stages.len() && number == self.stages[stage].max() {
             return;
         }
-        let obstacle =
-            match (&measured.observation.worthless, measured.observation.value(self.response)) {
+        let early_end =
+            match (&measured.observation.invalid_reason, measured.observation.value(self.response))
+            {
                 (Some(reason), _) => {
-                    Some(ScaleEnd::Worthless { run, number, reason: reason.clone() })
+                    Some(ScaleEnd::InvalidRun { run, number, reason: reason.clone() })
                 }
                 (None, None) => Some(ScaleEnd::NoValue { number }),
                 (None, Some(value)) => {
@@ -216,14 +217,14 @@ impl<R: NumberRange> ScaleSearch<R> {
                     None
                 }
             };
-        if let Some(obstacle) = obstacle {
-            runs.obstacle.get_or_insert(obstacle);
+        if let Some(early_end) = early_end {
+            runs.early_end.get_or_insert(early_end);
         }
         runs.by_number.entry(number).or_default().push(measured.clone());
     }
 
     /// The stage and the number of a row; `None` if it belongs to a later stage.
-    fn place(&self, row: &Row) -> Option<(usize, u64)> {
+    fn locate(&self, row: &Row) -> Option<(usize, u64)> {
         let number = self.range().number(row)?;
         let key = row.experiment_key();
         let makes_row = |range: &R| {
@@ -232,24 +233,24 @@ impl<R: NumberRange> ScaleSearch<R> {
         Some((self.stages.iter().rposition(makes_row)?, number))
     }
 
-    /// Extends the range if its largest number holds and a run remains. Runs with a larger dataset from before a restart are used in any case. Returns
-    /// whether the range was extended.
+    /// Extends the range if its largest number holds, and the limits allow another run or a run with a larger dataset exists from before a restart.
+    /// Returns whether the range was extended.
     fn grow_range(&mut self, runs: &ScaleRuns) -> bool {
-        // After growing, the largest number runs again with the larger dataset. Without time for that run, the range stays.
-        let has_run = runs.count() < self.limits.runs_max
+        // After an extension, the largest number must run again with the larger dataset.
+        let allows_run = runs.count() < self.limits.runs_max
             && runs.expected_s(self.range().max()) <= self.limits.budget_s - runs.seconds();
-        if !runs.search.is_beyond_range() || !(has_run || runs.has_later_run) {
+        if !runs.search.is_edge_beyond_range() || !(allows_run || runs.has_later_run) {
             return false;
         }
         let mut larger = self.range().clone();
-        let known = larger.notes().len();
-        let has_grown = larger.grow(runs.later.as_ref());
+        let notes_before = larger.notes().len();
+        let has_grown = larger.grow(runs.later_row.as_ref());
         if has_grown {
-            let notes = larger.notes().iter().skip(known).cloned();
+            let notes = larger.notes().iter().skip(notes_before).cloned();
             self.events.extend(notes.map(ChooserEvent::Note));
             self.stages.push(larger);
         } else if let Some(last) = self.stages.last_mut() {
-            // The range has recorded why it is not larger.
+            // Its notes say why it could not grow.
             *last = larger;
         }
         has_grown
@@ -257,22 +258,22 @@ impl<R: NumberRange> ScaleSearch<R> {
 
     /// The number to run next, if the limits allow one.
     fn number_to_run(&self, runs: &ScaleRuns) -> Option<u64> {
-        let left = self.limits.runs_max.saturating_sub(runs.count());
-        let left_s = self.limits.budget_s - runs.seconds();
-        let in_time = match runs.count() {
-            0 => left,
-            count => (left_s / (runs.seconds() / count as f64)) as u64,
+        let runs_left = self.limits.runs_max.saturating_sub(runs.count());
+        let time_left_s = self.limits.budget_s - runs.seconds();
+        let runs_in_time = match runs.count() {
+            0 => runs_left,
+            count => (time_left_s / (runs.seconds() / count as f64)) as u64,
         };
-        let number = runs.search.next(left.min(in_time.max(1)))?;
-        (runs.expected_s(number) <= left_s).then_some(number)
+        let number = runs.search.next(runs_left.min(runs_in_time.max(1)))?;
+        (runs.expected_s(number) <= time_left_s).then_some(number)
     }
 
     /// The reason why the search ended. Call it after [`Chooser::next`] returned `None`.
     pub fn end(&self, history: &History) -> ScaleEnd {
         let runs = self.runs(history);
-        match runs.obstacle {
-            Some(obstacle) => obstacle,
-            None if runs.search.found().not_decided.is_none() => ScaleEnd::Decided,
+        match runs.early_end {
+            Some(early_end) => early_end,
+            None if runs.search.bounds().not_decided.is_none() => ScaleEnd::Decided,
             None if runs.count() < self.limits.runs_max => ScaleEnd::OutOfTime,
             None => ScaleEnd::OutOfRuns,
         }
@@ -283,7 +284,7 @@ impl<R: NumberRange> Chooser for ScaleSearch<R> {
     fn next(&mut self, history: &History) -> Option<Row> {
         loop {
             let runs = self.runs(history);
-            if runs.obstacle.is_some() {
+            if runs.early_end.is_some() {
                 return None;
             }
             if self.grow_range(&runs) {
@@ -295,7 +296,7 @@ impl<R: NumberRange> Chooser for ScaleSearch<R> {
                 continue;
             }
             let row = self.range().row(number)?;
-            let replicate = history.measured(&row.experiment_key()).count() + 1;
+            let replicate = history.finished_runs(&row.experiment_key()).count() + 1;
             return Some(Row { replicate: u32::try_from(replicate).ok(), ..row });
         }
     }
@@ -306,11 +307,11 @@ impl<R: NumberRange> Chooser for ScaleSearch<R> {
 
     fn label(&self, row: &Row, number: usize) -> Option<String> {
         let searched = self.range().number(row)?;
-        Some(format!("run {number}: {}", self.range().words(searched)))
+        Some(format!("run {number}: {}", self.range().describe(searched)))
     }
 
     fn verdict(&self, value: f64) -> Option<&'static str> {
-        let holds = self.goal.least <= score(self.response, value);
+        let holds = self.goal.threshold <= score(self.response, value);
         Some(if holds { "holds" } else { "does not hold" })
     }
 
@@ -319,7 +320,7 @@ impl<R: NumberRange> Chooser for ScaleSearch<R> {
     }
 }
 
-/// The value, negated if lower values are better, so that larger scores are better.
+/// The score of a value: larger scores are better. It is the value, negated if lower values are better.
 pub fn score(response: &Metric, value: f64) -> f64 {
     match response.better {
         Better::Higher => value,

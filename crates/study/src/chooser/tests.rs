@@ -1,4 +1,4 @@
-//! Tests of choosers with invented histories. Each choice is also made by a new chooser, as after a kill.
+//! Tests of choosers with invented histories. A new chooser, as after a kill, must make the same choices.
 
 use super::*;
 use crate::search::{Goal, SearchTarget};
@@ -23,7 +23,7 @@ impl NumberRange for FakeRange {
         Some(row)
     }
 
-    fn words(&self, number: u64) -> String {
+    fn describe(&self, number: u64) -> String {
         format!("{number} accelerators")
     }
 
@@ -35,9 +35,9 @@ impl NumberRange for FakeRange {
         (self.client_limit < number).then_some(10.0)
     }
 
-    fn grow(&mut self, known: Option<&Row>) -> bool {
-        let known = known.and_then(|row| row.settings[0].value.as_ref()?.parse().ok());
-        self.files = known.unwrap_or(self.files * 4);
+    fn grow(&mut self, earlier_row: Option<&Row>) -> bool {
+        let files = earlier_row.and_then(|row| row.settings[0].value.as_ref()?.parse().ok());
+        self.files = files.unwrap_or(self.files * 4);
         true
     }
 
@@ -49,11 +49,11 @@ impl NumberRange for FakeRange {
 fn done(row: Row, response: &Metric, value: Option<f64>) -> PastRun {
     let observation =
         value.map_or_else(Observation::default, |value| Observation::with_value(response, value));
-    let measured = Measured { seconds: 2.0, observation, ..Measured::default() };
+    let measured = FinishedRun { seconds: 2.0, observation, ..FinishedRun::default() };
     PastRun { row: Row { done: true, ..row }, state: RunState::Done(Box::new(measured)) }
 }
 
-/// Runs all rows that choosers select, with `value` as their result, and compares a new chooser for each row with one that is kept.
+/// Runs all rows that a chooser selects, with `value` as their result. Asserts that a new chooser for each row makes the same choices.
 fn choose<C: Chooser>(
     chooser: impl Fn() -> C,
     history: &mut History,
@@ -73,12 +73,12 @@ fn choose<C: Chooser>(
 }
 
 fn scale(runs_max: u64, budget_s: f64, client_limit: u64) -> ScaleSearch<FakeRange> {
-    let goal = Goal { least: 90.0, from: 1, max: 0, find: SearchTarget::Largest };
+    let goal = Goal { threshold: 90.0, from: 1, max: 0, find: SearchTarget::Largest };
     let range = FakeRange { files: 8, client_limit };
     ScaleSearch::new(goal, &AU_ALL_STEPS, ScaleLimits { runs_max, budget_s }, range)
 }
 
-fn feeds(knee: u32) -> impl Fn(&Row) -> Option<f64> {
+fn utilisation_with_knee(knee: u32) -> impl Fn(&Row) -> Option<f64> {
     move |row| Some((90.0 * (f64::from(knee) + 0.5) / f64::from(row.accelerators)).min(100.0))
 }
 
@@ -86,8 +86,9 @@ fn feeds(knee: u32) -> impl Fn(&Row) -> Option<f64> {
 fn a_search_over_growing_datasets_finds_the_knee_after_any_kill() {
     for knee in [1, 2, 3, 8, 37] {
         let mut history = History::default();
-        let chooser = choose(|| scale(40, 1e9, u64::MAX), &mut history, feeds(knee));
-        let found = chooser.runs(&history).search.found();
+        let chooser =
+            choose(|| scale(40, 1e9, u64::MAX), &mut history, utilisation_with_knee(knee));
+        let found = chooser.runs(&history).search.bounds();
         assert_eq!((found.certain, found.fails), (Some(knee.into()), Some(u64::from(knee) + 1)));
         assert_eq!(chooser.end(&history), ScaleEnd::Decided);
     }
@@ -96,40 +97,42 @@ fn a_search_over_growing_datasets_finds_the_knee_after_any_kill() {
 #[test]
 fn limits_end_a_search_and_larger_limits_resume_it() {
     let mut history = History::default();
-    let ended = choose(|| scale(3, 1e9, u64::MAX), &mut history, feeds(6)).end(&history);
+    let ended =
+        choose(|| scale(3, 1e9, u64::MAX), &mut history, utilisation_with_knee(6)).end(&history);
     assert_eq!((history.runs.len(), ended), (3, ScaleEnd::OutOfRuns));
     // Each run takes 2 s.
-    let ended = choose(|| scale(20, 13.0, u64::MAX), &mut history, feeds(6)).end(&history);
+    let ended =
+        choose(|| scale(20, 13.0, u64::MAX), &mut history, utilisation_with_knee(6)).end(&history);
     assert_eq!((history.runs.len() <= 6, ended), (true, ScaleEnd::OutOfTime));
-    let chooser = choose(|| scale(20, 1e9, u64::MAX), &mut history, feeds(6));
-    assert_eq!(chooser.runs(&history).search.found().certain, Some(6));
+    let chooser = choose(|| scale(20, 1e9, u64::MAX), &mut history, utilisation_with_knee(6));
+    assert_eq!(chooser.runs(&history).search.bounds().certain, Some(6));
 }
 
 #[test]
 fn a_search_continues_with_the_dataset_from_before_a_kill() {
     let mut history = History::default();
-    choose(|| scale(5, 1e9, u64::MAX), &mut history, feeds(3));
+    choose(|| scale(5, 1e9, u64::MAX), &mut history, utilisation_with_knee(3));
     history.runs.retain(|past| {
         past.row.accelerators <= 2 && past.row.settings[0].value == Some("8".into())
     });
     let files = Setting::new("dataset.num_files_train", "16");
-    let begun = Row { settings: vec![files], ..Row::new("w", 2) };
-    history.runs.push(PastRun { row: begun.clone(), state: RunState::Pending });
+    let started = Row { settings: vec![files], ..Row::new("w", 2) };
+    history.runs.push(PastRun { row: started.clone(), state: RunState::Pending });
     let mut chooser = scale(20, 1e9, u64::MAX);
-    assert_eq!(chooser.next(&history).unwrap().settings, begun.settings);
+    assert_eq!(chooser.next(&history).unwrap().settings, started.settings);
     assert_eq!(chooser.range().files, 16);
 }
 
 #[test]
-fn only_worthless_runs_of_the_unchanged_workload_are_repeated() {
-    let worthless = |row: Row| {
+fn only_invalid_runs_of_the_unchanged_workload_are_repeated() {
+    let invalid = |row: Row| {
         let mut observation = Observation::with_value(&AU_ALL_STEPS, 99.0);
-        observation.worthless = Some("memory".into());
-        let measured = Measured { observation, ..Measured::default() };
+        observation.invalid_reason = Some("memory".into());
+        let measured = FinishedRun { observation, ..FinishedRun::default() };
         PastRun { row, state: RunState::Done(Box::new(measured)) }
     };
     let change = candidate(&["reader.read_threads=4".into()]).row.unwrap();
-    let found = [Row::new("w", 1), change].map(|row| trials(1e9).is_worthless(&worthless(row)));
+    let found = [Row::new("w", 1), change].map(|row| trials(1e9).is_invalid(&invalid(row)));
     assert_eq!(found, [true, false]);
 }
 
@@ -137,7 +140,7 @@ fn only_worthless_runs_of_the_unchanged_workload_are_repeated() {
 fn numbers_limited_by_the_client_need_no_run() {
     let mut history = History::default();
     let chooser = choose(|| scale(20, 1e9, 2), &mut history, |_| Some(99.0));
-    let found = chooser.runs(&history).search.found();
+    let found = chooser.runs(&history).search.bounds();
     assert_eq!((found.certain, found.fails), (Some(2), Some(3)));
     assert!(history.rows().all(|row| row.accelerators <= 2));
 }
@@ -152,7 +155,7 @@ fn a_run_without_a_value_ends_a_search() {
     assert_eq!(chooser.next(&history), None);
     let failed = ScaleEnd::Failed { run: 1, number: 1, reason: "no space".into() };
     assert_eq!(chooser.end(&history), failed);
-    // The runner sets a failed row back when it starts again.
+    // A restarted runner makes a failed row pending again.
     history.runs[0].state = RunState::Pending;
     assert_eq!(chooser.next(&history).unwrap().key(), history.runs[0].row.key());
 }
@@ -174,13 +177,13 @@ fn candidate(change: &[String]) -> Candidate {
 fn trials(budget_s: f64) -> Trials<'static> {
     let changes = ["reader.read_threads=4", "reader.prefetch_size=8", "reader.batch_size=1"];
     let changes = changes.map(|change| candidate(&[change.to_string()]));
-    let hindered = Candidate { hindrance: Some("no room".into()), ..Candidate::default() };
-    let changes = [Vec::from(changes), vec![hindered]].concat();
+    let skipped = Candidate { skip_reason: Some("no room".into()), ..Candidate::default() };
+    let changes = [Vec::from(changes), vec![skipped]].concat();
     Trials::new(Row::new("w", 1), changes, UTILISATION, budget_s, candidate)
 }
 
 /// Utilisation with noise of half a point.
-fn utilisation(row: &Row) -> Option<f64> {
+fn noisy_utilisation(row: &Row) -> Option<f64> {
     let has = |key: &str| row.settings.iter().any(|setting| setting.key == key);
     let gain_if = |key: &str, gain: f64| if has(key) { gain } else { 0.0 };
     let gain = gain_if("reader.read_threads", 30.0)
@@ -192,14 +195,14 @@ fn utilisation(row: &Row) -> Option<f64> {
 #[test]
 fn changes_are_tried_in_turns_then_the_best_two_together_after_any_kill() {
     let mut history = History::default();
-    let mut chooser = choose(|| trials(1e9), &mut history, utilisation);
-    let outcomes = [1, 2, 3, 4, 5].map(|place| chooser.outcome(&history, BASELINE, place));
+    let mut chooser = choose(|| trials(1e9), &mut history, noisy_utilisation);
+    let outcomes = [1, 2, 3, 4, 5].map(|index| chooser.outcome(&history, BASELINE, index));
     let expected =
         [Outcome::Helps, Outcome::Helps, Outcome::Hurts, Outcome::NotTried, Outcome::Helps];
     assert_eq!(outcomes, expected);
     assert_eq!((chooser.combination(), chooser.best(&history)), (Some(5), Some(5)));
     assert!(!chooser.is_out_of_time(&history));
-    assert_eq!(chooser.trial(&history, 4).hindrance.as_deref(), Some("no room"));
+    assert_eq!(chooser.trial(&history, 4).skip_reason.as_deref(), Some("no room"));
     let first: Vec<String> = history.rows().take(5).map(|row| row.key().0).collect();
     assert!(first[0] == first[4].replace("|2", "|1"), "the baseline leads each turn: {first:?}");
 }
@@ -207,7 +210,7 @@ fn changes_are_tried_in_turns_then_the_best_two_together_after_any_kill() {
 #[test]
 fn trials_end_with_the_budget_or_when_the_workload_fails() {
     let mut history = History::default();
-    let mut chooser = choose(|| trials(9.0), &mut history, utilisation);
+    let mut chooser = choose(|| trials(9.0), &mut history, noisy_utilisation);
     assert!(history.runs.len() == 4 && chooser.is_out_of_time(&history));
     assert_eq!(chooser.outcome(&history, BASELINE, 1), Outcome::NotDecided);
     let state = RunState::Failed("no such file".into());
@@ -219,7 +222,7 @@ fn trials_end_with_the_budget_or_when_the_workload_fails() {
     history
         .runs
         .push(PastRun { row: candidate(&["reader.read_threads=4".into()]).row.unwrap(), state });
-    choose(|| trials(1e9), &mut history, utilisation);
+    choose(|| trials(1e9), &mut history, noisy_utilisation);
     assert!(
         history
             .rows()

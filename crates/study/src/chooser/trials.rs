@@ -1,6 +1,6 @@
-//! The chooser of `advise --try`: runs a workload and changes of it in turns until the effect of each is decided, and then the best two together.
+//! The chooser of `advise --try`: runs a workload and its changes in turns until the effect of each change is decided, and then the best two together.
 
-use super::{Chooser, History, Measured, PastRun};
+use super::{Chooser, FinishedRun, History, PastRun};
 use feedrate_analysis::trial::{self, MARGIN_POINTS, Outcome};
 use feedrate_measure::metric::{AU_ALL_STEPS, DEVICE_BYTES, DURATION_S, LOGICAL_BYTES, Metric};
 use feedrate_measure::stats;
@@ -15,22 +15,23 @@ pub(super) static MEMBER: Member = Member {
     abilities: &[],
 };
 
-/// Place of the unchanged workload among the candidates.
+/// Index of the unchanged workload among the candidates.
 pub const BASELINE: usize = 0;
 /// Runs of each change before the best two are tried together. Fewer runs decide nothing.
 const RUNS_EACH_FIRST: usize = 3;
-/// Maximum number of runs of a change. A difference that these do not decide is too small to matter, or hidden by noise.
+/// Maximum number of runs of a change. An effect that these runs do not decide is too small to matter, or hidden by noise.
 const MAX_RUNS_EACH: usize = 16;
 const RUNS_EACH: RangeInclusive<usize> = RUNS_EACH_FIRST..=MAX_RUNS_EACH;
-/// Share of bytes from a device below which memory served a run.
-const DEVICE_SHARE_LEAST: f64 = 0.5;
-/// Reason why a change that memory served is not judged.
-const WARMED: &str = "memory served it, but not the unchanged workload: try `--cold`";
+/// Share of bytes from a device below which a run counts as served from memory.
+const DEVICE_SHARE_MIN: f64 = 0.5;
+/// Reason why a change is not judged if memory served it.
+const SERVED_FROM_MEMORY: &str =
+    "its data came from memory, unlike the unchanged workload's: try `--cold`";
 
-/// The metric that changes are judged by.
+/// The metric by which changes are judged.
 #[derive(Clone, Copy)]
 pub struct TrialResponse {
-    /// The metric; more of it is better.
+    /// The metric; larger values are better.
     pub metric: &'static Metric,
     /// The equivalence margin for a given mean of the unchanged workload.
     pub margin: fn(f64) -> f64,
@@ -44,9 +45,9 @@ pub struct Candidate {
     /// Overrides of the workload.
     pub change: Vec<String>,
     /// Reason why it cannot be run.
-    pub hindrance: Option<String>,
-    /// Whether the change intends to serve the data from memory or from a copy.
-    pub is_copied: bool,
+    pub skip_reason: Option<String>,
+    /// Whether the change serves the data from memory or from a copy on purpose.
+    pub uses_copy: bool,
 }
 
 impl Candidate {
@@ -60,9 +61,9 @@ impl Candidate {
 #[derive(Clone, Debug)]
 pub struct Trial<'h> {
     /// Finished runs, in order.
-    pub runs: Vec<&'h Measured>,
+    pub runs: Vec<&'h FinishedRun>,
     /// Reason why there are no further runs.
-    pub hindrance: Option<String>,
+    pub skip_reason: Option<String>,
 }
 
 impl Trial<'_> {
@@ -98,10 +99,10 @@ pub struct Trials<'a> {
     budget_s: f64,
     /// Expected duration of the first run, in seconds.
     first_run_s: f64,
-    /// The unchanged workload, the changes, the cheapest first, and the best two together.
+    /// The unchanged workload, then the changes from the cheapest on, then the combination of the best two.
     candidates: Vec<Candidate>,
     combine: Combine<'a>,
-    /// Places of the two changes that the last candidate combines; `None` before it exists.
+    /// Indices of the two changes that the last candidate combines; `None` before it exists.
     combined: Option<[usize; 2]>,
 }
 
@@ -131,61 +132,69 @@ impl<'a> Trials<'a> {
         self.first_run_s = run_s;
     }
 
-    /// All candidates by place, the unchanged workload first.
+    /// All candidates by index, the unchanged workload first.
     pub fn candidates(&self) -> &[Candidate] {
         &self.candidates
     }
 
-    /// Place of the combination of the best two changes; `None` before it exists.
+    /// Index of the combination of the best two changes; `None` before it exists.
     pub fn combination(&self) -> Option<usize> {
         self.combined.map(|_| self.candidates.len() - 1)
     }
 
     /// A candidate with its finished runs.
-    pub fn trial<'h>(&self, history: &'h History, place: usize) -> Trial<'h> {
-        let mut trial = self.finished(history, place);
-        if trial.hindrance.is_none() && self.is_warmed(history, &trial, place) {
-            trial.hindrance = Some(WARMED.into());
+    pub fn trial<'h>(&self, history: &'h History, index: usize) -> Trial<'h> {
+        let mut trial = self.unchecked_trial(history, index);
+        if trial.skip_reason.is_none() && self.is_served_from_memory(history, &trial, index) {
+            trial.skip_reason = Some(SERVED_FROM_MEMORY.into());
         }
         trial
     }
 
-    /// A candidate with its finished runs, before the check of what served them.
-    fn finished<'h>(&self, history: &'h History, place: usize) -> Trial<'h> {
-        let Candidate { row, hindrance, .. } = &self.candidates[place];
+    /// A candidate with its finished runs, without the check whether memory served them.
+    fn unchecked_trial<'h>(&self, history: &'h History, index: usize) -> Trial<'h> {
+        let Candidate { row, skip_reason, .. } = &self.candidates[index];
         let Some(key) = row.as_ref().map(Row::experiment_key) else {
-            return Trial { runs: Vec::new(), hindrance: hindrance.clone() };
+            return Trial { runs: Vec::new(), skip_reason: skip_reason.clone() };
         };
         let failure = history.failure(&key).map(str::to_string);
-        Trial { runs: history.measured(&key).collect(), hindrance: hindrance.clone().or(failure) }
+        Trial {
+            runs: history.finished_runs(&key).collect(),
+            skip_reason: skip_reason.clone().or(failure),
+        }
     }
 
     /// Whether memory served a change, but a device served the unchanged workload.
-    fn is_warmed(&self, history: &History, trial: &Trial<'_>, place: usize) -> bool {
-        if place == BASELINE || self.candidates[place].is_copied {
+    fn is_served_from_memory(&self, history: &History, trial: &Trial<'_>, index: usize) -> bool {
+        if index == BASELINE || self.candidates[index].uses_copy {
             return false;
         }
-        let without = self.finished(history, BASELINE).device_share();
-        let shares = without.zip(trial.device_share());
-        shares.is_some_and(|(without, with)| {
-            with < DEVICE_SHARE_LEAST && DEVICE_SHARE_LEAST <= without
+        let baseline_share = self.unchecked_trial(history, BASELINE).device_share();
+        let shares = baseline_share.zip(trial.device_share());
+        shares.is_some_and(|(unchanged, changed)| {
+            changed < DEVICE_SHARE_MIN && DEVICE_SHARE_MIN <= unchanged
         })
     }
 
     /// Mean of the response over the runs of a candidate.
-    pub fn mean(&self, history: &History, place: usize) -> Option<f64> {
-        stats::mean(&self.trial(history, place).values(self.response.metric))
+    pub fn mean(&self, history: &History, index: usize) -> Option<f64> {
+        stats::mean(&self.trial(history, index).values(self.response.metric))
     }
 
-    /// Compares the candidate at `place` with the one at `against`.
-    pub fn outcome(&self, history: &History, against: usize, place: usize) -> Outcome {
-        let trials = [against, place].map(|place| self.trial(history, place));
-        self.outcome_of_first(&trials, place, usize::MAX)
+    /// Compares the candidate `index` with the candidate `reference`.
+    pub fn outcome(&self, history: &History, reference: usize, index: usize) -> Outcome {
+        let trials = [reference, index].map(|index| self.trial(history, index));
+        self.outcome_of_first_runs(&trials, index, usize::MAX)
     }
 
-    /// Compares the first `runs_max` runs of two trials. Utilisation does not include checkpoints, so a change that affects only checkpoints is judged by the
-    /// waits for them, unless it reduces utilisation.
-    fn outcome_of_first(&self, trials: &[Trial<'_>; 2], place: usize, runs_max: usize) -> Outcome {
+    /// Compares the first `runs_max` runs of two trials. Utilisation does not include checkpoints. A change of only checkpoints is therefore judged by the
+    /// time that training waits for them, unless it reduces utilisation.
+    fn outcome_of_first_runs(
+        &self,
+        trials: &[Trial<'_>; 2],
+        index: usize,
+        runs_max: usize,
+    ) -> Outcome {
         let TrialResponse { metric, margin } = self.response;
         let first = |mut values: Vec<f64>| {
             values.truncate(runs_max);
@@ -197,7 +206,7 @@ impl<'a> Trials<'a> {
         let lost =
             stats::mean(&without).zip(stats::mean(&with)).map(|(without, with)| without - with);
         let is_worse = outcome == Outcome::Hurts && lost.is_some_and(|lost| margin < lost);
-        if !self.candidates[place].changes_only_checkpoints() || is_worse {
+        if !self.candidates[index].changes_only_checkpoints() || is_worse {
             return outcome;
         }
         let [saved_without, saved_with] = trials.each_ref().map(|trial| {
@@ -207,91 +216,92 @@ impl<'a> Trials<'a> {
         trial::outcome(&saved_without, &saved_with, MARGIN_POINTS / 100.0 * run_s)
     }
 
-    /// Places of the changes that certainly help, the best first.
-    pub fn helping(&self, history: &History) -> Vec<usize> {
-        self.helping_by_first(history, usize::MAX)
+    /// Indices of the changes that certainly help, the best first.
+    pub fn helpful_changes(&self, history: &History) -> Vec<usize> {
+        self.helpful_by_first_runs(history, usize::MAX)
     }
 
-    /// Places of the changes that help according to the first `runs_max` runs, the best first.
-    fn helping_by_first(&self, history: &History, runs_max: usize) -> Vec<usize> {
-        let mut helping = Vec::new();
-        for place in 1..self.candidates.len() {
-            let trials = [BASELINE, place].map(|place| self.trial(history, place));
+    /// Indices of the changes that help according to the first `runs_max` runs, the best first.
+    fn helpful_by_first_runs(&self, history: &History, runs_max: usize) -> Vec<usize> {
+        let mut helpful = Vec::new();
+        for index in 1..self.candidates.len() {
+            let trials = [BASELINE, index].map(|index| self.trial(history, index));
             let mut values = trials[1].values(self.response.metric);
             values.truncate(runs_max);
-            if trials[1].hindrance.is_none()
-                && self.outcome_of_first(&trials, place, runs_max) == Outcome::Helps
+            if trials[1].skip_reason.is_none()
+                && self.outcome_of_first_runs(&trials, index, runs_max) == Outcome::Helps
                 && let Some(mean) = stats::mean(&values)
             {
-                helping.push((mean, place));
+                helpful.push((mean, index));
             }
         }
-        helping.sort_by(|first, second| second.0.total_cmp(&first.0));
-        helping.into_iter().map(|(_, place)| place).collect()
+        helpful.sort_by(|first, second| second.0.total_cmp(&first.0));
+        helpful.into_iter().map(|(_, index)| index).collect()
     }
 
-    /// The place of the change to use: the cheapest one within the margin of the best. The combination is used only if it is certainly better.
+    /// Index of the change to use: the cheapest change within the margin of the best, or the combination if it is certainly better.
     pub fn best(&self, history: &History) -> Option<usize> {
-        let (combined, single): (Vec<usize>, Vec<usize>) =
-            self.helping(history).into_iter().partition(|place| Some(*place) == self.combination());
-        let mean = |place: usize| self.mean(history, place).unwrap_or(f64::NEG_INFINITY);
+        let (combined, single): (Vec<usize>, Vec<usize>) = self
+            .helpful_changes(history)
+            .into_iter()
+            .partition(|index| Some(*index) == self.combination());
+        let mean = |index: usize| self.mean(history, index).unwrap_or(f64::NEG_INFINITY);
         let best = mean(*single.first()?);
         let threshold = best - (self.response.margin)(best);
-        let cheapest = single.into_iter().filter(|place| threshold <= mean(*place)).min()?;
-        let is_better = |place: &usize| self.outcome(history, cheapest, *place) == Outcome::Helps;
+        let cheapest = single.into_iter().filter(|index| threshold <= mean(*index)).min()?;
+        let is_better = |index: &usize| self.outcome(history, cheapest, *index) == Outcome::Helps;
         Some(combined.into_iter().find(is_better).unwrap_or(cheapest))
     }
 
-    /// The two best changes that set different keys, by the first runs of each. Changes of checkpoints are left out, as the combination is judged by
+    /// The two best changes that set different keys, by the first runs of each. Changes of checkpoints are excluded: the combination is judged by
     /// utilisation, which does not include checkpoints.
     fn best_two(&self, history: &History) -> Option<[usize; 2]> {
-        let mut helping = self.helping_by_first(history, RUNS_EACH_FIRST);
-        helping.retain(|&place| !self.candidates[place].changes_only_checkpoints());
-        let keys = |place: usize| -> Vec<&str> {
-            let change = self.candidates[place].change.iter();
+        let mut helpful = self.helpful_by_first_runs(history, RUNS_EACH_FIRST);
+        helpful.retain(|&index| !self.candidates[index].changes_only_checkpoints());
+        let keys = |index: usize| -> Vec<&str> {
+            let change = self.candidates[index].change.iter();
             change.filter_map(|text| text.split('=').next()).collect()
         };
-        helping.iter().enumerate().find_map(|(rank, &first)| {
+        helpful.iter().enumerate().find_map(|(rank, &first)| {
             let is_independent =
                 |second: &&usize| keys(first).iter().all(|key| !keys(**second).contains(key));
-            helping[rank + 1..].iter().find(is_independent).map(|&second| [first, second])
+            helpful[rank + 1..].iter().find(is_independent).map(|&second| [first, second])
         })
     }
 
-    /// The place to run next to decide each of `places` against the candidate at `against`, with a number of runs in `runs_each`. `None` if all are
-    /// decided.
+    /// The candidate to run next in order to compare each of `indices` with `reference`, with `runs_each` runs per candidate. `None` if all are decided.
     fn next_turn(
         &self,
         history: &History,
-        against: usize,
-        places: &[usize],
+        reference: usize,
+        indices: &[usize],
         runs_each: RangeInclusive<usize>,
     ) -> Option<usize> {
-        let base = self.trial(history, against);
-        let is_open = |place: &usize| {
-            let trial = self.trial(history, *place);
+        let base = self.trial(history, reference);
+        let is_open = |index: &usize| {
+            let trial = self.trial(history, *index);
             let count = trial.runs.len().min(base.runs.len());
             let is_undecided = || {
-                let outcome = self.outcome(history, against, *place);
+                let outcome = self.outcome(history, reference, *index);
                 [Outcome::NotTried, Outcome::NotDecided].contains(&outcome)
             };
-            trial.hindrance.is_none()
+            trial.skip_reason.is_none()
                 && count < *runs_each.end()
                 && (count < *runs_each.start() || is_undecided())
         };
-        let open: Vec<usize> = places.iter().copied().filter(is_open).collect();
-        if open.is_empty() || base.hindrance.is_some() {
+        let open: Vec<usize> = indices.iter().copied().filter(is_open).collect();
+        if open.is_empty() || base.skip_reason.is_some() {
             return None;
         }
-        // With equal numbers of runs, the candidate to compare with comes first.
-        let turns = [against].into_iter().chain(open);
-        turns.min_by_key(|&place| self.trial(history, place).runs.len())
+        // With equal numbers of runs, the reference comes first.
+        let turns = [reference].into_iter().chain(open);
+        turns.min_by_key(|&index| self.trial(history, index).runs.len())
     }
 
-    /// The next place to run, regardless of the budget.
-    fn next_place(&mut self, history: &History) -> Option<usize> {
+    /// Index of the next candidate to run, regardless of the budget.
+    fn next_candidate(&mut self, history: &History) -> Option<usize> {
         let base = self.trial(history, BASELINE);
-        if base.hindrance.is_some() {
+        if base.skip_reason.is_some() {
             return None;
         }
         if base.runs.is_empty() {
@@ -300,13 +310,13 @@ impl<'a> Trials<'a> {
         let singles: Vec<usize> =
             (1..self.combination().unwrap_or(self.candidates.len())).collect();
         let first = RUNS_EACH_FIRST..=RUNS_EACH_FIRST;
-        if let Some(place) = self.next_turn(history, BASELINE, &singles, first) {
-            return Some(place);
+        if let Some(index) = self.next_turn(history, BASELINE, &singles, first) {
+            return Some(index);
         }
         if self.combined.is_none()
             && let Some(best_two) = self.best_two(history)
         {
-            let change = best_two.map(|place| self.candidates[place].change.clone()).concat();
+            let change = best_two.map(|index| self.candidates[index].change.clone()).concat();
             self.candidates.push((self.combine)(&change));
             self.combined = Some(best_two);
         }
@@ -327,38 +337,38 @@ impl<'a> Trials<'a> {
         self.all_runs(history).map(|run| run.seconds).sum()
     }
 
-    fn all_runs<'h>(&self, history: &'h History) -> impl Iterator<Item = &'h Measured> {
-        let trials = (0..self.candidates.len()).map(|place| self.trial(history, place));
+    fn all_runs<'h>(&self, history: &'h History) -> impl Iterator<Item = &'h FinishedRun> {
+        let trials = (0..self.candidates.len()).map(|index| self.trial(history, index));
         trials.flat_map(|trial| trial.runs).collect::<Vec<_>>().into_iter()
     }
 
     /// Expected duration of the next run of a candidate, in seconds.
-    pub fn expected_s(&self, history: &History, place: usize) -> f64 {
-        let longest_s = [place, BASELINE].map(|place| self.trial(history, place).longest_s());
+    pub fn expected_s(&self, history: &History, index: usize) -> f64 {
+        let longest_s = [index, BASELINE].map(|index| self.trial(history, index).longest_s());
         longest_s.into_iter().flatten().next().unwrap_or(self.first_run_s)
     }
 
     /// Whether the budget ended the trials. Call it after [`Chooser::next`] returned `None`.
     pub fn is_out_of_time(&mut self, history: &History) -> bool {
-        self.next_place(history).is_some()
+        self.next_candidate(history).is_some()
     }
 }
 
 impl Chooser for Trials<'_> {
     fn next(&mut self, history: &History) -> Option<Row> {
-        let place = self.next_place(history)?;
-        if self.budget_s < self.seconds(history) + self.expected_s(history, place) {
+        let index = self.next_candidate(history)?;
+        if self.budget_s < self.seconds(history) + self.expected_s(history, index) {
             return None;
         }
-        let row = self.candidates[place].row.clone()?;
-        let replicate = history.measured(&row.experiment_key()).count() + 1;
+        let row = self.candidates[index].row.clone()?;
+        let replicate = history.finished_runs(&row.experiment_key()).count() + 1;
         Some(Row { replicate: u32::try_from(replicate).ok(), ..row })
     }
 
     /// Repeats only runs of the unchanged workload, as a change may intend to serve data from memory.
-    fn is_worthless(&self, past: &PastRun) -> bool {
+    fn is_invalid(&self, past: &PastRun) -> bool {
         let baseline = self.candidates[BASELINE].row.as_ref().map(Row::experiment_key);
-        past.is_worthless() && baseline == Some(past.row.experiment_key())
+        past.is_invalid() && baseline == Some(past.row.experiment_key())
     }
 
     fn label(&self, row: &Row, number: usize) -> Option<String> {
@@ -368,7 +378,7 @@ impl Chooser for Trials<'_> {
             candidate.row.as_ref().is_some_and(|row| row.experiment_key() == key)
         })?;
         let change = match candidate.change.join(" ") {
-            change if change.is_empty() => "as it is".into(),
+            change if change.is_empty() => "unchanged".into(),
             change => change,
         };
         Some(format!("run {number}: {change}"))

@@ -1,7 +1,7 @@
 //! The chooser of `study run --until`: all pending rows, and then replicates of each experiment until its response is precise enough.
 
 use super::{Chooser, ChooserEvent, FixedDesign, History, RunState};
-use crate::select::is_wanted;
+use crate::select::is_selected;
 use feedrate_analysis::precision::{self, NextStep, judge};
 use feedrate_measure::metric::Metric;
 use feedrate_results::place::label;
@@ -17,10 +17,10 @@ pub(super) static MEMBER: Member = Member {
 
 /// Precision at which an experiment gets no more replicates.
 #[derive(Clone, Copy, Debug)]
-pub struct WantedPrecision {
+pub struct PrecisionGoal {
     /// The precision.
-    pub until: precision::PrecisionTarget,
-    /// The metric that has to reach it.
+    pub target: precision::PrecisionTarget,
+    /// The metric that must reach the precision.
     pub response: &'static Metric,
     /// Maximum number of runs of an experiment.
     pub replicates_max: u64,
@@ -33,12 +33,12 @@ pub struct ReplicateGroup {
     pub rows: Vec<usize>,
     /// Number of finished runs with the same plan as the last one.
     pub runs: usize,
-    /// Values of those runs that have one.
+    /// Values of the response in those runs; runs without a value are missing.
     pub values: Vec<f64>,
 }
 
 /// Groups the rows of a study by experiment.
-pub fn groups(history: &History, response: &Metric) -> Vec<ReplicateGroup> {
+pub fn replicate_groups(history: &History, response: &Metric) -> Vec<ReplicateGroup> {
     let mut groups: Vec<ReplicateGroup> = Vec::new();
     let mut known: BTreeMap<RowKey, usize> = BTreeMap::new();
     let mut done = Vec::new();
@@ -52,7 +52,7 @@ pub fn groups(history: &History, response: &Metric) -> Vec<ReplicateGroup> {
             done.push((group, measured));
         }
     }
-    // A run with another plan than the last one is not a replicate.
+    // A run whose plan differs from the last run's plan is not a replicate.
     let mut plans: BTreeMap<usize, &str> = BTreeMap::new();
     for (group, measured) in &done {
         plans.extend(measured.plan.as_deref().map(|plan| (*group, plan)));
@@ -69,20 +69,20 @@ pub fn groups(history: &History, response: &Metric) -> Vec<ReplicateGroup> {
 /// Adds replicates until the response of each experiment is precise enough.
 #[derive(Debug)]
 pub struct ReplicateChooser {
-    wanted: WantedPrecision,
+    wanted: PrecisionGoal,
     only: Vec<String>,
-    /// Labels of experiments whose end was reported.
+    /// Labels of the experiments that were reported as ended.
     reported: BTreeSet<String>,
     events: Vec<ChooserEvent>,
 }
 
 impl ReplicateChooser {
-    /// Creates the chooser. `only` has patterns of the rows that may be repeated; see [`is_wanted`].
-    pub fn new(wanted: WantedPrecision, only: Vec<String>) -> Self {
+    /// Creates the chooser. `only` contains patterns of the rows that may be repeated; see [`is_selected`].
+    pub fn new(wanted: PrecisionGoal, only: Vec<String>) -> Self {
         ReplicateChooser { wanted, only, reported: BTreeSet::new(), events: Vec::new() }
     }
 
-    /// Reports, once, that an experiment gets no more replicates.
+    /// Reports once that an experiment gets no more replicates.
     fn report(&mut self, rows: &[Row], group: &ReplicateGroup, status: precision::PrecisionStatus) {
         let first = Row { replicate: None, ..rows[group.rows[0]].clone() };
         let label = label(&first, rows);
@@ -98,18 +98,18 @@ impl Chooser for ReplicateChooser {
         if let Some(pending) = FixedDesign.next(history) {
             return Some(pending);
         }
-        let WantedPrecision { until, response, replicates_max } = self.wanted;
+        let PrecisionGoal { target, response, replicates_max } = self.wanted;
         let rows: Vec<Row> = history.rows().cloned().collect();
         let mut open = Vec::new();
-        for group in groups(history, response) {
-            let is_closed = group.rows.iter().all(|&index| rows[index].done);
+        for group in replicate_groups(history, response) {
+            let is_finished = group.rows.iter().all(|&index| rows[index].done);
             let is_chosen =
-                group.rows.iter().any(|&index| is_wanted(&self.only, index, &rows[index], &rows));
-            if !is_closed || !is_chosen {
+                group.rows.iter().any(|&index| is_selected(&self.only, index, &rows[index], &rows));
+            if !is_finished || !is_chosen {
                 continue;
             }
-            let status = judge(response, &group.values, until, replicates_max);
-            // An experiment without values would be repeated forever.
+            let status = judge(response, &group.values, target, replicates_max);
+            // Without this check, an experiment without values would be repeated forever.
             let is_open = status.next == NextStep::Another && group.values.len() == group.runs;
             if is_open {
                 open.push(group);

@@ -1,4 +1,4 @@
-//! Fractional factorial designs 2^(k-p): p of the k factors are products of the others, which confounds effects. The table of the confounded effects
+//! Fractional factorial designs 2^(k-p): p of the k factors are products of the others. Some effects are therefore confounded. The table of these effects
 //! is part of the design (Jain, chapter 19; Box, Hunter and Hunter, chapter 6).
 
 use super::aliases::{self, Aliases, FACTORS_MAX, Word};
@@ -57,7 +57,7 @@ const STANDARD: &[(usize, &[&str])] = &[
     (15, &["ABC", "ABD", "ACD", "BCD", "ABCD", "AB", "AC", "AD", "BC", "BD", "CD"]),
 ];
 
-/// Maximum number of generators. The number of defining words doubles with each.
+/// Maximum number of generators. Each generator doubles the number of defining words.
 const GENERATORS_MAX: usize = 11;
 
 /// A factor that is a product of others.
@@ -83,7 +83,7 @@ fn create_points(request: &DesignRequest) -> Result<DesignPoints, Problem> {
     let base: Vec<usize> = (0..factors)
         .filter(|&i| generators.iter().all(|generator| generator.factor != i))
         .collect();
-    let count = super::bounded(1_u64.checked_shl(base.len() as u32))?;
+    let count = super::checked_count(1_u64.checked_shl(base.len() as u32))?;
     let points = (0..count).map(|run| {
         let high = high_factors(run, &base, &generators);
         levels::point(request.factors, |i| high >> i & 1 == 1)
@@ -113,14 +113,14 @@ fn defining_words(generators: &[Generator]) -> Vec<Word> {
     words.map(|generator| generator.word.times(Word::from_factors(1 << generator.factor))).collect()
 }
 
-/// Refuses designs in which two factors always change together, or one never changes.
+/// Refuses designs in which a factor never changes, or two factors always change together.
 fn refuse_constant_words(defining: &[Word]) -> Result<(), Problem> {
     match defining.first().filter(|word| word.order() < 3) {
         None => Ok(()),
         Some(word) => {
             let message = format!("`{}` would be the same in all runs", word.text());
             Err(Problem::error("design.generators", message).hint(
-                "define each factor as the product of at least two others, and each by another product",
+                "define each factor as the product of at least two others, and no two factors by the same product",
             ))
         }
     }
@@ -128,12 +128,12 @@ fn refuse_constant_words(defining: &[Word]) -> Result<(), Problem> {
 
 /// The generators that the options of the design request.
 fn generators(request: &DesignRequest, factors: usize) -> Result<Vec<Generator>, Problem> {
-    let given = request.options.words("generators");
+    let given = request.options.values("generators");
     let p = request.options.count("p")?;
     let resolution = request.options.count("resolution")?;
     match (given, p, resolution) {
-        ([], Some(p), None) => standard(factors, p as usize),
-        ([], None, Some(resolution)) => with_resolution(factors, resolution),
+        ([], Some(p), None) => standard_generators(factors, p as usize),
+        ([], None, Some(resolution)) => generators_with_resolution(factors, resolution),
         ([_, ..], None, None) => parse_generators(given, factors),
         _ => Err(Problem::error(
             "design",
@@ -144,9 +144,9 @@ fn generators(request: &DesignRequest, factors: usize) -> Result<Vec<Generator>,
 }
 
 /// The tabulated generators of 2^(factors-p).
-fn standard(factors: usize, p: usize) -> Result<Vec<Generator>, Problem> {
-    table(factors, p).ok_or_else(|| {
-        let known: Vec<String> = tabulated(factors).map(|p| p.to_string()).collect();
+fn standard_generators(factors: usize, p: usize) -> Result<Vec<Generator>, Problem> {
+    tabulated_generators(factors, p).ok_or_else(|| {
+        let known: Vec<String> = tabulated_p(factors).map(|p| p.to_string()).collect();
         let problem = Problem::error(
             "design.p",
             format!("no standard fraction 2^({factors}-{p}) is tabulated"),
@@ -167,8 +167,8 @@ fn standard(factors: usize, p: usize) -> Result<Vec<Generator>, Problem> {
 }
 
 /// The smallest tabulated fraction of at least this resolution.
-fn with_resolution(factors: usize, resolution: u32) -> Result<Vec<Generator>, Problem> {
-    let mut tables = tabulated(factors).rev().filter_map(|p| table(factors, p));
+fn generators_with_resolution(factors: usize, resolution: u32) -> Result<Vec<Generator>, Problem> {
+    let mut tables = tabulated_p(factors).rev().filter_map(|p| tabulated_generators(factors, p));
     let found = tables.find(|generators| {
         let words = aliases::group(&defining_words(generators));
         words.first().is_some_and(|word| word.order() >= resolution)
@@ -177,17 +177,17 @@ fn with_resolution(factors: usize, resolution: u32) -> Result<Vec<Generator>, Pr
         let message =
             format!("no standard fraction of {factors} factors has resolution {resolution}");
         Problem::error("design.resolution", message)
-            .hint("use a lower one, or `two_level` for all combinations")
+            .hint("use a lower resolution, or `two_level` for all combinations")
     })
 }
 
 /// Values of p for which a fraction is tabulated.
-fn tabulated(factors: usize) -> impl DoubleEndedIterator<Item = usize> {
-    (1..factors).filter(move |&p| table(factors, p).is_some())
+fn tabulated_p(factors: usize) -> impl DoubleEndedIterator<Item = usize> {
+    (1..factors).filter(move |&p| tabulated_generators(factors, p).is_some())
 }
 
 /// The tabulated generators of 2^(factors-p); `None` if there are none.
-fn table(factors: usize, p: usize) -> Option<Vec<Generator>> {
+fn tabulated_generators(factors: usize, p: usize) -> Option<Vec<Generator>> {
     let base = factors.checked_sub(p)?;
     if p == 1 {
         let word = Word::from_factors((1 << base) - 1);

@@ -16,7 +16,7 @@ fn create_points(request: &DesignRequest) -> Result<DesignPoints, Problem> {
     let count =
         counts.clone().try_fold(1_u64, |product, levels| product.checked_mul(levels as u64));
     let mut points = Vec::new();
-    for mut rest in 0..super::bounded(count)? {
+    for mut rest in 0..super::checked_count(count)? {
         let mut point = Point::new();
         for factor in request.factors {
             point.push(Some(factor.levels[rest % factor.levels.len()].clone()));

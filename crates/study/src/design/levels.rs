@@ -1,4 +1,4 @@
-//! Checks and combines factors at two levels, the low one first, which sign tables write as `-` and `+`.
+//! Checks and combines factors at two levels. The first level is the low one, `-` in sign tables; the second is the high one, `+`.
 
 use super::Point;
 use crate::factor::StudyFactor;

@@ -1,7 +1,7 @@
 //! Kinds of designs, which decide which levels are combined. Each kind has a file and a row in [`DESIGNS`].
 //!
-//! A design returns points, each with a level of every factor, or none to keep that of the baseline. Rows, replicates and their order are the same for
-//! all kinds and are added by `randomization`.
+//! A design returns points. A point has a level for each factor, or `None` for the baseline's level. `randomization` then adds replicates and creates
+//! ordered rows in the same way for all kinds.
 //!
 //! To add a kind: write its file with a `pub(super) static DESIGN`, add its `mod` line and row here. `feedrate list`,
 //! `study new` and the contract tests read the table.
@@ -75,13 +75,13 @@ pub struct DesignRequest<'a> {
     pub options: &'a DesignOptions,
 }
 
-/// A level of each factor, in order; `None` keeps that of the baseline.
+/// A level of each factor, in order; `None` keeps the baseline's level.
 pub type Point = Vec<Option<String>>;
 
 /// Points of a design.
 #[derive(Clone, Debug, Default)]
 pub struct DesignPoints {
-    /// Points to run, in the order of the textbook.
+    /// Points to run, in standard order.
     pub points: Vec<Point>,
     /// Confounded effects of a fraction; `None` for other designs.
     pub aliases: Option<Aliases>,
@@ -93,20 +93,20 @@ pub struct DesignOptions(pub Vec<(String, Vec<String>)>);
 
 impl DesignOptions {
     /// The values of an option; empty if it is not given.
-    pub fn words(&self, name: &str) -> &[String] {
+    pub fn values(&self, name: &str) -> &[String] {
         self.0.iter().find(|(known, _)| known == name).map_or(&[], |(_, words)| words)
     }
 
     /// The value of an option that is a number; `None` if it is not given.
     fn count(&self, name: &str) -> Result<Option<u32>, Problem> {
-        let count = match self.words(name) {
+        let count = match self.values(name) {
             [] => return Ok(None),
             [word] => word.parse().ok(),
             _ => None,
         };
         count.map(Some).ok_or_else(|| {
             let message =
-                format!("`{}` is not a whole number from 0 up", self.words(name).join(","));
+                format!("`{}` is not a whole number from 0 up", self.values(name).join(","));
             Problem::error(option_key(name), message).hint("see `feedrate list designs NAME`")
         })
     }
@@ -147,7 +147,7 @@ impl DesignKind {
     }
 }
 
-/// Returns the kind with this name, in which hyphens count as underscores.
+/// Returns the kind with this name. Hyphens in the name count as underscores.
 ///
 /// # Errors
 /// There is no such kind.
@@ -169,8 +169,8 @@ fn option_key(option: &str) -> String {
     format!("design.{option}")
 }
 
-/// Refuses more than [`RUNS_MAX`] points. `None` is a number that overflows.
-fn bounded(points: Option<u64>) -> Result<usize, Problem> {
+/// Refuses more than [`RUNS_MAX`] points. `None` means that the number overflowed.
+fn checked_count(points: Option<u64>) -> Result<usize, Problem> {
     let fits =
         points.and_then(|count| usize::try_from(count).ok()).filter(|&count| count <= RUNS_MAX);
     fits.ok_or_else(|| {

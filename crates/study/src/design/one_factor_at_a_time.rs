@@ -22,6 +22,6 @@ fn create_points(request: &DesignRequest) -> Result<DesignPoints, Problem> {
             points.push(point);
         }
     }
-    super::bounded(Some(points.len() as u64))?;
+    super::checked_count(Some(points.len() as u64))?;
     Ok(DesignPoints { points, ..DesignPoints::default() })
 }

@@ -15,7 +15,7 @@ pub(super) static DESIGN: DesignKind = DesignKind {
 fn create_points(request: &DesignRequest) -> Result<DesignPoints, Problem> {
     levels::require_two(request.factors, DESIGN.name)?;
     let count = 1_u64.checked_shl(request.factors.len() as u32);
-    let runs = 0..super::bounded(count)?;
+    let runs = 0..super::checked_count(count)?;
     let points = runs.map(|run| levels::point(request.factors, |i| run >> i & 1 == 1));
     Ok(DesignPoints { points: points.collect(), ..DesignPoints::default() })
 }

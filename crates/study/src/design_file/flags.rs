@@ -1,4 +1,4 @@
-//! Adds the flags of `study new` to a design. Each flag sets one part.
+//! Adds the flags of `study new` to a design. There is one method for each flag.
 
 use super::{BaselineText, DesignText, text};
 use feedrate_results::setting::{Setting, parse_number, split_outside_quotes, unquote};
@@ -14,22 +14,22 @@ impl DesignText {
     /// Sets an option of the design: `p=2`, `generators=D=AB,E=AC`.
     ///
     /// # Errors
-    /// It has no value.
+    /// The option has no value.
     pub fn set_option(&mut self, text: &str) -> Result<(), Problem> {
-        let (name, value) = pair(text, "--option", "p=2")?;
-        self.set_in_design(name, levels(value));
+        let (name, value) = split_pair(text, "--option", "p=2")?;
+        self.set_in_design(name, parse_levels(value));
         Ok(())
     }
 
     /// Adds a factor: `reader.read_threads=1,4,8`, `reader.batch_size=1..16`, `train.computation_time=0.01..1:log`.
     ///
     /// # Errors
-    /// It has no levels, or is given twice.
+    /// The factor has no levels, or is given twice.
     pub fn add_factor(&mut self, text: &str) -> Result<(), Problem> {
-        let (key, value) = pair(text, "--factor", "reader.read_threads=1,4,8")?;
-        let mut factor = range(value).unwrap_or_default();
+        let (key, value) = split_pair(text, "--factor", "reader.read_threads=1,4,8")?;
+        let mut factor = parse_range(value).unwrap_or_default();
         if factor.is_empty() {
-            factor.insert("levels".into(), levels(value));
+            factor.insert("levels".into(), parse_levels(value));
         }
         factor.insert("key".into(), key.into());
         match &mut self.factors {
@@ -47,9 +47,9 @@ impl DesignText {
     /// Adds a hook: `governor=cpupower frequency-set -g $1`.
     ///
     /// # Errors
-    /// It has no command.
+    /// The hook has no command.
     pub fn add_hook(&mut self, text: &str) -> Result<(), Problem> {
-        let (name, command) = pair(text, "--hook", "governor=cpupower frequency-set -g $1")?;
+        let (name, command) = split_pair(text, "--hook", "governor=cpupower frequency-set -g $1")?;
         self.hooks.insert(name.into(), command.into());
         Ok(())
     }
@@ -63,12 +63,12 @@ impl DesignText {
 }
 
 impl BaselineText {
-    /// Adds an override: `reader.batch_size=4`. It replaces an earlier one of the same key.
+    /// Adds an override: `reader.batch_size=4`. Replaces an earlier override of the same key.
     ///
     /// # Errors
     /// The text is not an override, or deletes a key.
     pub fn add_override(&mut self, text: &str) -> Result<(), Problem> {
-        let (key, value) = setting(text)?;
+        let (key, value) = parse_override(text)?;
         match &mut self.overrides {
             Value::Array(items) => items.push(text.into()),
             overrides => drop(insert(overrides, &key, unquote(&value).into())),
@@ -89,7 +89,7 @@ fn insert(map: &mut Value, key: &str, value: Value) -> Option<Value> {
 ///
 /// # Errors
 /// The text is not an override, or deletes a key.
-pub(crate) fn setting(text: &str) -> Result<(String, String), Problem> {
+pub(crate) fn parse_override(text: &str) -> Result<(String, String), Problem> {
     let Setting { key, value } = Setting::parse(text)?;
     let value = value.ok_or_else(|| {
         Problem::error("baseline.overrides", format!("`{text}` deletes a key"))
@@ -99,7 +99,7 @@ pub(crate) fn setting(text: &str) -> Result<(String, String), Problem> {
 }
 
 /// Splits `NAME=VALUE`. The error shows an example.
-fn pair<'a>(text: &'a str, flag: &str, example: &str) -> Result<(&'a str, &'a str), Problem> {
+fn split_pair<'a>(text: &'a str, flag: &str, example: &str) -> Result<(&'a str, &'a str), Problem> {
     let split = text.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
     split.filter(|(name, value)| !name.is_empty() && !value.is_empty()).ok_or_else(|| {
         Problem::error(flag, format!("`{text}` has no name or no value"))
@@ -108,7 +108,7 @@ fn pair<'a>(text: &'a str, flag: &str, example: &str) -> Result<(&'a str, &'a st
 }
 
 /// Parses `LOW..HIGH` or `LOW..HIGH:log`; `None` for other text, which is a list of levels.
-fn range(levels: &str) -> Option<Map<String, Value>> {
+fn parse_range(levels: &str) -> Option<Map<String, Value>> {
     let (bounds, is_log) = match levels.strip_suffix(":log") {
         Some(bounds) => (bounds, true),
         None => (levels, false),
@@ -120,7 +120,7 @@ fn range(levels: &str) -> Option<Map<String, Value>> {
 }
 
 /// Parses levels, separated by commas.
-fn levels(text: &str) -> Value {
+fn parse_levels(text: &str) -> Value {
     let pieces = split_outside_quotes(text, |c| c == ',').into_iter();
     pieces.map(|piece| unquote(piece.trim())).collect()
 }

@@ -1,4 +1,4 @@
-//! The text of designs in TOML files or flags, before it is checked; `resolved_design` checks it. Parses text and reads no files.
+//! Parses designs from the text of TOML files or from flags. `resolved_design` checks them afterwards. Reads no files.
 
 pub(crate) mod levels;
 pub(crate) mod flags;
@@ -24,7 +24,7 @@ pub struct DesignText {
     pub factors: Value,
     /// Runs of each point [default: 1].
     pub replicates: Option<u32>,
-    /// Meaning of a block [default: a replicate].
+    /// Runs that form a block [default: a replicate].
     pub blocks: Option<Blocking>,
     /// Order of the runs in a block [default: random].
     pub order: Option<RunOrder>,

@@ -6,7 +6,7 @@ use crate::resolved_design::ResolvedDesign;
 use feedrate_spec::problem::Problems;
 use proptest::prelude::*;
 
-fn resolved(name: &str, text: &str) -> Result<ResolvedDesign, Problems> {
+fn resolve(name: &str, text: &str) -> Result<ResolvedDesign, Problems> {
     let text = parse(name, text)?;
     ResolvedDesign::new(&text, |_| None)
 }
@@ -38,9 +38,9 @@ governor = "cpupower frequency-set -g $1"
 
 #[test]
 fn a_design_file_becomes_a_study() {
-    let design = resolved("a.toml", TOML).unwrap();
+    let design = resolve("a.toml", TOML).unwrap();
     assert_eq!(design.warnings, Problems::default());
-    insta::assert_snapshot!(design.draw().unwrap().comments.join("\n"), @"
+    insta::assert_snapshot!(design.create_study().unwrap().comments.join("\n"), @"
     design: full_factorial. Every combination of all levels.
     estimates: all effects and all interactions
     baseline: unet3d_h100_custom, 5 epochs, 4 processes, ++workload.reader.batch_size=4, ++workload.reader.prefetch_size=2
@@ -56,7 +56,7 @@ fn a_design_file_becomes_a_study() {
 
 fn factors(text: &str) -> Vec<StudyFactor> {
     let text = format!("design = \"full_factorial\"\nbaseline.model = \"m\"\n{text}");
-    resolved("a.toml", &text).unwrap().factors
+    resolve("a.toml", &text).unwrap().factors
 }
 
 #[test]
@@ -130,9 +130,9 @@ impl MapText for Vec<&str> {
 }
 
 #[track_caller]
-fn refused(name: &str, text: &str, expected: &[&str]) {
-    let problems = match resolved(name, text).and_then(|resolved| resolved.draw()) {
-        Ok(_) => panic!("taken: {text}"),
+fn check_refused(name: &str, text: &str, expected: &[&str]) {
+    let problems = match resolve(name, text).and_then(|resolved| resolved.create_study()) {
+        Ok(_) => panic!("accepted: {text}"),
         Err(problems) => problems.to_string(),
     };
     for word in expected {
@@ -161,7 +161,7 @@ fn an_invalid_design_file_is_refused_with_its_line() {
         ("a.yml", "seed: 1\n", ["in TOML, not in YAML", "NAME.toml"]),
         ("a.toml", "", ["no workload is given", "no kind of design"]),
     ] {
-        refused(name, text, &expected);
+        check_refused(name, text, &expected);
     }
 }
 
@@ -187,7 +187,7 @@ overrides = ["reader.batch_size=many", "nonsense"]
 [hooks]
 "a b" = "x"
 "#;
-    refused(
+    check_refused(
         "a.toml",
         text,
         &[
@@ -223,7 +223,10 @@ fn invalid_factors_are_refused() {
         ("factors.seed = { high = 3 }", "factors.seed.low: is missing"),
         ("factors.seed = { log = true }", "has no levels"),
         ("factors.seed = { levels = [1, 2], low = 1 }", "cannot be combined with `levels`"),
-        ("factors.seed = { low = 0, high = 8, log = true }", "a logarithmic scale from `0`"),
+        (
+            "factors.seed = { low = 0, high = 8, log = true }",
+            "a logarithmic scale cannot start at `0`",
+        ),
         ("factors.seed = { low = 1, high = 8, log = 3 }", "`3` is not true or false"),
         ("factors.seed = { low = 1, high = 8, steps = 1 }", "`1` is not a number of levels"),
         (
@@ -232,7 +235,7 @@ fn invalid_factors_are_refused() {
         ),
         (
             "factors = [{ key = \"seed\", levels = [1, 2] }, { key = \"seed\", levels = [3, 4] }]",
-            "as another factor does",
+            "is also varied by another factor",
         ),
         (
             "factors = [{ key = \"seed\", name = \"a\", levels = [1, 2] }, { key = \"epochs\", name = \"a\", levels = [3, 4] }]",
@@ -247,7 +250,7 @@ fn invalid_factors_are_refused() {
         ),
     ] {
         let design = if factors.contains("design") { "" } else { "design = \"full_factorial\"\n" };
-        refused(
+        check_refused(
             "a.toml",
             &format!("{design}baseline = {{ model = \"m\" }}\n{factors}\n"),
             &[expected, "hint:"],
@@ -258,7 +261,7 @@ fn invalid_factors_are_refused() {
 proptest! {
     #[test]
     fn no_text_makes_the_reader_panic(text in "[a-z0-9_\\-\\[\\]{}=:.,'\" \n#&*!|>%@`~]{0,200}") {
-        let _ = resolved("a.toml", &text).and_then(|resolved| resolved.draw());
+        let _ = resolve("a.toml", &text).and_then(|resolved| resolved.create_study());
     }
 
     #[test]
@@ -271,6 +274,6 @@ proptest! {
             centre_points: Some(1),
             ..DesignText::default()
         };
-        let _ = ResolvedDesign::new(&text, |_| None).and_then(|resolved| resolved.draw());
+        let _ = ResolvedDesign::new(&text, |_| None).and_then(|resolved| resolved.create_study());
     }
 }

@@ -1,4 +1,4 @@
-//! Launchers, which start the processes of a run. Each launcher has a file and a row in [`LAUNCHES`]. It only writes bash scripts; `supervise` runs them.
+//! Launchers, which start the processes of a run. Each launcher has a file and a row in [`LAUNCHES`]. Launchers only write bash scripts; `supervise` runs them.
 //!
 //! To add a launcher: copy `mpirun.rs`, add its `mod` line and its row; the contract tests run on it.
 
@@ -29,13 +29,13 @@ pub fn find(name: &str) -> Option<&'static Launcher> {
 pub struct Launcher {
     /// Name and summary.
     pub member: Member,
-    /// Writes the scripts of a run. Fails if the launcher cannot start this run, or not on this machine.
+    /// Writes the scripts of a run. Fails if the launcher cannot start this run on this machine.
     pub scripts: fn(&LaunchJob<'_>) -> Result<Scripts, LaunchError>,
 }
 
 impl Launcher {
-    /// Returns the script that cancels the queued jobs of a run called `name`, whose files are in `folder`. The script is not read from `folder`, as others
-    /// may write there.
+    /// Returns the script that cancels the queued jobs of a run called `name`, whose files are in `folder`. The script is not read from `folder`, because other
+    /// users may write there.
     pub fn cleanup(
         &self,
         name: &str,
@@ -66,13 +66,13 @@ pub struct LaunchJob<'a> {
     pub arguments: &'a [String],
     /// Emulated accelerators.
     pub accelerators: u32,
-    /// Name of its jobs in a queue; unique among simultaneous runs.
+    /// Name of the run's jobs in a queue; unique among simultaneous runs.
     pub name: &'a str,
-    /// Absolute path of an existing folder for its files.
+    /// Absolute path of an existing folder for the files of the run.
     pub folder: &'a Path,
-    /// File for its output, which a batch job writes itself.
+    /// File for the output of the run. A batch job writes it itself.
     pub stdout: &'a Path,
-    /// File for its messages.
+    /// File for the messages of the run.
     pub stderr: &'a Path,
     /// Options of the user.
     pub options: &'a LaunchSettings,
@@ -102,7 +102,7 @@ pub struct LaunchError {
 }
 
 impl LaunchJob<'_> {
-    /// Number of processes that a launcher with several has to start.
+    /// Number of processes (MPI ranks) to start; `local` ignores it.
     fn ranks(&self) -> u32 {
         let per_rank = self.options.accelerators_per_rank.unwrap_or(1).max(1);
         self.accelerators.div_ceil(per_rank)
@@ -122,7 +122,7 @@ impl LaunchJob<'_> {
     }
 
     /// The srun command of a Slurm job step, with further `options`, which start with a blank.
-    fn step(&self, options: &str) -> String {
+    fn srun_step(&self, options: &str) -> String {
         let ranks = self.ranks();
         let mpi = if ranks > 1 { " --mpi=\"${SLURM_MPI_TYPE:-pmix}\"" } else { "" };
         format!("srun --ntasks={ranks}{mpi}{options} {}", self.command())
@@ -130,7 +130,7 @@ impl LaunchJob<'_> {
 }
 
 /// Returns a script that cancels Slurm jobs or steps and waits for their end. The command `list` prints their numbers.
-fn cancel(list: &str) -> String {
+fn cancel_script(list: &str) -> String {
     let body = format!(
         "\
 listed() {{

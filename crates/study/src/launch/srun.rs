@@ -1,6 +1,6 @@
 //! The launcher `srun`: each run is a step of the Slurm job in which the study runs.
 
-use super::{LaunchError, LaunchJob, Launcher, Scripts, cancel, script};
+use super::{LaunchError, LaunchJob, Launcher, Scripts, cancel_script, script};
 use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::escape::bash_word;
 
@@ -22,10 +22,10 @@ fn scripts(job: &LaunchJob<'_>) -> Result<Scripts, LaunchError> {
     }
     let name = bash_word(job.name);
     let options = format!(" --job-name={name}{}", job.launcher_arguments());
-    let run = script("", &job.options.prologue, &format!("exec {}", job.step(&options)));
+    let run = script("", &job.options.prologue, &format!("exec {}", job.srun_step(&options)));
     // A step outlives a killed srun. squeue's option `--name` would match the name of the job, not of the step.
     let list = format!(
         "squeue --noheader --steps --jobs=\"$SLURM_JOB_ID\" --format='%i %j' | awk -v name={name} '$2 == name {{ print $1 }}'"
     );
-    Ok(Scripts { run, cleanup: Some(cancel(&list)), files: Vec::new() })
+    Ok(Scripts { run, cleanup: Some(cancel_script(&list)), files: Vec::new() })
 }

@@ -34,7 +34,7 @@ fn options(launcher: &[&str], accelerators_per_rank: Option<u32>) -> LaunchSetti
 
 /// Asserts that shellcheck has no complaints.
 #[track_caller]
-fn is_sound_bash(script: &str) {
+fn assert_valid_bash(script: &str) {
     let mut check =
         Command::new("shellcheck").arg("-").stdin(Stdio::piped()).spawn().unwrap_or_else(|error| {
             panic!("cannot start `shellcheck`: {error}\n  hint: run `cargo xtask setup`")
@@ -54,7 +54,7 @@ fn every_launcher_has_a_unique_name_and_writes_sound_scripts() {
         let all: Vec<&String> =
             files.chain([&scripts.run]).chain(scripts.cleanup.as_ref()).collect();
         for script in &all {
-            is_sound_bash(script);
+            assert_valid_bash(script);
             assert!(script.contains("set -euo pipefail\n"), "{script}");
         }
         let run = "run unet3d ++workload.train.epochs=2 --data '/my data' --accelerators 4\n";

@@ -1,8 +1,7 @@
-//! Turns the points of any design into rows: adds centre points, replicates, blocks, the order and sentinels. The points themselves are chosen by the
-//! design.
+//! Turns the points of a design into rows: adds centre points, replicates, blocks, the order and sentinels. The design chooses the points.
 //!
-//! By default, a block is a complete replicate (randomised complete blocks: Montgomery, chapter 4), so that a drift of the machine affects all points
-//! equally. A sentinel is a repeated run of the baseline. As its factors never change, a change of its result is drift.
+//! By default, a block is a complete replicate (randomised complete blocks: Montgomery, chapter 4). A drift of the machine then affects all points
+//! equally. A sentinel is a repeated run of the baseline. Its factors never change, so a change of its result is drift.
 
 #[cfg(test)]
 mod tests;
@@ -21,12 +20,12 @@ pub const SENTINEL: &str = "sentinel";
 /// Note of a centre point: a run in the middle of all numeric factors.
 pub const CENTRE_POINT: &str = "centre point";
 
-/// How the points of a design become runs.
+/// Rules by which the points of a design become runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrangement {
     /// Runs of each point.
     pub replicates: u32,
-    /// Meaning of a block.
+    /// Runs that form a block.
     pub blocks: Blocking,
     /// Order inside a block.
     pub order: RunOrder,
@@ -39,7 +38,7 @@ pub struct Arrangement {
 }
 
 names! {
-    /// Meaning of a block.
+    /// Runs that form a block.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Blocking {
@@ -66,20 +65,21 @@ names! {
 ///
 /// # Errors
 /// Centre points are requested but a factor has none, a column does not accept a level, or there are more than [`RUNS_MAX`] runs.
-pub fn randomized(
+pub fn create_rows(
     baseline: &Row,
     factors: &[StudyFactor],
     points: &[Point],
     arrangement: &Arrangement,
 ) -> Result<Vec<Row>, Problems> {
-    let centres = if arrangement.centre_points == 0 { Vec::new() } else { centres(factors)? };
+    let centres =
+        if arrangement.centre_points == 0 { Vec::new() } else { find_centre_points(factors)? };
     let blocks = match arrangement.blocks {
         Blocking::Replicates => Blocks { count: arrangement.replicates, replicates_each: 1 },
         Blocking::None => Blocks { count: 1, replicates_each: arrangement.replicates },
     };
     refuse_too_many(points.len(), centres.len(), arrangement, blocks)?;
-    let point_rows = rows(baseline, factors, points)?;
-    let mut centre_rows = rows(baseline, factors, &centres)?;
+    let point_rows = level_rows(baseline, factors, points)?;
+    let mut centre_rows = level_rows(baseline, factors, &centres)?;
     centre_rows.iter_mut().for_each(|row| row.note = CENTRE_POINT.into());
     let mut random = Random::new(arrangement.seed);
     let mut runs = Vec::new();
@@ -90,14 +90,14 @@ pub fn randomized(
         if arrangement.order == RunOrder::Random {
             random.shuffle(&mut block_rows);
         }
-        let with_sentinels = with_sentinels(block_rows, baseline, arrangement.sentinel);
+        let with_sentinels = insert_sentinels(block_rows, baseline, arrangement.sentinel);
         runs.extend(with_sentinels.into_iter().map(|row| Row { block: Some(block), ..row }));
     }
     number_rows(&mut runs);
     Ok(runs)
 }
 
-/// Number of blocks, and of replicates in each.
+/// Number of blocks, and number of replicates in each block.
 #[derive(Clone, Copy)]
 struct Blocks {
     count: u32,
@@ -125,7 +125,11 @@ fn refuse_too_many(
 }
 
 /// Returns the row of each point: the baseline with the levels of the point.
-fn rows(baseline: &Row, factors: &[StudyFactor], points: &[Point]) -> Result<Vec<Row>, Problems> {
+fn level_rows(
+    baseline: &Row,
+    factors: &[StudyFactor],
+    points: &[Point],
+) -> Result<Vec<Row>, Problems> {
     let mut problems = Problems::default();
     let mut rows = Vec::with_capacity(points.len());
     for point in points {
@@ -133,7 +137,7 @@ fn rows(baseline: &Row, factors: &[StudyFactor], points: &[Point]) -> Result<Vec
         for (factor, level) in factors.iter().zip(point) {
             let Some(level) = level else { continue };
             let written = factor::format_level(&factor.key, level);
-            if let Err(problem) = factor::set(&mut row, &factor.key, &written)
+            if let Err(problem) = factor::set_level(&mut row, &factor.key, &written)
                 && !problems.0.contains(&problem)
             {
                 problems.push(problem);
@@ -145,7 +149,7 @@ fn rows(baseline: &Row, factors: &[StudyFactor], points: &[Point]) -> Result<Vec
 }
 
 /// Returns the centre points: the middle of all numeric factors, with each combination of the other levels (Montgomery, section 6.8).
-fn centres(factors: &[StudyFactor]) -> Result<Vec<Point>, Problem> {
+fn find_centre_points(factors: &[StudyFactor]) -> Result<Vec<Point>, Problem> {
     if factors.iter().all(|factor| factor.centre().is_none()) {
         return Err(Problem::error("centre_points", "no factor has numbers as levels")
             .hint("leave centre points out, or give a factor two numbers"));
@@ -162,8 +166,8 @@ fn centres(factors: &[StudyFactor]) -> Result<Vec<Point>, Problem> {
             Some(centre) => vec![centre],
             None => factor.levels.clone(),
         };
-        let shorter = std::mem::take(&mut centres);
-        for point in &shorter {
+        let prefixes = std::mem::take(&mut centres);
+        for point in &prefixes {
             for level in &levels {
                 centres.push([point.as_slice(), &[Some(level.clone())]].concat());
             }
@@ -179,7 +183,7 @@ fn centres(factors: &[StudyFactor]) -> Result<Vec<Point>, Problem> {
 }
 
 /// Adds sentinels before the first run, after the last one, and after each `interval` runs.
-fn with_sentinels(runs: Vec<Row>, baseline: &Row, interval: Option<u32>) -> Vec<Row> {
+fn insert_sentinels(runs: Vec<Row>, baseline: &Row, interval: Option<u32>) -> Vec<Row> {
     let Some(interval) = interval else { return runs };
     let sentinel = Row { note: SENTINEL.into(), ..baseline.clone() };
     let mut with_sentinels = vec![sentinel.clone()];
@@ -193,10 +197,10 @@ fn with_sentinels(runs: Vec<Row>, baseline: &Row, interval: Option<u32>) -> Vec<
 /// Sets the order of each run and its replicate: the next free number among equal runs. Points are numbered first, then centre points, then sentinels.
 fn number_rows(runs: &mut [Row]) {
     let mut used: BTreeMap<RowKey, u32> = BTreeMap::new();
-    let mut places: Vec<usize> = (0..runs.len()).collect();
-    let later = [CENTRE_POINT, SENTINEL];
-    places.sort_by_key(|&i| later.iter().position(|note| runs[i].note == *note));
-    for i in places {
+    let mut indices: Vec<usize> = (0..runs.len()).collect();
+    let later_notes = [CENTRE_POINT, SENTINEL];
+    indices.sort_by_key(|&i| later_notes.iter().position(|note| runs[i].note == *note));
+    for i in indices {
         // Numbers continue over blocks, which contain the same runs.
         let key = Row { block: None, ..runs[i].clone() }.key();
         let number = used.entry(key).or_insert(0);

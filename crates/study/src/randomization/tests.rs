@@ -32,11 +32,11 @@ fn baseline() -> Row {
 }
 
 /// Rows of one factor with this number of levels.
-fn drawn(levels: u32, arrangement: &Arrangement) -> Vec<Row> {
+fn rows_of_levels(levels: u32, arrangement: &Arrangement) -> Vec<Row> {
     let levels: Vec<String> = (1..=levels).map(|n| n.to_string()).collect();
     let refs: Vec<&str> = levels.iter().map(String::as_str).collect();
     let points: Vec<Point> = levels.iter().map(|level| vec![Some(level.clone())]).collect();
-    randomized(
+    create_rows(
         &baseline(),
         &[factor("reader.read_threads", &refs, Spacing::Linear)],
         &points,
@@ -45,8 +45,8 @@ fn drawn(levels: u32, arrangement: &Arrangement) -> Vec<Row> {
     .unwrap()
 }
 
-fn brief(rows: &[Row]) -> Vec<String> {
-    let level = |row: &Row| factor::level_in(row, "reader.read_threads").unwrap_or("-".into());
+fn summarize(rows: &[Row]) -> Vec<String> {
+    let level = |row: &Row| factor::row_level(row, "reader.read_threads").unwrap_or("-".into());
     let number = |n: Option<u32>| n.map_or(String::new(), |n| n.to_string());
     let brief = |row: &Row| {
         format!(
@@ -61,18 +61,21 @@ fn brief(rows: &[Row]) -> Vec<String> {
 }
 
 #[test]
-fn a_block_is_a_replicate_or_everything() {
+fn a_block_is_a_replicate_or_all_runs() {
     let two = Arrangement { replicates: 2, ..PLAIN };
-    assert_eq!(brief(&drawn(2, &two)), ["1 1/1 1", "2 1/1 2", "3 2/2 1", "4 2/2 2"]);
+    assert_eq!(summarize(&rows_of_levels(2, &two)), ["1 1/1 1", "2 1/1 2", "3 2/2 1", "4 2/2 2"]);
     let one_block = Arrangement { blocks: Blocking::None, ..two };
-    assert_eq!(brief(&drawn(2, &one_block)), ["1 1/1 1", "2 1/1 2", "3 1/2 1", "4 1/2 2"]);
+    assert_eq!(
+        summarize(&rows_of_levels(2, &one_block)),
+        ["1 1/1 1", "2 1/1 2", "3 1/2 1", "4 1/2 2"]
+    );
 }
 
 #[test]
 fn sentinels_are_first_last_and_after_every_n_runs() {
     let arrangement = Arrangement { sentinel: Some(2), ..PLAIN };
     assert_eq!(
-        brief(&drawn(3, &arrangement)),
+        summarize(&rows_of_levels(3, &arrangement)),
         [
             "1 1/1 - sentinel",
             "2 1/1 1",
@@ -83,7 +86,7 @@ fn sentinels_are_first_last_and_after_every_n_runs() {
         ]
     );
     let blocks = Arrangement { replicates: 2, sentinel: Some(5), ..PLAIN };
-    let notes: Vec<usize> = drawn(5, &blocks)
+    let notes: Vec<usize> = rows_of_levels(5, &blocks)
         .iter()
         .enumerate()
         .filter(|(_, row)| row.note == SENTINEL)
@@ -97,9 +100,9 @@ fn sentinels_are_numbered_after_points_equal_to_the_baseline() {
     let points: Vec<Point> = vec![vec![None], vec![Some("2".into())]];
     let factors = [factor("reader.read_threads", &["2"], Spacing::Linear)];
     let arrangement = Arrangement { replicates: 2, sentinel: Some(9), ..PLAIN };
-    let rows = randomized(&baseline(), &factors, &points, &arrangement).unwrap();
+    let rows = create_rows(&baseline(), &factors, &points, &arrangement).unwrap();
     assert_eq!(
-        brief(&rows),
+        summarize(&rows),
         [
             "1 1/3 - sentinel",
             "2 1/1 -",
@@ -122,7 +125,7 @@ fn centre_points_are_in_the_middle_of_numbers() {
         factor("dataset.record_length_bytes", &["1000", "100000"], Spacing::Log),
     ];
     let arrangement = Arrangement { centre_points: 2, ..PLAIN };
-    let rows = randomized(&baseline(), &factors, &[], &arrangement).unwrap();
+    let rows = create_rows(&baseline(), &factors, &[], &arrangement).unwrap();
     let settings = |row: &Row| {
         let values = row.settings.iter().skip(1).filter_map(|setting| setting.value.clone());
         (row.replicate.unwrap(), values.collect::<Vec<_>>().join(" "), row.note.clone())
@@ -147,13 +150,13 @@ fn a_level_replaces_the_setting_of_the_baseline() {
         factor("reader.batch_size", &["3"], Spacing::Linear),
         factor("processes", &["2"], Spacing::Linear),
     ];
-    let rows = randomized(&baseline(), &factors, &points, &PLAIN).unwrap();
+    let rows = create_rows(&baseline(), &factors, &points, &PLAIN).unwrap();
     assert_eq!(rows[0].settings, [Setting::new("reader.batch_size", "3")]);
     assert_eq!(rows[0].accelerators, 2);
 }
 
 #[test]
-fn too_many_runs_are_refused_before_they_are_made() {
+fn too_many_runs_are_refused_before_they_are_created() {
     for arrangement in [
         Arrangement { replicates: u32::MAX, ..PLAIN },
         Arrangement { replicates: u32::MAX, blocks: Blocking::None, ..PLAIN },
@@ -162,7 +165,7 @@ fn too_many_runs_are_refused_before_they_are_made() {
     ] {
         let points: Vec<Point> = vec![vec![Some("1".into())]];
         let factors = [factor("reader.read_threads", &["1", "9"], Spacing::Linear)];
-        let problems = randomized(&baseline(), &factors, &points, &arrangement).unwrap_err();
+        let problems = create_rows(&baseline(), &factors, &points, &arrangement).unwrap_err();
         assert!(problems.to_string().contains("the limit is 100000"), "{problems}");
     }
 }
@@ -181,8 +184,8 @@ proptest! {
             sentinel,
             centre_points: if levels > 2 { centre_points } else { 0 },
         };
-        let rows = drawn(levels, &arrangement);
-        prop_assert_eq!(&rows, &drawn(levels, &arrangement), "the same seed gives the same order");
+        let rows = rows_of_levels(levels, &arrangement);
+        prop_assert_eq!(&rows, &rows_of_levels(levels, &arrangement), "the same seed gives the same order");
         let keys: BTreeSet<RowKey> = rows.iter().map(Row::key).collect();
         prop_assert_eq!(keys.len(), rows.len());
         prop_assert!(rows.iter().enumerate().all(|(i, row)| row.order == Some(i as u32 + 1)));
@@ -190,7 +193,7 @@ proptest! {
         for block in 1..=blocks {
             let block_rows: Vec<&Row> = rows.iter().filter(|row| row.block == Some(block)).collect();
             let mut points: Vec<(Option<u32>, String)> = block_rows.iter().filter(|row| row.note.is_empty())
-                .map(|row| (row.replicate, factor::level_in(row, "reader.read_threads").unwrap())).collect();
+                .map(|row| (row.replicate, factor::row_level(row, "reader.read_threads").unwrap())).collect();
             points.sort();
             let numbers = if one_block { 1..=replicates } else { block..=block };
             let mut expected: Vec<(Option<u32>, String)> = numbers

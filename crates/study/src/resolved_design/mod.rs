@@ -7,7 +7,7 @@ use crate::design::{self, Aliases, DesignKind, DesignOptions, DesignRequest};
 use crate::design_file::{BaselineText, DesignText, flags, levels, text, words};
 use crate::factor::{self, Spacing, StudyFactor};
 use crate::keys;
-use crate::randomization::{Arrangement, Blocking, CENTRE_POINT, RunOrder, SENTINEL, randomized};
+use crate::randomization::{Arrangement, Blocking, CENTRE_POINT, RunOrder, SENTINEL, create_rows};
 use feedrate_results::hook;
 use feedrate_results::row::Row;
 use feedrate_results::setting::{Setting, unquote};
@@ -36,7 +36,7 @@ pub struct ResolvedDesign {
 
 /// The rows and comments of a new study.
 #[derive(Clone, Debug)]
-pub struct DrawnStudy {
+pub struct NewStudy {
     /// Rows, in the order in which they run.
     pub rows: Vec<Row>,
     /// Description of the design for the head of the CSV: lines without `#`.
@@ -62,14 +62,14 @@ impl ResolvedDesign {
             problems.0.extend(hook::problem(name, command));
         }
         let baseline = baseline_row(&text.baseline, &text.hooks, &mut problems);
-        let mut factors = levels::factors(&text.factors, &mut problems);
+        let mut factors = levels::parse_factors(&text.factors, &mut problems);
         check_factors(&factors, &text.hooks, &mut problems);
         for factor in &mut factors {
-            let level = factor::level_in(&baseline, &factor.key);
+            let level = factor::row_level(&baseline, &factor.key);
             factor.baseline = level.or_else(|| workload_value(&factor.key));
         }
-        let arrangement = arrangement(text, &mut problems);
-        let kind = kind(&text.design, &mut problems);
+        let arrangement = parse_arrangement(text, &mut problems);
+        let kind = parse_kind(&text.design, &mut problems);
         let Some((design, options)) = kind else { return Err(problems) };
         if problems.has_errors() {
             return Err(problems);
@@ -89,24 +89,24 @@ impl ResolvedDesign {
     ///
     /// # Errors
     /// The kind of design does not accept the factors or options, or there are too many runs.
-    pub fn draw(&self) -> Result<DrawnStudy, Problems> {
+    pub fn create_study(&self) -> Result<NewStudy, Problems> {
         let design_points = self
             .design
             .points(&DesignRequest { factors: &self.factors, options: &self.options })?;
         let rows =
-            randomized(&self.baseline, &self.factors, &design_points.points, &self.arrangement)?;
-        let twice = rows.iter().map(Row::repeated_keys).find(|problems| !problems.is_empty());
-        if let Some(problems) = twice {
+            create_rows(&self.baseline, &self.factors, &design_points.points, &self.arrangement)?;
+        let duplicates = rows.iter().map(Row::repeated_keys).find(|problems| !problems.is_empty());
+        if let Some(problems) = duplicates {
             return Err(Problems(problems));
         }
-        let mut comments = self.head(&rows, design_points.points.len());
+        let mut comments = self.describe(&rows, design_points.points.len());
         comments.extend(design_points.aliases.iter().flat_map(Aliases::lines));
         comments.extend(self.hooks.iter().map(|(name, command)| hook::comment(name, command)));
-        Ok(DrawnStudy { rows, comments, aliases: design_points.aliases })
+        Ok(NewStudy { rows, comments, aliases: design_points.aliases })
     }
 
-    /// Describes the design, one line for each part.
-    fn head(&self, rows: &[Row], points: usize) -> Vec<String> {
+    /// Describes the design in lines of text.
+    fn describe(&self, rows: &[Row], points: usize) -> Vec<String> {
         let DesignKind { name, summary, estimates, .. } = self.design;
         let mut lines =
             vec![format!("design: {name}. {summary}"), format!("estimates: {estimates}")];
@@ -178,28 +178,28 @@ fn baseline_row(
         ("scale", text.scale.map(|share| share.to_string())),
     ];
     let given = columns.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?)));
-    let overrides = overrides(&text.overrides, problems);
+    let overrides = parse_overrides(&text.overrides, problems);
     for (key, value) in given.chain(overrides) {
         let found = keys::check(&key, &value, hooks);
         let is_valid = found.iter().all(|problem| problem.severity == ProblemSeverity::Warning);
         problems.0.extend(found);
         if is_valid {
             let level = factor::format_level(&key, &value);
-            problems.ok_or_push(factor::set(&mut row, &key, &level));
+            problems.ok_or_push(factor::set_level(&mut row, &key, &level));
         }
     }
     row
 }
 
 /// Returns the keys and values of a map, nested or dotted, or of a list of overrides.
-fn overrides(given: &Value, problems: &mut Problems) -> Vec<(String, String)> {
+fn parse_overrides(given: &Value, problems: &mut Problems) -> Vec<(String, String)> {
     let mut found = Vec::new();
     match given {
         Value::Null => {}
         Value::Object(entries) => flatten("", entries, &mut found),
         Value::Array(items) => {
             for item in items.iter().map(text) {
-                let Some((key, value)) = problems.ok_or_push(flags::setting(&item)) else {
+                let Some((key, value)) = problems.ok_or_push(flags::parse_override(&item)) else {
                     continue;
                 };
                 found.push((factor::canonical(&key).to_string(), unquote(&value)));
@@ -216,9 +216,9 @@ fn overrides(given: &Value, problems: &mut Problems) -> Vec<(String, String)> {
     found
 }
 
-fn flatten(above: &str, entries: &Map<String, Value>, found: &mut Vec<(String, String)>) {
+fn flatten(prefix: &str, entries: &Map<String, Value>, found: &mut Vec<(String, String)>) {
     for (name, value) in entries {
-        let key = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
+        let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
         match value {
             Value::Object(inner) if !inner.is_empty() => flatten(&key, inner, found),
             value => found.push((factor::canonical(&key).to_string(), text(value))),
@@ -236,7 +236,7 @@ fn check_factors(
         let place = format!("factors.{}", factor.name);
         let others = &factors[..i];
         if others.iter().any(|other| other.key == factor.key) {
-            let message = format!("varies `{}`, as another factor does", factor.key);
+            let message = format!("`{}` is also varied by another factor", factor.key);
             problems
                 .push(Problem::error(place, message).hint("put all its levels into one factor"));
         } else if others.iter().any(|other| other.name == factor.name) {
@@ -257,7 +257,7 @@ fn check_factors(
     }
 }
 
-fn arrangement(text: &DesignText, problems: &mut Problems) -> Arrangement {
+fn parse_arrangement(text: &DesignText, problems: &mut Problems) -> Arrangement {
     for (key, value, hint) in [
         ("replicates", text.replicates, "give the number of runs of each point, at least 1"),
         ("sentinel", text.sentinel, "give the number of runs between sentinels, or leave it out"),
@@ -277,7 +277,10 @@ fn arrangement(text: &DesignText, problems: &mut Problems) -> Arrangement {
 }
 
 /// Parses the kind of design and its options.
-fn kind(given: &Value, problems: &mut Problems) -> Option<(&'static DesignKind, DesignOptions)> {
+fn parse_kind(
+    given: &Value,
+    problems: &mut Problems,
+) -> Option<(&'static DesignKind, DesignOptions)> {
     let (name, mut options) = match given {
         Value::Object(entries) => (entries.get("kind").map(text), entries.clone()),
         Value::Null | Value::Array(_) => (None, Map::new()),

@@ -6,10 +6,10 @@ use feedrate_results::table::Table;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-fn drawn(name: &str, text: &str) -> DrawnStudy {
+fn create_study(name: &str, text: &str) -> NewStudy {
     let text = design_file::parse(name, text).unwrap();
     ResolvedDesign::new(&text, unet3d_value)
-        .and_then(|resolved| resolved.draw())
+        .and_then(|resolved| resolved.create_study())
         .unwrap_or_else(|problems| panic!("{name}: {problems}"))
 }
 
@@ -36,7 +36,7 @@ fn studies() -> Vec<PathBuf> {
     files
 }
 
-fn shipped(name: &str) -> String {
+fn study_text(name: &str) -> String {
     let path = studies().into_iter().find(|path| path.ends_with(name)).unwrap();
     std::fs::read_to_string(path).unwrap()
 }
@@ -53,7 +53,7 @@ fn every_bundled_study_can_be_read() {
         let rows: Vec<Row> = if name.ends_with(".csv") {
             table(&name, &text).rows().cloned().collect()
         } else {
-            drawn(&name, &text).rows
+            create_study(&name, &text).rows
         };
         let expected = match name.as_str() {
             "perf_2025.csv" => 23,
@@ -73,7 +73,7 @@ fn the_design_in_the_guide_becomes_a_study() {
     let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/studies.md");
     let guide = std::fs::read_to_string(guide).unwrap();
     let (_, design) = guide.split_once("```toml\n").unwrap();
-    let drawn = drawn("guide.toml", design.split_once("```").unwrap().0);
+    let drawn = create_study("guide.toml", design.split_once("```").unwrap().0);
     // Each block has 16 points, two centre points for each of eight combinations of the other levels, and five sentinels.
     assert_eq!(drawn.rows.len(), 3 * (16 + 2 * 8 + 5));
     assert_eq!(drawn.aliases.unwrap().resolution, 5);
@@ -84,15 +84,15 @@ fn the_design_of_perf_2025_is_one_factor_at_a_time() {
     let keys = |rows: &mut dyn Iterator<Item = &Row>| -> BTreeSet<_> {
         rows.map(|row| Row { replicate: None, block: None, ..row.clone() }.key()).collect()
     };
-    let theirs = table("perf_2025.csv", &shipped("perf_2025.csv"));
-    let theirs = keys(&mut theirs.rows());
-    let ours = drawn("perf_2025_blocks.toml", &shipped("perf_2025_blocks.toml"));
-    assert_eq!(keys(&mut ours.rows.iter()), theirs);
-    assert_eq!(theirs.len(), 23);
+    let published = table("perf_2025.csv", &study_text("perf_2025.csv"));
+    let published = keys(&mut published.rows());
+    let blocked = create_study("perf_2025_blocks.toml", &study_text("perf_2025_blocks.toml"));
+    assert_eq!(keys(&mut blocked.rows.iter()), published);
+    assert_eq!(published.len(), 23);
     for block in 1..=5 {
         let mut block_rows =
-            ours.rows.iter().filter(|row| row.block == Some(block) && row.note.is_empty());
-        assert_eq!(keys(&mut block_rows), theirs);
+            blocked.rows.iter().filter(|row| row.block == Some(block) && row.note.is_empty());
+        assert_eq!(keys(&mut block_rows), published);
     }
 }
 
@@ -116,7 +116,7 @@ study.hook.ra = [1, 256]
 [hooks]
 ra = "blockdev --setra $1 /dev/sda, really"
 "#;
-    let drawn = drawn("a.toml", text);
+    let drawn = create_study("a.toml", text);
     let written = Table::new(drawn.rows.clone(), &drawn.comments).text();
     let read: Vec<Row> = table("a.csv", &written).rows().cloned().collect();
     assert_eq!(read, drawn.rows);
@@ -140,14 +140,15 @@ fn a_level_that_cannot_be_written_is_refused() {
 fn a_design_that_sets_a_key_twice_is_refused() {
     let text = "design = \"full_factorial\"\nbaseline = { model = \"m\", epochs = 2 }\nfactors.train.epochs = [1, 2]";
     let text = design_file::parse("a.toml", text).unwrap();
-    let problems = ResolvedDesign::new(&text, |_| None).unwrap().draw().unwrap_err().to_string();
+    let problems =
+        ResolvedDesign::new(&text, |_| None).unwrap().create_study().unwrap_err().to_string();
     assert!(problems.contains("train.epochs: is set by the column `epochs`"), "{problems}");
 }
 
 /// Montgomery, section 8.4: the aliases of 2^(7-3) with E = ABC, F = BCD, G = ACD.
 #[test]
 fn the_comments_of_a_fraction_have_its_alias_table() {
-    let drawn = drawn("screening.toml", &shipped("screening.toml"));
+    let drawn = create_study("screening.toml", &study_text("screening.toml"));
     insta::assert_snapshot!(drawn.comments.join("\n"), @"
     design: fractional. 2^(k-p): a fraction of 2^k, with a table of the effects that it confounds.
     estimates: one estimate for each chain of the alias table; from resolution 5 on, all effects of up to two factors

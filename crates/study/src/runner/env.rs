@@ -1,4 +1,4 @@
-//! The environment that a runner works in: plans, processes, datasets, time and reports. `machine` implements it; tests use their own.
+//! Interface between a runner and its environment: plans, processes, datasets, time and reports. `machine` implements it; tests have their own.
 
 use crate::chooser::{ChooserEvent, Observation};
 use feedrate_measure::metric::Metric;
@@ -18,7 +18,7 @@ pub struct RowPlan {
     pub run_s: f64,
     /// Expected time to generate the dataset, in seconds.
     pub generation_s: f64,
-    /// Fingerprint of the settings. A run by this plan has it as [`CheckResult::plan`].
+    /// Fingerprint of the settings. After a run by this plan, [`CheckResult::plan`] is equal.
     pub fingerprint: String,
 }
 
@@ -38,7 +38,7 @@ pub struct RowDataset {
 pub enum RunnerTask<'a> {
     /// Generate the dataset.
     Generate,
-    /// Train, and write results to this folder, which already names the row.
+    /// Train, and write results to this folder. It already identifies the row.
     Run(&'a Path),
 }
 
@@ -60,7 +60,7 @@ pub struct RowJob<'a> {
 pub enum TaskEnd {
     /// The user wants to stop.
     Stopped,
-    /// It failed, for this reason.
+    /// The task failed; contains the reason.
     Failed(String),
 }
 
@@ -92,24 +92,24 @@ pub enum RunnerEvent {
         /// Whether its results are complete.
         is_complete: bool,
     },
-    /// A row was set back to `N`, so that its older result no longer counts.
+    /// The user set a row back to `N`. Its older result no longer counts.
     Superseded {
         label: String,
         /// Folder to which the older result was moved.
         folder: PathBuf,
     },
-    /// A row that this runner finished is `N` again, as an older CSV was saved over the current one.
+    /// A row that this runner finished is `N` again, because an older CSV was saved over the current one.
     MarkOverwritten { label: String },
     /// Another process generates the dataset of a run. Other rows are run first.
     Busy { label: String, folder: PathBuf, holder: String },
-    /// A dataset was not deleted, as another process reads it.
+    /// A dataset was not deleted, because another process reads it.
     InUse { folder: PathBuf },
     /// A dataset was deleted.
     Deleted { folder: PathBuf, bytes: u64 },
     /// A dataset is being generated.
     Generating { folder: PathBuf, bytes: u64 },
     /// Work on a row starts: its dataset, its hooks and the run.
-    Begun {
+    RowStarted {
         label: String,
         /// `None` if the label has the number of the run.
         place: Option<RowPlace>,
@@ -134,7 +134,7 @@ pub enum RunnerEvent {
     Failed { label: String, place: Option<RowPlace>, reason: String },
     /// The row of a finished run was removed from the CSV.
     RowRemoved { label: String, run_dir: PathBuf },
-    /// The chooser reports something.
+    /// An event of the chooser.
     Chooser(ChooserEvent),
     /// The next run would take longer than the remaining time.
     OutOfTime {
@@ -144,12 +144,12 @@ pub enum RunnerEvent {
     },
 }
 
-/// The environment that a runner works in.
+/// The environment of a runner.
 pub trait RunnerEnv {
     /// Plans a row.
     ///
     /// # Errors
-    /// The row is invalid, for this reason.
+    /// The row is invalid; returns the reason.
     fn plan(&mut self, row: &Row, settings: &StudySettings) -> Result<RowPlan, String>;
 
     /// Whether all files of a row's dataset exist.
@@ -168,7 +168,7 @@ pub trait RunnerEnv {
     /// Deletes a dataset of the study. Returns false if it is in use and stays.
     ///
     /// # Errors
-    /// It cannot be deleted.
+    /// The dataset cannot be deleted.
     fn delete_dataset(&mut self, folder: &Path) -> io::Result<bool>;
 
     /// Runs the hooks of a row, and describes the machine.
@@ -186,7 +186,7 @@ pub trait RunnerEnv {
     /// Checks that the results in `run_dir` are complete, and belong to this row and its dataset.
     ///
     /// # Errors
-    /// They are not, for this reason.
+    /// The results are incomplete or belong to another row; returns the reason.
     fn check_results(
         &mut self,
         run_dir: &Path,
@@ -200,10 +200,10 @@ pub trait RunnerEnv {
     /// All values of a run with complete results; empty if they cannot be read.
     fn observe(&mut self, run_dir: &Path) -> Observation;
 
-    /// Local time in the form that names folders of runs.
+    /// Local time, formatted for the name of a run's folder.
     fn stamp(&self) -> String;
 
-    /// Seconds on a clock that never goes back.
+    /// Seconds on a monotonic clock.
     fn now_s(&self) -> f64;
 
     /// Whether the user wants to stop.

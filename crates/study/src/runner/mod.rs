@@ -1,6 +1,6 @@
 //! Runs the pending rows of a study, one after another. No result is lost, duplicated or marked wrongly if the runner is killed at any moment.
 //!
-//! This depends on the order of writes. The folder of a run names its row from the start. Results are checked and synced before the CSV marks the row
+//! This depends on the order of writes. The folder of a run identifies its row from the start. Results are checked and synced before the CSV marks the row
 //! with `Y`, and only then is the check written to the folder.
 
 mod env;
@@ -33,11 +33,11 @@ use std::path::PathBuf;
 /// Options of one start of the runner.
 #[derive(Clone, Debug, Default)]
 pub struct RunnerOptions {
-    /// Patterns of the rows to run; all if empty. See [`crate::select::is_wanted`].
+    /// Patterns of the rows to run; all if empty. See [`crate::select::is_selected`].
     pub only: Vec<String>,
     /// Maximum number of runs.
     pub limit: Option<usize>,
-    /// Seconds from the start after which no run may end. A run that would probably end later is not started.
+    /// Time limit in seconds from the start. A run that would probably end later is not started.
     pub time_budget_s: Option<f64>,
     /// Run failed rows again.
     pub retry: bool,
@@ -45,8 +45,8 @@ pub struct RunnerOptions {
     pub datasets: Policy,
     /// Require results of the current plan: rows with results of another plan are set back at the start, and a run by another plan fails.
     pub same_plan: bool,
-    /// Set back rows at the start whose results do not measure the storage, such as those that memory served.
-    pub repeat_worthless: bool,
+    /// At the start, set back rows whose results do not measure the storage, for example because memory served the data.
+    pub repeat_invalid: bool,
 }
 
 /// Result of one start of the runner.
@@ -105,7 +105,7 @@ pub struct Runner<'a> {
     done: usize,
     /// Name of the current row in progress lines.
     name: String,
-    /// Its position; `None` if the chooser's label has the number of the run.
+    /// Position of the current row; `None` if the chooser's label has the number of the run.
     place: Option<RowPlace>,
     /// Values of finished runs, by folder.
     observations: BTreeMap<PathBuf, Observation>,
@@ -140,25 +140,25 @@ impl<'r> RowRef<'r> {
 }
 
 /// The reason why an attempt has no result: its task ended, or the runner cannot continue.
-enum Broken {
+enum AttemptError {
     Run(TaskEnd),
     Runner(RunnerError),
 }
 
-impl From<TaskEnd> for Broken {
+impl From<TaskEnd> for AttemptError {
     fn from(ended: TaskEnd) -> Self {
-        Broken::Run(ended)
+        AttemptError::Run(ended)
     }
 }
 
-impl From<RunnerError> for Broken {
+impl From<RunnerError> for AttemptError {
     fn from(error: RunnerError) -> Self {
-        Broken::Runner(error)
+        AttemptError::Runner(error)
     }
 }
 
 impl<'a> Runner<'a> {
-    /// Creates a runner. `settings` must be those in `state`, if it has some: the caller compares them with the command's options.
+    /// Creates a runner. If `state` has settings, `settings` must be equal: the caller has compared them with the command's options.
     pub fn new(
         files: &'a StudyFiles,
         lock: Lock,
@@ -187,13 +187,13 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Runs the rows that `chooser` selects, until there are none or the runner is stopped.
+    /// Runs the rows that `chooser` selects, until none is left or the runner is stopped.
     ///
     /// # Errors
     /// A file of the study cannot be read or written, or a row is invalid.
     pub fn run(mut self, chooser: &mut dyn Chooser) -> Result<RunnerEnd, RunnerError> {
         self.recover(chooser)?;
-        self.set_back_outdated(chooser)?;
+        self.reset_outdated_rows(chooser)?;
         while !self.env.is_stopped() && self.options.limit.is_none_or(|limit| self.done < limit) {
             let rows = self.rows()?;
             let pending = self.pending(&rows);
@@ -204,7 +204,7 @@ impl<'a> Runner<'a> {
                 self.env.report(RunnerEvent::Chooser(event));
             });
             let Some(chosen) = chosen else { break };
-            if !self.run_chosen(&chosen, rows, pending, chooser)? {
+            if !self.run_selected(&chosen, rows, pending, chooser)? {
                 break;
             }
         }
@@ -216,7 +216,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Runs a row. A row that is not pending is appended to the CSV first. Returns whether the runner continues.
-    fn run_chosen(
+    fn run_selected(
         &mut self,
         chosen: &Row,
         rows: Vec<Row>,
@@ -226,8 +226,8 @@ impl<'a> Runner<'a> {
         let key = chosen.key();
         let known = pending.iter().position(|&index| rows[index].key() == key);
         let current_rows = match known {
-            Some(place) => {
-                pending[..=place].rotate_right(1);
+            Some(position) => {
+                pending[..=position].rotate_right(1);
                 rows
             }
             None => {
@@ -246,8 +246,8 @@ impl<'a> Runner<'a> {
         self.prefer_available_dataset(&current_rows, &mut pending);
         let Some(&index) = pending.first() else { return Ok(false) };
         let next = RowRef { rows: &current_rows, index };
-        let is_open_ended = known.is_none();
-        Ok(self.fits_time(next) && self.run_row(next, &pending, is_open_ended, chooser)?)
+        let chooser_adds_rows = known.is_none();
+        Ok(self.fits_time(next) && self.run_row(next, &pending, chooser_adds_rows, chooser)?)
     }
 
     /// The rows with their results, as `chooser` needs them.
@@ -264,9 +264,9 @@ impl<'a> Runner<'a> {
     }
 
     /// Sets back rows whose results no longer count, so that they run again.
-    fn set_back_outdated(&mut self, chooser: &dyn Chooser) -> Result<(), RunnerError> {
-        let RunnerOptions { same_plan, repeat_worthless, .. } = self.options;
-        if !same_plan && !repeat_worthless {
+    fn reset_outdated_rows(&mut self, chooser: &dyn Chooser) -> Result<(), RunnerError> {
+        let RunnerOptions { same_plan, repeat_invalid, .. } = self.options;
+        if !same_plan && !repeat_invalid {
             return Ok(());
         }
         let rows = self.rows()?;
@@ -277,7 +277,7 @@ impl<'a> Runner<'a> {
             let planned = self.plans.get(&past.row).map(|plan| plan.fingerprint.as_str());
             let is_other =
                 planned.zip(measured.plan.as_deref()).is_some_and(|(now, then)| now != then);
-            if same_plan && is_other || repeat_worthless && chooser.is_worthless(&past) {
+            if same_plan && is_other || repeat_invalid && chooser.is_invalid(&past) {
                 outdated.push(past.row.key());
             }
         }
@@ -320,11 +320,11 @@ impl<'a> Runner<'a> {
         pending
     }
 
-    /// Plans all rows. Problems of `pending` rows are errors, so that they are found before anything runs.
+    /// Plans all rows. Problems of `pending` rows are errors, which are thus reported before anything runs.
     fn plan_all(&mut self, rows: &[Row], pending: &[usize]) -> Result<(), RunnerError> {
         let env = &mut self.env;
         let settings = &self.settings;
-        let planned = self.plans.make(rows, pending, |row| env.plan(row, settings));
+        let planned = self.plans.plan_rows(rows, pending, |row| env.plan(row, settings));
         planned.map_err(RunnerError::Rows)
     }
 
@@ -351,7 +351,7 @@ impl<'a> Runner<'a> {
         &mut self,
         next: RowRef,
         pending: &[usize],
-        is_open_ended: bool,
+        chooser_adds_rows: bool,
         chooser: &dyn Chooser,
     ) -> Result<bool, RunnerError> {
         let Some(plan) = self.plans.get(next.row()).cloned() else { return Ok(false) };
@@ -359,20 +359,20 @@ impl<'a> Runner<'a> {
             self.settings.write(self.files)?;
             self.state.settings = Some(self.settings.clone());
         }
-        self.report_start(next, pending, is_open_ended, chooser);
-        let has_failed = self.set_aside_older(next)?;
-        let attempt = self.begin(next)?;
-        let generated = self.make_dataset(next, &plan, attempt, pending, has_failed);
+        self.report_start(next, pending, chooser_adds_rows, chooser);
+        let has_failed = self.retire_older_attempt(next)?;
+        let attempt = self.start_attempt(next)?;
+        let generated = self.generate_dataset(next, &plan, attempt, pending, has_failed);
         let measured = generated.and_then(|()| self.measure(next, &plan, attempt));
         self.done += 1;
         match measured {
             Ok(checked) => self.finish(next, attempt, checked, chooser).map(|()| true),
-            Err(Broken::Runner(error)) => Err(error),
-            Err(Broken::Run(TaskEnd::Stopped)) => {
+            Err(AttemptError::Runner(error)) => Err(error),
+            Err(AttemptError::Run(TaskEnd::Stopped)) => {
                 self.state.attempts[attempt].give_up(None)?;
                 Ok(false)
             }
-            Err(Broken::Run(TaskEnd::Failed(reason))) => {
+            Err(AttemptError::Run(TaskEnd::Failed(reason))) => {
                 self.state.attempts[attempt].give_up(Some(reason.clone()))?;
                 self.report.failed.push((next.label(), reason.clone()));
                 let label = self.name.clone();
@@ -388,7 +388,7 @@ impl<'a> Runner<'a> {
         next: RowRef,
         plan: &RowPlan,
         place: usize,
-    ) -> Result<CheckResult, Broken> {
+    ) -> Result<CheckResult, AttemptError> {
         let Attempt { number: attempt, run_dir, .. } = self.state.attempts[place].clone();
         let job = RowJob { row: next.row(), plan, settings: &self.settings, attempt };
         let prepared_from_s = self.env.now_s();
@@ -402,7 +402,7 @@ impl<'a> Runner<'a> {
         let checked =
             self.env.check_results(&run_dir, next.row(), plan).map_err(TaskEnd::Failed)?;
         if self.options.same_plan && checked.plan != plan.fingerprint {
-            let reason = "the workload was changed while its runs were made";
+            let reason = "the workload changed during the study";
             return Err(TaskEnd::Failed(reason.into()).into());
         }
         let setup_s = Some(self.env.now_s() - prepared_from_s - duration_s);
@@ -414,16 +414,16 @@ impl<'a> Runner<'a> {
         &mut self,
         next: RowRef,
         pending: &[usize],
-        is_open_ended: bool,
+        chooser_adds_rows: bool,
         chooser: &dyn Chooser,
     ) {
-        let count = (!is_open_ended).then_some(self.done + pending.len());
+        let count = (!chooser_adds_rows).then_some(self.done + pending.len());
         let place = RowPlace { number: self.done + 1, count };
         self.place = next.label_by(chooser).is_none().then_some(place);
         self.name = next.name(chooser);
         let left_s = self.expected_s(next.rows, pending);
         let label = self.name.clone();
-        self.env.report(RunnerEvent::Begun { label, place: self.place, left_s });
+        self.env.report(RunnerEvent::RowStarted { label, place: self.place, left_s });
     }
 
     /// Marks a row whose results were checked, and reports its response.
@@ -445,7 +445,7 @@ impl<'a> Runner<'a> {
         checked.doubts.extend(self.replicates_differ(done, &checked.plan));
         let doubts = checked.doubts.iter().map(|doubt| doubt.name.clone()).collect();
         let duration_s = checked.duration_s;
-        self.mark(attempt, &done.label(), checked)?;
+        self.mark_done(attempt, &done.label(), checked)?;
         self.report.finished += 1;
         let label = self.name.clone();
         let place = self.place;

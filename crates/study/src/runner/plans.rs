@@ -12,9 +12,9 @@ use std::path::PathBuf;
 /// Actual durations of rows, relative to their plans.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
-    /// Ratio of the actual to the planned duration of a run: the median of finished runs, or 1 without one.
+    /// Ratio of the actual to the planned duration of a run: the median of finished runs, or 1 without any.
     pub run_share: f64,
-    /// Time of a row besides its run and its dataset, in seconds: the mean of finished rows, or 0 without one.
+    /// Time of a row outside its run and the generation of its dataset, in seconds: the mean of finished rows, or 0 without any.
     pub setup_s: f64,
 }
 
@@ -28,7 +28,7 @@ impl Pace {
 /// Plans of rows, and the rate at which datasets were generated.
 #[derive(Debug, Default)]
 pub struct Plans {
-    /// Plan by key of the row; `None` if it cannot be planned.
+    /// Plan by key of the row; `None` if the row cannot be planned.
     plans: BTreeMap<RowKey, Option<RowPlan>>,
     generated_bytes: f64,
     generated_s: f64,
@@ -39,7 +39,7 @@ impl Plans {
     ///
     /// # Errors
     /// A `pending` row cannot be planned. A problem that several rows share is reported once.
-    pub fn make(
+    pub fn plan_rows(
         &mut self,
         rows: &[Row],
         pending: &[usize],
@@ -112,7 +112,7 @@ impl Plans {
         self.generated_s += duration_s;
     }
 
-    /// Expected time to generate the dataset of a row, in seconds: at the rate of earlier datasets, else as planned.
+    /// Expected time to generate the dataset of a row, in seconds, at the rate of earlier datasets. Without earlier datasets, the planned time.
     pub fn generation_s(&self, plan: &RowPlan) -> f64 {
         match &plan.dataset {
             Some(dataset) if self.generated_bytes > 0.0 && self.generated_s > 0.0 => {
@@ -177,7 +177,7 @@ mod tests {
             for (n, &(run_s, duration_s, setup_s)) in runs.iter().enumerate() {
                 let plan =
                     RowPlan { dataset: None, run_s, generation_s: 0.0, fingerprint: String::new() };
-                plans.make(&[row(n)], &[0], |_| Ok(plan.clone())).unwrap();
+                plans.plan_rows(&[row(n)], &[0], |_| Ok(plan.clone())).unwrap();
                 let checked = CheckResult { duration_s, setup_s, ..CheckResult::default() };
                 let outcome = Outcome::Complete(Some(checked));
                 let key = row(n).key();
@@ -203,7 +203,7 @@ mod tests {
         let rows = ["a", "b", "c", "x/b.yaml"].map(|model| Row::new(model, 1));
         let mut plans = Plans::default();
         let problems = |pending: &[usize], plans: &mut Plans| {
-            plans.make(&rows, pending, |_| Err("no such workload".into())).unwrap_err()
+            plans.plan_rows(&rows, pending, |_| Err("no such workload".into())).unwrap_err()
         };
         let messages = problems(&[0, 2, 3], &mut plans);
         let same_name =

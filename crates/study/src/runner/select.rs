@@ -1,7 +1,7 @@
 //! Selects the rows that a runner has to run.
 
 use super::RunnerOptions;
-use crate::select::{in_order, is_wanted};
+use crate::select::{is_selected, run_order};
 use feedrate_results::row::Row;
 use feedrate_results::state::{Status, StudyState};
 
@@ -9,14 +9,14 @@ use feedrate_results::state::{Status, StudyState};
 /// complete.
 pub fn due_rows(rows: &[Row], state: &StudyState, options: &RunnerOptions) -> Vec<usize> {
     let states = state.row_states(rows);
-    let mut due = in_order(rows);
+    let mut due = run_order(rows);
     due.retain(|&index| {
         let is_due = match states[index].status {
             Status::Pending | Status::Running => true,
             Status::Failed => options.retry,
             Status::Done => false,
         };
-        is_due && is_wanted(&options.only, index, &rows[index], rows)
+        is_due && is_selected(&options.only, index, &rows[index], rows)
     });
     due
 }

@@ -1,5 +1,4 @@
-//! Writes the state of attempts: the row that a folder belongs to, the outcome, and the mark in the CSV. Also completes the attempts of an earlier
-//! runner that died.
+//! Writes the state of attempts: the row of a folder, the outcome, and the mark in the CSV. Also completes the attempts of an earlier runner that died.
 
 use super::env::{PreparedMachine, RunnerEvent};
 use super::{RowRef, Runner, RunnerError};
@@ -16,25 +15,25 @@ use std::path::Path;
 impl Runner<'_> {
     /// Completes the attempts that an earlier runner left unfinished.
     pub(super) fn recover(&mut self, chooser: &dyn Chooser) -> Result<(), RunnerError> {
-        for place in 0..self.state.attempts.len() {
-            match self.state.attempts[place].outcome {
+        for index in 0..self.state.attempts.len() {
+            match self.state.attempts[index].outcome {
                 Outcome::Running | Outcome::Complete(None) => {
-                    self.recover_attempt(place, chooser)?;
+                    self.recover_attempt(index, chooser)?;
                 }
                 // The runner died before it moved the failed run.
-                Outcome::Failed { .. } => self.state.attempts[place].put_aside_failed()?,
+                Outcome::Failed { .. } => self.state.attempts[index].put_aside_failed()?,
                 _ => {}
             }
         }
         Ok(())
     }
 
-    /// Finishes an attempt whose results are complete, and gives up any other.
-    fn recover_attempt(&mut self, place: usize, chooser: &dyn Chooser) -> Result<(), RunnerError> {
+    /// Finishes an attempt whose results are complete, and gives up other attempts.
+    fn recover_attempt(&mut self, index: usize, chooser: &dyn Chooser) -> Result<(), RunnerError> {
         let rows = self.rows()?;
-        let attempt = self.state.attempts[place].clone();
-        let index = self.row_of(&attempt, &rows);
-        let found = index.map(|index| RowRef { rows: &rows, index });
+        let attempt = self.state.attempts[index].clone();
+        let row = self.find_row(&attempt, &rows);
+        let found = row.map(|index| RowRef { rows: &rows, index });
         let has_ended = attempt.is_complete();
         if has_ended && found.is_none() {
             // Without its row, the result cannot be checked.
@@ -54,20 +53,20 @@ impl Runner<'_> {
         match (checked, found) {
             (Some(checked), Some(found)) => {
                 self.name = found.name(chooser);
-                self.finish(found, place, checked, chooser)
+                self.finish(found, index, checked, chooser)
             }
-            _ => Ok(self.state.attempts[place].give_up(None)?),
+            _ => Ok(self.state.attempts[index].give_up(None)?),
         }
     }
 
     /// The row that an attempt belongs to.
-    fn row_of(&self, attempt: &Attempt, rows: &[Row]) -> Option<usize> {
+    fn find_row(&self, attempt: &Attempt, rows: &[Row]) -> Option<usize> {
         let is_same = |other: &Attempt| other.number == attempt.number;
         self.state.row_states(rows).iter().position(|state| state.attempt.is_some_and(is_same))
     }
 
-    /// Starts an attempt at a row and writes the row to its folder. Returns the place of the attempt in the state.
-    pub(super) fn begin(&mut self, next: RowRef) -> Result<usize, RunnerError> {
+    /// Starts an attempt at a row and writes the row to its folder. Returns the index of the attempt in the state.
+    pub(super) fn start_attempt(&mut self, next: RowRef) -> Result<usize, RunnerError> {
         let experiment = experiment_dir(&self.settings.results, next.row(), next.rows);
         let run_dir = make_run_dir(&experiment, &self.env.stamp()).map_err(|source| {
             RunnerError::Io { doing: "make a folder in", path: experiment, source }
@@ -108,7 +107,7 @@ impl Runner<'_> {
     }
 
     /// Moves the older result of a row that was set back, or marks a failed attempt as retried. Returns whether the last attempt failed.
-    pub(super) fn set_aside_older(&mut self, next: RowRef) -> Result<bool, RunnerError> {
+    pub(super) fn retire_older_attempt(&mut self, next: RowRef) -> Result<bool, RunnerError> {
         let row_state = self.state.row_states(next.rows)[next.index];
         let Some(number) = row_state.attempt.map(|attempt| attempt.number) else {
             return Ok(false);
@@ -128,19 +127,19 @@ impl Runner<'_> {
         Ok(is_failed)
     }
 
-    /// Marks a row as done in the current CSV, and then writes the check to the folder of its results. A row that is `N` after both was set back by the
-    /// user.
-    pub(super) fn mark(
+    /// Marks a row as done in the current CSV, and then writes the check to the folder of its results. If the check exists but the row is `N`, the user
+    /// has set it back.
+    pub(super) fn mark_done(
         &mut self,
-        place: usize,
+        index: usize,
         label: &str,
         checked: CheckResult,
     ) -> Result<(), RunnerError> {
-        let attempt = &self.state.attempts[place];
+        let attempt = &self.state.attempts[index];
         let mut found = None;
         self.files.edit_table(|table| {
             let rows: Vec<Row> = table.rows().cloned().collect();
-            found = self.row_of(attempt, &rows);
+            found = self.find_row(attempt, &rows);
             let open = found.filter(|&index| !rows[index].done);
             open.is_some_and(|index| {
                 table.mark(index, true);
@@ -154,7 +153,7 @@ impl Runner<'_> {
             });
             return Ok(());
         }
-        Ok(self.state.attempts[place].mark_checked(checked)?)
+        Ok(self.state.attempts[index].mark_checked(checked)?)
     }
 
     /// Returns a doubt if a replicate of the same experiment was run with another plan.
@@ -172,7 +171,7 @@ impl Runner<'_> {
         let other = replicates.find(differs)?;
         Some(PlanDoubt {
             name: "replicates_differ".into(),
-            evidence: format!("its plan differs from that of `{}`", other.run_dir.display()),
+            evidence: format!("its plan differs from the plan of `{}`", other.run_dir.display()),
             advice: "find the change with `feedrate compare`, and set the older rows back to `N`"
                 .into(),
         })

@@ -5,7 +5,7 @@
 use super::options::ScaleOptions;
 use super::range::SearchRange;
 use crate::chooser::{
-    Chooser, History, Measured, NumberRange, Observation, PastRun, RunState, ScaleSearch,
+    Chooser, FinishedRun, History, NumberRange, Observation, PastRun, RunState, ScaleSearch,
 };
 use crate::search::{ACCELERATORS, SearchBounds, SearchTarget};
 use feedrate_results::row::Row;
@@ -53,7 +53,7 @@ pub struct ScaleForecast {
     /// The reason why no larger number is tried.
     #[serde(skip)]
     pub max_reason: String,
-    /// Folder of the largest dataset, with its free space.
+    /// Folder of the largest dataset, and the free space there.
     #[serde(skip)]
     pub place: String,
 }
@@ -116,7 +116,7 @@ impl ScaleForecast {
             budget_s: options.limits.budget_s,
             from,
             max,
-            overrides: largest.added(),
+            overrides: largest.added_overrides(),
             notes: largest.notes.clone(),
             max_reason: largest.max_reason.clone(),
             place: room::describe_location(&last, root),
@@ -156,8 +156,8 @@ impl NumberRange for PlannedRange<'_> {
         self.0.row(number)
     }
 
-    fn words(&self, number: u64) -> String {
-        self.0.words(number)
+    fn describe(&self, number: u64) -> String {
+        self.0.describe(number)
     }
 
     fn number(&self, row: &Row) -> Option<u64> {
@@ -168,8 +168,8 @@ impl NumberRange for PlannedRange<'_> {
         self.0.client_limit(number)
     }
 
-    fn grow(&mut self, known: Option<&Row>) -> bool {
-        self.0.grow(known) && self.use_bytes().is_ok()
+    fn grow(&mut self, earlier_row: Option<&Row>) -> bool {
+        self.0.grow(earlier_row) && self.use_bytes().is_ok()
     }
 
     fn notes(&self) -> &[String] {
@@ -177,7 +177,7 @@ impl NumberRange for PlannedRange<'_> {
     }
 }
 
-/// The ranges of a search in which all numbers hold, each with its dataset.
+/// The range of each dataset, in a search in which all numbers hold.
 fn ranges<'a>(range: &SearchRange<'a>) -> anyhow::Result<Vec<PlannedRange<'a>>> {
     let mut ranges = Vec::new();
     let mut planned = PlannedRange::new(range)?;
@@ -224,10 +224,10 @@ fn forecast(
         };
         let percent = 100.0 * (rate / needed).min(1.0);
         let run_bytes = read_bytes(&plan);
-        let measured = Measured {
+        let measured = FinishedRun {
             seconds: run_s(&plan).max(run_bytes as f64 / rate),
             observation: Observation::with_value(options.response, percent),
-            ..Measured::default()
+            ..FinishedRun::default()
         };
         read += run_bytes;
         history.runs.push(PastRun { row, state: RunState::Done(Box::new(measured)) });
@@ -236,7 +236,7 @@ fn forecast(
     let generated_bytes = search.range().0.used_bytes;
     Ok(Some(ForecastAtRate {
         bytes_per_second: rate,
-        found: runs.search.found(),
+        found: runs.search.bounds(),
         runs: runs.count(),
         generated_bytes,
         read_bytes: read,

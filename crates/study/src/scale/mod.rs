@@ -1,4 +1,4 @@
-//! Plans the search of `scale`: the numbers that it can try, the dataset of each, and a forecast. [`crate::chooser`] selects the runs.
+//! Plans the search of `scale`: the numbers that it can try, their datasets, and a forecast. [`crate::chooser`] selects the runs.
 
 mod options;
 mod range;

@@ -12,7 +12,7 @@ pub struct ScaleOptions {
     pub request: Request,
     /// Target of the response; `None` for the workload's target utilisation.
     pub bound: Option<f64>,
-    /// Metric that has to reach the target.
+    /// Metric that must reach the target.
     pub response: &'static Metric,
     /// The key to vary, or `accelerators`.
     pub key: String,

@@ -1,7 +1,7 @@
 //! Plans a search: the numbers that it may try, the dataset for them, and the arguments of its runs. Each run is long enough to measure the response.
 //!
-//! The dataset grows step by step as larger numbers need it, so that a storage which feeds few accelerators does not have to store the data of many.
-//! Long because each limit of the numbers is a refusal or a note of its own.
+//! The dataset grows step by step: a storage that feeds only a few accelerators does not have to store the data for many. The file is long because each
+//! limit has its own refusal or note.
 
 mod rows;
 
@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Minimum number of steps of a run. The rate of reading is measured in complete batches, so fewer steps would be too coarse.
-const STEPS_LEAST: u64 = 50;
+const STEPS_MIN: u64 = 50;
 /// Largest number of any search.
 const NUMBER_MAX: u64 = 1 << 20;
 /// Maximum number of files of a dataset generated for a search.
@@ -66,7 +66,7 @@ pub struct SearchRange<'a> {
     steps: Option<u64>,
     /// Whether a run needs enough steps to measure `au_sustained`.
     sustained: bool,
-    /// Whether the response is the utilisation over all steps, or the sustained one. Other utilisations leave out a part of a run.
+    /// Whether the response is `au_all_steps` or `au_sustained`. Other utilisations exclude a part of the run.
     pub is_overall_or_sustained_au: bool,
     /// Target of the response.
     pub bound: f64,
@@ -80,8 +80,8 @@ pub struct SearchRange<'a> {
     pub used_bytes: u64,
     /// Bytes of all datasets generated for the search.
     generated_bytes: u64,
-    /// Folders of datasets that earlier starts of the search generated.
-    made: BTreeSet<PathBuf>,
+    /// Folders of datasets that earlier commands generated for the search.
+    generated_folders: BTreeSet<PathBuf>,
     /// Notes for the user.
     pub notes: Vec<String>,
 }
@@ -98,7 +98,7 @@ impl<'a> SearchRange<'a> {
         let response = options.response;
         let sustained = response.id == AU_SUSTAINED.id;
         if sustained && !is_given(&data, EPOCHS) && !is_given(&data, STEPS) {
-            // A second epoch would be read from the page cache in part, and that part would vary with the number.
+            // A second epoch would come partly from the page cache, and the share would depend on the number.
             data.overrides.push(format!("{EPOCHS}=1"));
         }
         let from = options.from;
@@ -144,10 +144,10 @@ impl<'a> SearchRange<'a> {
             max_reason: String::new(),
             used_bytes: 0,
             generated_bytes: 0,
-            made: BTreeSet::new(),
+            generated_folders: BTreeSet::new(),
             notes,
         };
-        range.begin()?;
+        range.choose_first_dataset()?;
         Ok(range)
     }
 
@@ -164,13 +164,13 @@ impl<'a> SearchRange<'a> {
     }
 
     /// The user's request.
-    pub fn user(&self) -> &Request {
+    pub fn user_request(&self) -> &Request {
         &self.user
     }
 
     /// The goal of a search in this range.
-    pub fn goal(&self, least: f64) -> Goal {
-        Goal { least, from: self.options.from, max: self.max, find: self.options.find }
+    pub fn goal(&self, threshold: f64) -> Goal {
+        Goal { threshold, from: self.options.from, max: self.max, find: self.options.find }
     }
 
     /// Overrides that set the size of the dataset and the length of a run.
@@ -180,7 +180,7 @@ impl<'a> SearchRange<'a> {
     }
 
     /// Overrides of every run besides those of the user.
-    pub fn added(&self) -> Vec<String> {
+    pub fn added_overrides(&self) -> Vec<String> {
         let constant = self.data.overrides[self.user.overrides.len()..].iter();
         constant.cloned().chain(self.size_overrides()).collect()
     }
@@ -201,7 +201,7 @@ impl<'a> SearchRange<'a> {
         resolve_named(&self.request_at(number)?)
     }
 
-    /// Upper limit of the utilisation at `number` by the client's own work, in percent. `None` if it is not below the target, so that a run is needed.
+    /// Upper limit of the utilisation that the client's own work permits at `number`, in percent. `None` if the limit is not below the target.
     pub fn insufficient_client_limit(&self, number: u64) -> anyhow::Result<Option<f64>> {
         if !self.is_overall_or_sustained_au {
             return Ok(None);
@@ -223,7 +223,7 @@ impl<'a> SearchRange<'a> {
         Ok(Some(SearchedDataset { files: plan.dataset.files_train, bytes, workload_files }))
     }
 
-    /// Extends the range with a larger dataset. Returns false if the options exclude it, or it is not possible or does not fit.
+    /// Extends the range with a larger dataset. Returns false if the options exclude a larger dataset, or none is possible or fits.
     pub fn extend(&mut self) -> anyhow::Result<bool> {
         let reached = self.max;
         let limit = self.options.max.unwrap_or(NUMBER_MAX);
@@ -232,11 +232,11 @@ impl<'a> SearchRange<'a> {
         }
         let next = reached.saturating_add(1);
         let max = reached.saturating_mul(GROWTH).min(limit);
-        let fits = |number: &u64| matches!(self.sized_for(*number), Ok((_, None)));
+        let fits = |number: &u64| matches!(self.resized_for(*number), Ok((_, None)));
         let number = Some(max).filter(fits).or_else(|| largest(next, max, |number| fits(&number)));
-        match self.sized_for(number.unwrap_or(next)) {
+        match self.resized_for(number.unwrap_or(next)) {
             Ok((mut larger, None)) => {
-                larger.limit()?;
+                larger.find_max()?;
                 larger.generated_bytes += larger.bytes_generated_for_search()?;
                 *self = larger;
                 return Ok(true);
@@ -247,7 +247,7 @@ impl<'a> SearchRange<'a> {
                 } else {
                     ""
                 };
-                self.max_reason = format!("for {}, {short}{spare}", self.words(next));
+                self.max_reason = format!("for {}, {short}{spare}", self.describe(next));
             }
             Err(error) => self.max_reason = on_one_line(&error),
         }
@@ -255,15 +255,15 @@ impl<'a> SearchRange<'a> {
     }
 
     /// Resizes the dataset for `number`. Returns the new range, and the shortage of space if there is one.
-    fn sized_for(&self, number: u64) -> anyhow::Result<(Self, Option<Shortage>)> {
+    fn resized_for(&self, number: u64) -> anyhow::Result<(Self, Option<Shortage>)> {
         let mut sized = self.clone();
         sized.resize(number)?;
         let short = sized.shortage(number, Some(FREE_PARTS))?;
         Ok((sized, short))
     }
 
-    /// The reason why a run at `number` cannot measure the response; `None` if it can.
-    fn hindrance(&self, number: u64) -> Option<anyhow::Error> {
+    /// The reason why a run at `number` cannot measure the response; `None` if the run can.
+    fn unmeasurable_reason(&self, number: u64) -> Option<anyhow::Error> {
         let plan = match self.plan(number) {
             Ok(plan) => plan,
             Err(error) => return Some(error),
@@ -275,7 +275,7 @@ impl<'a> SearchRange<'a> {
         }
         let message = format!(
             "with {} an epoch has {}, but `au_sustained` needs {}",
-            self.words(number),
+            self.describe(number),
             units::counted(steps, "step"),
             units::count(needed_steps),
         );
@@ -289,29 +289,29 @@ impl<'a> SearchRange<'a> {
         Some(Refusal::new(message, hint).into())
     }
 
-    /// Whether the search may set the size of the dataset, as the user sets none and the dataset is not foreign.
+    /// Whether the search may set the size of the dataset. False if the user sets it or the dataset is foreign.
     fn may_resize(&self) -> bool {
         let given = |key| is_given(&self.user, key);
         let is_set = self.data.scale < 1.0 || given(FILES) || given(STEPS);
         !is_set && !self.resolved.workload.dataset_foreign
     }
 
-    /// Chooses the first dataset: the workload's own if it is large enough for the smallest number and fits, else the smallest that is.
-    fn begin(&mut self) -> anyhow::Result<()> {
+    /// Chooses the first dataset: the workload's own if it fits and is large enough for the smallest number, else the smallest sufficient dataset.
+    fn choose_first_dataset(&mut self) -> anyhow::Result<()> {
         // If the number of files affects the response, the first dataset must be large enough for all numbers.
         let from = self.options.from;
         let first = if self.sustained { from } else { self.options.max.unwrap_or(from) };
-        let is_hindered = self.hindrance(first).is_some();
+        let is_unmeasurable = self.unmeasurable_reason(first).is_some();
         if self.may_resize()
-            && (is_hindered || self.sustained && self.shortage(first, None)?.is_some())
+            && (is_unmeasurable || self.sustained && self.shortage(first, None)?.is_some())
         {
             self.resize(first)?;
-        } else if self.data.scale < 1.0 && self.hindrance(self.options.from).is_some() {
+        } else if self.data.scale < 1.0 && self.unmeasurable_reason(self.options.from).is_some() {
             return self.refuse_scale();
         }
-        self.limit()?;
+        self.find_max()?;
         match self.shortage(self.max, None)? {
-            Some(short) => Err(self.no_room(&short).into()),
+            Some(short) => Err(self.no_space_refusal(&short).into()),
             None => {
                 self.generated_bytes = self.to_generate_bytes()?;
                 Ok(())
@@ -329,22 +329,22 @@ impl<'a> SearchRange<'a> {
         let plan = self.plan(self.max)?;
         let folder = dataset::dataset_folder(&plan, &self.resolved.data_root);
         let absolute = folder.ok().and_then(|folder| std::path::absolute(folder).ok());
-        if absolute.is_some_and(|folder| self.made.contains(&folder)) {
+        if absolute.is_some_and(|folder| self.generated_folders.contains(&folder)) {
             return Ok(catalog::estimate(&plan).file_bytes);
         }
         self.to_generate_bytes()
     }
 
     /// Finds the largest number for which the dataset is large enough, and the necessary length of a run.
-    fn limit(&mut self) -> anyhow::Result<()> {
+    fn find_max(&mut self) -> anyhow::Result<()> {
         let from = self.options.from;
         let requested = self.options.max;
         let limit = requested.unwrap_or(NUMBER_MAX).max(from);
-        let found = largest(from, limit, |number| self.hindrance(number).is_none());
+        let found = largest(from, limit, |number| self.unmeasurable_reason(number).is_none());
         self.max = found.ok_or_else(|| {
-            self.hindrance(from).unwrap_or_else(|| anyhow::anyhow!("cannot plan"))
+            self.unmeasurable_reason(from).unwrap_or_else(|| anyhow::anyhow!("cannot plan"))
         })?;
-        self.max_reason = match self.hindrance(self.max.saturating_add(1)) {
+        self.max_reason = match self.unmeasurable_reason(self.max.saturating_add(1)) {
             _ if requested == Some(self.max) => "`--max` is reached".into(),
             Some(error) => on_one_line(&error),
             None => "it is the limit of all searches".into(),
@@ -354,7 +354,7 @@ impl<'a> SearchRange<'a> {
         if self.sustained && !is_given(&self.user, STEPS) {
             // A run ends early if an epoch is longer than the response needs.
             let needed_steps = sustained_needs_steps(&first).max(sustained_needs_steps(&last));
-            let steps = needed_steps.saturating_mul(2).max(STEPS_LEAST);
+            let steps = needed_steps.saturating_mul(2).max(STEPS_MIN);
             if steps < first.train.steps() {
                 self.steps = Some(steps);
             }
@@ -369,14 +369,14 @@ impl<'a> SearchRange<'a> {
     fn resize(&mut self, number: u64) -> anyhow::Result<()> {
         self.files = None;
         self.steps = None;
-        let hindrance = self.hindrance(number);
+        let unmeasurable_reason = self.unmeasurable_reason(number);
         let too_few = largest(1, FILES_MAX, |files| {
             self.files = Some(files);
-            self.hindrance(number).is_some()
+            self.unmeasurable_reason(number).is_some()
         });
         let files = too_few.map_or(1, |files| files + 1);
         if FILES_MAX < files {
-            return Err(hindrance.unwrap_or_else(|| anyhow::anyhow!("cannot plan")));
+            return Err(unmeasurable_reason.unwrap_or_else(|| anyhow::anyhow!("cannot plan")));
         }
         self.files = Some(files);
         let note = self.note_on_dataset(number)?;
@@ -393,7 +393,7 @@ impl<'a> SearchRange<'a> {
             units::counted(self.files.unwrap_or(workload_files), "file"),
             units::count(workload_files),
             units::bytes(bytes),
-            self.words(number),
+            self.describe(number),
         ))
     }
 
@@ -408,8 +408,8 @@ impl<'a> SearchRange<'a> {
         Ok(room::shortage(&self.plan(number)?, &self.resolved.data_root, &reserved))
     }
 
-    /// The refusal if no sufficient dataset fits. Its hint is a smaller dataset for the utilisation over all steps, if that fits.
-    fn no_room(&self, short: &Shortage) -> Refusal {
+    /// The refusal if no sufficient dataset fits. The hint proposes a smaller dataset for the utilisation over all steps, if one fits.
+    fn no_space_refusal(&self, short: &Shortage) -> Refusal {
         let mut data = self.user.clone();
         data.accelerators = self.resolved.plan.accelerators.into();
         let scale = room::fitting_scale(&data, short.free_bytes);
@@ -424,17 +424,17 @@ impl<'a> SearchRange<'a> {
             }
             _ => remedy.into(),
         };
-        Refusal::new(format!("for {}, {short}", self.words(self.options.from)), hint)
+        Refusal::new(format!("for {}, {short}", self.describe(self.options.from)), hint)
     }
 
-    /// Refuses a `--scale` that is too small even for the smallest number, with the smallest sufficient one as hint.
+    /// Refuses a `--scale` that is too small even for the smallest number. The hint is the smallest sufficient `--scale`.
     fn refuse_scale(&self) -> anyhow::Result<()> {
         let number = self.options.from;
         let given = self.data.scale;
         let too_small = |thousandths: u64| {
             let mut larger = self.clone();
             larger.data.scale = thousandths as f64 / 1000.0;
-            larger.hindrance(number).is_some()
+            larger.unmeasurable_reason(number).is_some()
         };
         let sufficient = largest(1, 999, too_small).map_or(1, |thousandths| thousandths + 1);
         let hint = if sufficient < 1000 {
@@ -442,13 +442,13 @@ impl<'a> SearchRange<'a> {
         } else {
             "leave out `--scale`: the dataset is made as large as the search needs".into()
         };
-        let words = self.words(number);
+        let words = self.describe(number);
         refuse(format!("`--scale {given}` makes a dataset too small for {words}"), hint)
     }
 }
 
-/// The largest number from `from` to `max` at which `holds` is true, by doubling and halving; `None` if there is none. If `holds` is true at a number, it
-/// must be true at all smaller ones.
+/// The largest number from `from` to `max` at which `holds` is true, found by doubling and halving; `None` if there is none. `holds` must be true at all
+/// numbers up to a limit and false beyond it.
 fn largest(from: u64, max: u64, mut holds: impl FnMut(u64) -> bool) -> Option<u64> {
     let mut low = Some(from).filter(|&from| holds(from))?;
     let mut high = low.saturating_mul(2).min(max);
@@ -479,7 +479,7 @@ fn checked_bound(bound: f64, response: &Metric) -> Result<f64, Refusal> {
 fn refuse_contradictions(options: &ScaleOptions) -> Result<(), Refusal> {
     if options.key == ACCELERATORS && options.request.accelerators.is_some() {
         return refuse(
-            "`--accelerators` is what the search varies",
+            "`--accelerators` is the number that the search varies",
             "set the range with `--from` and `--max`",
         );
     }
@@ -488,7 +488,7 @@ fn refuse_contradictions(options: &ScaleOptions) -> Result<(), Refusal> {
     }
     if is_given(&options.request, &options.key) {
         return refuse(
-            format!("`{}` is what the search varies", options.key),
+            format!("`{}` is the number that the search varies", options.key),
             "leave it out of the overrides",
         );
     }

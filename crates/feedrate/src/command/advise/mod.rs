@@ -232,7 +232,7 @@ fn baseline(study: &mut ChosenStudy, template: &RunTemplate) -> anyhow::Result<(
         Trials::new(row, Vec::new(), UTILISATION, f64::INFINITY, |_| Default::default());
     let end = study.run(&mut chooser, observe)?;
     let trial = chooser.trial(&end.history, BASELINE);
-    match (trial.runs.first(), trial.hindrance) {
+    match (trial.runs.first(), trial.skip_reason) {
         _ if end.report.is_stopped => Err(Interrupted(study.folder.display().to_string()).into()),
         (Some(run), _) => Ok((run.run_dir.display().to_string(), load_run(&run.run_dir)?)),
         (None, why) => anyhow::bail!("the unchanged workload failed: {}", why.unwrap_or_default()),
@@ -343,7 +343,7 @@ fn blocks(run: &AnsweredSummary, rows: &[Advised]) -> Vec<Block> {
         let proposal = &row.advice.proposal;
         let commands = row.command.iter().cloned();
         Item {
-            says: format!("{} ({})", words::why(proposal), words::price(proposal)),
+            says: format!("{} ({})", words::why(proposal), words::cost(proposal)),
             details: commands.map(|text| Detail { text, ..Detail::default() }).collect(),
             ..Item::default()
         }

@@ -99,7 +99,7 @@ pub(super) fn observe(record: &Record) -> Observation {
     let answered = AnsweredSummary::new(record);
     if answered.answer.kind == AnswerKind::Unknown {
         let lines = answer::lines(&answered.answer, &answered.summary.doubts);
-        observation.worthless = Some(lines.join("; "));
+        observation.invalid_reason = Some(lines.join("; "));
     }
     observation
 }
@@ -126,7 +126,7 @@ impl TryOut<'_> {
         }
         let history = &end.history;
         let is_out_of_time = trials.is_out_of_time(history);
-        let failed = trials.trial(history, BASELINE).hindrance;
+        let failed = trials.trial(history, BASELINE).skip_reason;
         let stopped = match &failed {
             _ if end.report.is_stopped => Some("the trials were interrupted".to_string()),
             Some(why) => Some(why.clone()),
@@ -175,8 +175,8 @@ impl TryOut<'_> {
             };
             all.push(match &proposal.overrides[..] {
                 [] => {
-                    let hindrance = Some(reason_not_tried(proposal));
-                    (change, Candidate { hindrance, ..Candidate::default() })
+                    let skip_reason = Some(reason_not_tried(proposal));
+                    (change, Candidate { skip_reason, ..Candidate::default() })
                 }
                 overrides => (change, candidate(template, overrides)),
             });
@@ -270,14 +270,14 @@ impl Outcomes<'_> {
         let trial = trials.trial(history, place);
         let candidate = &trials.candidates()[place];
         let tried = reached(&trial);
-        let hindrance = trial.hindrance.clone();
-        let outcome = if hindrance.is_some() && tried.is_some() {
+        let skip_reason = trial.skip_reason.clone();
+        let outcome = if skip_reason.is_some() && tried.is_some() {
             Outcome::NotDecided
         } else {
             trials.outcome(history, BASELINE, place)
         };
         let reason = match outcome {
-            _ if hindrance.is_some() => hindrance,
+            _ if skip_reason.is_some() => skip_reason,
             Outcome::NotTried => Some(stopped.unwrap_or("no time was left").into()),
             Outcome::NotDecided => Some("the runs vary too much or are too few".into()),
             _ if candidate.changes_only_checkpoints() => checkpoint_waits(&baseline, &trial),

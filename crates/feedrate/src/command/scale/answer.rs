@@ -135,7 +135,7 @@ impl<'a> SearchAnswer<'a> {
 
     /// The result of the search. `stopped` is the reason that it stopped early.
     pub(super) fn result(&self, stopped: Option<String>, study: &ChosenStudy) -> SearchResult {
-        let found = self.runs.search.found();
+        let found = self.runs.search.bounds();
         let range = self.search.range();
         let left_by_client = self.search.client_limits();
         let failing = found.fails.and_then(|number| self.summaries.get(&number));
@@ -143,7 +143,7 @@ impl<'a> SearchAnswer<'a> {
         let by_client = found.fails.and_then(|number| left_by_client.get(&number));
         let why = match failing {
             Some(runs) => self.why(runs).unwrap_or_default(),
-            None if let Some(percent) = by_client => client::leaves(*percent, range.bound),
+            None if let Some(percent) = by_client => client::client_limit(*percent, range.bound),
             None if is_max => range.max_reason.clone(),
             None => String::new(),
         };
@@ -176,7 +176,7 @@ impl<'a> SearchAnswer<'a> {
             numbers,
             again: self.runs.search.contradictions(),
             dataset: range.dataset().ok().flatten(),
-            overrides: range.added(),
+            overrides: range.added_overrides(),
             notes: range.notes.clone(),
             results: study.folder.display().to_string(),
         }
@@ -198,7 +198,12 @@ impl<'a> SearchAnswer<'a> {
         if self.options.response.id.name().starts_with("au_") {
             let name = self.options.response.id.name();
             let au = self.value(run)?;
-            return Some(answer::falls_short(name, au, self.search.range().bound, &run.answer));
+            return Some(answer::other_utilisation(
+                name,
+                au,
+                self.search.range().bound,
+                &run.answer,
+            ));
         }
         Some(format!("{}: {}", run.summary.verdict.name.name(), run.summary.verdict.evidence))
     }
@@ -241,7 +246,8 @@ impl<'a> SearchAnswer<'a> {
         let verdict = self.typical(runs, |_| true).or(runs.last()).map(|run| &run.summary.verdict);
         // Numbers without a run were skipped because of the client's costs.
         let percent = self.search.client_limits().get(&number);
-        let skipped = percent.map(|percent| client::leaves(*percent, self.search.range().bound));
+        let skipped =
+            percent.map(|percent| client::client_limit(*percent, self.search.range().bound));
         SearchedNumber {
             number,
             state: self.runs.search.certainty(number),
@@ -280,7 +286,7 @@ pub(super) fn observe(record: &Record) -> Observation {
             AnswerKind::Unknown => "",
             _ => "the bytes came or may have come from memory; ",
         };
-        observation.worthless = Some(format!("{memory}{}", lines.join("; ")));
+        observation.invalid_reason = Some(format!("{memory}{}", lines.join("; ")));
     }
     observation
 }

@@ -20,7 +20,7 @@ pub(super) fn print(
         messages::print_json(Schema::ScaleDryRun, &forecast)?;
         return Ok(());
     }
-    let numbers = format!("{} to {}", units::count(forecast.from), range.words(forecast.max));
+    let numbers = format!("{} to {}", units::count(forecast.from), range.describe(forecast.max));
     let mut rows = vec![("numbers", numbers), ("data", forecast.place.clone())];
     let status = mlperf_status(&options.request);
     rows.extend(status.map(|status| ("MLPerf status", status.sentence())));
@@ -29,7 +29,7 @@ pub(super) fn print(
         let DatasetForecast { max, files, bytes } = *dataset;
         let files = units::counted(files, "file");
         let bytes = units::bytes(bytes);
-        rows.push((name, format!("{files}, {bytes}: enough for {}", range.words(max))));
+        rows.push((name, format!("{files}, {bytes}: enough for {}", range.describe(max))));
     }
     rows.push(("limit", forecast.max_reason.clone()));
     let runs = forecast.runs_without_noise;
@@ -64,9 +64,9 @@ fn table(forecasts: &[ForecastAtRate], range: &SearchRange<'_>) -> String {
             (_, Some(_)) => "not decided".into(),
             (None, None) => "none".into(),
             (Some(number), None) if forecast.found.fails.is_none() => {
-                format!("{}, or more", range.words(number))
+                format!("{}, or more", range.describe(number))
             }
-            (Some(number), None) => range.words(number),
+            (Some(number), None) => range.describe(number),
         };
         [
             units::bytes_per_second(forecast.bytes_per_second),

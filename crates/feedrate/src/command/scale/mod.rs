@@ -128,14 +128,14 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     if let Some(dataset) = range.dataset()? {
         let files = units::counted(dataset.files, "file");
         let bytes = units::bytes(dataset.bytes);
-        let enough = range.words(range.max);
+        let enough = range.describe(range.max);
         let place = room::describe_location(&range.plan(range.max)?, &range.resolved.data_root);
         messages::note(format!("data: {files}, {bytes}, enough for {enough}, in {place}"));
     }
     let root = result_folder::root(arguments.results.as_deref(), &range.resolved.workload)?;
     let question = question(&options, &range);
     let mut study =
-        ChosenStudy::open(&question, &root, range.user(), arguments.again, runner_host())?;
+        ChosenStudy::open(&question, &root, range.user_request(), arguments.again, runner_host())?;
     let made = study.generated_datasets(&range.dataset_root()?.into_iter().collect())?;
     range.resume(study.files.table()?.rows().next(), made.into_iter().collect())?;
     range.notes.iter().for_each(|note| messages::note(format!("note: {note}")));
@@ -173,7 +173,7 @@ fn stopped(
     search: &ScaleSearch<SearchRange<'_>>,
     end: &ScaleEnd,
 ) -> anyhow::Result<Option<String>> {
-    let words = |number: u64| search.range().words(number);
+    let words = |number: u64| search.range().describe(number);
     Ok(Some(match end {
         ScaleEnd::Decided => return Ok(None),
         ScaleEnd::OutOfRuns => format!("`--max-runs {}` is reached", options.limits.runs_max),
@@ -181,7 +181,7 @@ fn stopped(
             let budget = units::seconds(options.limits.budget_s);
             format!("another run would probably exceed the `--budget` of {budget}")
         }
-        ScaleEnd::Worthless { run, number, reason } => {
+        ScaleEnd::InvalidRun { run, number, reason } => {
             format!("run {run}, {}, does not show the storage's speed: {reason}", words(*number))
         }
         ScaleEnd::NoValue { number } => {
@@ -201,7 +201,7 @@ fn question<'a>(options: &ScaleOptions, range: &'a SearchRange<'_>) -> StudyIden
         format!("{} {}", options.response.id.name(), range.bound),
         format!("max {max:?} {max_data_bytes:?}"),
     ];
-    StudyIdentity::new("scale", &range.resolved, range.user(), more)
+    StudyIdentity::new("scale", &range.resolved, range.user_request(), more)
 }
 
 fn conclusion(result: &SearchResult, response: &Metric) -> anyhow::Result<Conclusion> {

@@ -51,7 +51,7 @@ pub(super) fn dry_run(ledger: Ledger, options: &RunnerOptions, json: bool) -> an
     let mut pending = due_rows(&rows, &state, options);
     pending.truncate(options.limit.unwrap_or(pending.len()));
     let mut plans = Plans::default();
-    let made = plans.make(&rows, &pending, |row| machine.plan(row, &settings));
+    let made = plans.plan_rows(&rows, &pending, |row| machine.plan(row, &settings));
     made.map_err(RunnerError::Rows)?;
     let planned = pending.iter().filter_map(|&index| Some((index, plans.get(&rows[index])?)));
     let planned: Vec<(usize, &RowPlan)> = planned.collect();

@@ -19,7 +19,7 @@ use feedrate_spec::workload::{self as spec, Content, Strictness, Workload};
 use feedrate_study::design::Aliases;
 use feedrate_study::design_file::{self, DesignText};
 use feedrate_study::randomization::{Blocking, RunOrder};
-use feedrate_study::resolved_design::{DrawnStudy, ResolvedDesign};
+use feedrate_study::resolved_design::{NewStudy, ResolvedDesign};
 use feedrate_study::row_command::{RowCommand, find_workload, note_local_workloads};
 use feedrate_study::settings;
 use schemars::JsonSchema;
@@ -118,7 +118,7 @@ pub(crate) fn new(arguments: &StudyNewArguments) -> anyhow::Result<Exit> {
     for model in models.flat_map(|factor| &factor.levels) {
         found(model)?;
     }
-    let drawn = resolved.draw()?;
+    let drawn = resolved.create_study()?;
     let csv = Table::new(drawn.rows.clone(), &drawn.comments).text();
     if path == Path::new(STDOUT) {
         messages::print(csv.trim_end())?;
@@ -237,7 +237,7 @@ fn warn_of_refused(
 fn print_study(
     arguments: &StudyNewArguments,
     resolved: &ResolvedDesign,
-    drawn: &DrawnStudy,
+    drawn: &NewStudy,
     path: &Path,
 ) -> Result<(), StdoutError> {
     if !arguments.json {

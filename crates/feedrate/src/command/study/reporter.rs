@@ -93,7 +93,7 @@ impl RunnerReporter for Reporter {
             self.show_message(&line);
         }
         match event {
-            RunnerEvent::Begun { label, place, left_s } => {
+            RunnerEvent::RowStarted { label, place, left_s } => {
                 *self.current() = CurrentRow {
                     name: label.clone(),
                     place: *place,
@@ -136,7 +136,7 @@ fn place_text(place: Option<RowPlace>) -> String {
 /// The permanent line for an event.
 fn line(event: &RunnerEvent) -> Option<String> {
     Some(match event {
-        RunnerEvent::Begun { .. } => return None,
+        RunnerEvent::RowStarted { .. } => return None,
         RunnerEvent::Running { label, place } => format!("{}{label}: running", place_text(*place)),
         RunnerEvent::Generating { folder, bytes } => {
             format!("generating {} in {}", units::bytes(*bytes), folder.display())

@@ -19,13 +19,13 @@ use feedrate_results::row::Row;
 use feedrate_results::state::{Status, StudyState};
 use feedrate_spec::escape::bash_word;
 use feedrate_spec::units;
-use feedrate_study::chooser::{Chooser, FixedDesign, ReplicateChooser, WantedPrecision};
+use feedrate_study::chooser::{Chooser, FixedDesign, PrecisionGoal, ReplicateChooser};
 use feedrate_study::datasets::Policy;
 use feedrate_study::ledger::{Ledger, select_rows};
 use feedrate_study::machine::ThisMachine;
 use feedrate_study::row_command::note_local_workloads;
 use feedrate_study::runner::{Runner, RunnerEnd, RunnerOptions, RunnerReport};
-use feedrate_study::select::is_wanted;
+use feedrate_study::select::is_selected;
 use feedrate_study::settings::{self, lock};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -93,7 +93,7 @@ pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     arguments.settings.launch.refuse_untrusted(&settings.launching, &machine.hooks)?;
     let needs_trust =
         !StudyLaunch::default().stored_commands(&settings.launching, &machine.hooks).is_empty();
-    settings::enter(&settings)?;
+    settings::change_to_start_folder(&settings)?;
     if !machine.wait_for_earlier_runs(state.settings.as_ref())? {
         return Ok(Exit::Interrupted);
     }
@@ -117,8 +117,8 @@ fn options(arguments: &StudyRunArguments) -> RunnerOptions {
 
 fn chooser(arguments: &StudyRunArguments) -> Box<dyn Chooser> {
     let StudyRunArguments { response, max_replicates: replicates_max, .. } = *arguments;
-    let Some(until) = arguments.until else { return Box::new(FixedDesign) };
-    let wanted = WantedPrecision { until, response, replicates_max };
+    let Some(target) = arguments.until else { return Box::new(FixedDesign) };
+    let wanted = PrecisionGoal { target, response, replicates_max };
     Box::new(ReplicateChooser::new(wanted, arguments.only.clone()))
 }
 
@@ -205,7 +205,7 @@ fn print_report(
     Ok(if report.is_stopped {
         Exit::Interrupted
     } else if !report.failed.is_empty()
-        || failed.any(|index| is_wanted(&arguments.only, index, &rows[index], rows))
+        || failed.any(|index| is_selected(&arguments.only, index, &rows[index], rows))
     {
         Exit::Failed
     } else {

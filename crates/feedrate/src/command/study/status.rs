@@ -19,7 +19,7 @@ use feedrate_results::state::{Attempt, RowState, Status};
 use feedrate_spec::units;
 use feedrate_study::ledger::{Ledger, select_rows};
 use feedrate_study::precision::assess;
-use feedrate_study::select::in_order;
+use feedrate_study::select::run_order;
 use feedrate_study::settings::SettingsOptions;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -125,7 +125,7 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     blocks
         .extend([Block::Table(factors(&overview.factors)), Block::Table(matrix(&overview.matrix))]);
     let mut document = Document::from(blocks);
-    document.glance = progress(&ledger, &places, &overview.counts, left_s);
+    document.summary = progress(&ledger, &places, &overview.counts, left_s);
     messages::print_document(&document, arguments.all)?;
     Ok(Exit::Fine)
 }
@@ -192,7 +192,7 @@ fn bar(counts: &StatusCounts, width: usize) -> String {
 }
 
 fn rows(ledger: &Ledger, places: &[RowState], all: bool) -> Vec<Block> {
-    let order = in_order(&ledger.rows);
+    let order = run_order(&ledger.rows);
     let shown = if all { order.len() } else { order.len().min(ROWS_MAX) };
     let rows =
         order[..shown].iter().map(|&index| RowView::new(ledger, index, &places[index]).cells());

@@ -1,9 +1,9 @@
-//! Writes a document as one self-contained HTML page that makes no requests. The content is complete without the script, which only sorts, filters,
-//! zooms, hides and colours.
+//! Writes a document as one self-contained HTML page that makes no requests. The content is complete without the script: it only sorts, filters, zooms,
+//! hides and colours.
 
 mod table;
 
-use super::{ReportOutput, Stretch, stretches};
+use super::{ReportOutput, TextPart, split_names};
 use crate::document::{Block, Depth, Detail, Document, Item, Section, slug};
 use crate::number::run_number;
 use crate::report::{FigureUse, FindingFigure, ReportFigure};
@@ -40,7 +40,7 @@ fn write(document: &Document) -> String {
                 a.skip href="#findings" { "Skip to the findings" }
                 header {
                     h1 { (document.title) }
-                    p.glance { (sentence(&document.glance)) }
+                    p.summary { (sentence(&document.summary)) }
                 }
                 main { @for part in &document.sections { (section(part)) } }
                 footer { p { "Made by " (document.program) "." } }
@@ -164,7 +164,7 @@ fn figure(figure: &ReportFigure) -> Markup {
     }
 }
 
-/// Minimum width of a figure that spans both columns, as its text would be small in one.
+/// Minimum width of a figure that spans both columns. In one column its text would be too small.
 const WIDE_PT: f64 = 400.0;
 
 fn is_wide(svg: &str) -> bool {
@@ -173,13 +173,13 @@ fn is_wide(svg: &str) -> bool {
     width.is_some_and(|width| WIDE_PT < width)
 }
 
-/// A sentence with its names as code.
+/// A sentence with names in backticks as code.
 fn sentence(text: &str) -> Markup {
     html! {
-        @for stretch in stretches(text) {
+        @for stretch in split_names(text) {
             @match stretch {
-                Stretch::Plain(text) => (text),
-                Stretch::Name(name) => code { (name) },
+                TextPart::Plain(text) => (text),
+                TextPart::Name(name) => code { (name) },
             }
         }
     }

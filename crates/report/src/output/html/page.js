@@ -223,7 +223,7 @@ for (const figure of document.querySelectorAll("figure")) {
       ArrowDown: () => move(view[0], view[1] + step * view[3]),
     }[event.key];
     if (!does || event.ctrlKey || event.metaKey || event.altKey) return;
-    // Without anything to move, arrows scroll the page.
+    // If the picture is not zoomed in, arrows scroll the page.
     if (event.key.startsWith("Arrow") && view[2] >= whole[2]) return;
     event.preventDefault();
     does();

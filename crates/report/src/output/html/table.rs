@@ -1,9 +1,9 @@
-//! Writes the tables of the page. Tables of measured values can be sorted, and those of runs also filtered; colours only repeat the text.
+//! Writes the tables of the page. Tables of measured values can be sorted; tables of runs can also be filtered. Colours only repeat the text.
 
 use crate::table::{ColumnKind, ReportTable, TableCell};
 use maud::{Markup, html};
 
-/// A table in a box that scrolls on its own, so that the page does not.
+/// A table in a box that scrolls separately from the page.
 pub(super) fn table(table: &ReportTable) -> Markup {
     let highest = highest(table);
     let is_measured = |kind| matches!(kind, ColumnKind::Utilisation | ColumnKind::Rate);
@@ -18,8 +18,8 @@ pub(super) fn table(table: &ReportTable) -> Markup {
                         @for (number, row) in (1..).zip(&table.rows) {
                             @let id = table.is_of_runs.then(|| format!("run-{number}"));
                             tr .unused[table.muted.contains(&(number - 1))] id=[id] {
-                                @for (at, cell) in row.iter().enumerate() {
-                                    (self::cell(table.columns[at].kind, cell, highest[at], at == 0))
+                                @for (index, cell) in row.iter().enumerate() {
+                                    (self::cell(table.columns[index].kind, cell, highest[index], index == 0))
                                 }
                             }
                         }
@@ -39,7 +39,8 @@ fn heading(name: &str) -> Markup {
 /// The highest value of each column, except in muted rows.
 fn highest(table: &ReportTable) -> Vec<f64> {
     let mut highest = vec![0.0_f64; table.columns.len()];
-    for (_, row) in table.rows.iter().enumerate().filter(|(at, _)| !table.muted.contains(at)) {
+    for (_, row) in table.rows.iter().enumerate().filter(|(index, _)| !table.muted.contains(index))
+    {
         for (highest, cell) in highest.iter_mut().zip(row) {
             *highest = cell.value.map_or(*highest, |value| value.max(*highest));
         }

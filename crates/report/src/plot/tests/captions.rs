@@ -1,21 +1,21 @@
-//! Tests of the texts in pictures and captions: names, marks, axes, held and left out levels.
+//! Tests of the texts in pictures and captions: names, marks, axes, levels that are held constant or not drawn.
 
-use super::made_up::{drawn_from, one_at_a_time, run, set};
+use super::made_up::{data_of, one_at_a_time, run, set_metric};
 use crate::draw::figure::Scale;
-use crate::draw::{Look, draw};
+use crate::draw::{DrawOptions, draw};
 use crate::plot::*;
 use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Provenance, SAMPLES_WHOLE};
 use feedrate_results::run::Run;
 
 fn figure_of(name: &str, runs: Vec<Run>) -> (Figure, Data) {
-    let data = drawn_from(runs);
+    let data = data_of(runs);
     let figure = find(name).unwrap().figure(&data, None);
     (figure.unwrap_or_else(|missing| panic!("{missing}")), data)
 }
 
 /// The texts of a drawing.
 fn texts(figure: &Figure, width_in: f64) -> Vec<String> {
-    let drawing = draw(figure, &Look { width_in: Some(width_in), ..Look::default() });
+    let drawing = draw(figure, &DrawOptions { width_in: Some(width_in), ..DrawOptions::default() });
     assert_eq!(drawing.problems(), Vec::<String>::new());
     let svg = drawing.svg;
     let tree = roxmltree::Document::parse(&svg).unwrap();
@@ -37,7 +37,7 @@ fn a_caption_explains_marks() {
         "AU, all steps against processes. Marks are means of n = 2 runs with 95 % intervals, which are hidden if smaller than the mark. \
          A hollow mark is a single run."
     );
-    let svg = draw(&figure, &Look::default()).svg;
+    let svg = draw(&figure, &DrawOptions::default()).svg;
     let mark = |runs: &str| svg.lines().find(|line| line.contains(&format!("n = {runs}</title>")));
     assert!(mark("1").unwrap().contains("fill=\"#ffffff\""), "{svg}");
     assert!(!mark("2").unwrap().contains("fill=\"#ffffff\""), "{svg}");
@@ -92,7 +92,7 @@ fn the_axis_of_processes_is_linear_if_its_labels_fit() {
 }
 
 #[test]
-fn scaling_has_a_line_for_each_combination_that_has_one() {
+fn scaling_has_a_line_for_each_combination_with_several_numbers_of_processes() {
     let mut runs: Vec<Run> = [(1.0, 1.0), (2.0, 1.0), (1.0, 4.0), (2.0, 4.0), (1.0, 8.0)]
         .map(|(processes, workers)| setting(processes, workers, "npz"))
         .to_vec();
@@ -115,7 +115,7 @@ fn scaling_has_a_line_for_each_combination_that_has_one() {
 fn lines_without_marks_differ_in_more_than_colour() {
     let runs = vec![setting(2.0, 1.0, "npz"), setting(2.0, 4.0, "npz")];
     let (figure, _) = figure_of("latency", runs);
-    let svg = draw(&figure, &Look::default()).svg;
+    let svg = draw(&figure, &DrawOptions::default()).svg;
     let broken = svg.lines().filter(|line| line.contains("stroke-dasharray=\"5 2\"")).count();
     // One in each of three panels, and one in the key.
     assert_eq!(broken, 4, "{svg}");
@@ -126,8 +126,8 @@ fn an_interval_that_is_cut_is_explained() {
     let mut runs =
         vec![setting(1.0, 1.0, "npz"), setting(1.0, 1.0, "npz"), setting(2.0, 1.0, "npz")];
     // Two runs that differ so much have an interval far beyond them.
-    set(&mut runs[0], &SAMPLES_WHOLE, 1.0);
-    set(&mut runs[1], &SAMPLES_WHOLE, 100.0);
+    set_metric(&mut runs[0], &SAMPLES_WHOLE, 1.0);
+    set_metric(&mut runs[1], &SAMPLES_WHOLE, 100.0);
     let (figure, _) = figure_of("throughput_processes", runs);
     let words = "An interval that ends in an arrow extends beyond the axis.";
     assert!(figure.caption.contains(words), "{}", figure.caption);
@@ -149,10 +149,10 @@ fn rows_keep_their_levels_however_narrow_the_picture() {
 #[test]
 fn runs_that_only_read_have_no_panel_of_utilisation() {
     let mut runs = [1.0, 4.0].map(|workers| setting(4.0, workers, "npz")).to_vec();
-    runs.iter_mut().for_each(|run| set(run, &AU_ALL_STEPS, 0.0));
+    runs.iter_mut().for_each(|run| set_metric(run, &AU_ALL_STEPS, 0.0));
     let (figure, _) = figure_of("factor_levels", runs.clone());
     assert_eq!((figure.panels.len(), &*figure.title), (1, "Throughput by level of each factor"));
-    set(&mut runs[0], &AU_ALL_STEPS, 50.0);
+    set_metric(&mut runs[0], &AU_ALL_STEPS, 50.0);
     let (figure, _) = figure_of("factor_levels", runs);
     assert_eq!(figure.panels.len(), 2);
 }
@@ -163,7 +163,7 @@ fn titles_of_axes_are_complete_beside_low_panels() {
     let mut runs = runs.to_vec();
     runs.iter_mut().for_each(|run| run.values.retain(|id, _| *id != DELIVERED_WHOLE.id));
     for run in &mut runs {
-        set(run, &SAMPLES_WHOLE, 100.0);
+        set_metric(run, &SAMPLES_WHOLE, 100.0);
     }
     let (figure, _) = figure_of("factor_levels", runs);
     for width_in in [3.3, 6.9] {
@@ -176,7 +176,7 @@ fn titles_of_axes_are_complete_beside_low_panels() {
 fn rates_of_bytes_have_one_unit_for_all_sizes() {
     for rate in [3e3, 3e7, 3e10] {
         let runs = [1.0, 2.0].map(|processes| run("a", (processes, 1.0, "npz"), 50.0, rate));
-        let data = drawn_from(runs.to_vec());
+        let data = data_of(runs.to_vec());
         let figure = find("scaling").unwrap().figure(&data, Some(&DELIVERED_WHOLE)).unwrap();
         assert_eq!(figure.panels[0].axes.y.label, "Throughput (MB/s)");
         assert!(figure.points().any(|point| (point.y - rate / 1e6).abs() < 1e-9), "{figure:?}");
@@ -217,7 +217,7 @@ fn rates_of_bytes_that_were_not_counted_are_called_estimated() {
         [(in_part, "Throughput (MB/s, partly estimated)"), (runs, "Throughput (MB/s, estimated)")]
     {
         for name in ["throughput_processes", "scaling", "factor_levels"] {
-            let data = drawn_from(runs.clone());
+            let data = data_of(runs.clone());
             let figure = find(name).unwrap().figure(&data, Some(&DELIVERED_WHOLE)).unwrap();
             let axes = &figure.panels[0].axes;
             assert_eq!(axes.y.label, label, "{name}");

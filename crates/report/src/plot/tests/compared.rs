@@ -1,6 +1,6 @@
-//! Tests of comparisons in plots of factors, on designs made for them.
+//! Tests of comparisons in plots of factors, with invented designs.
 
-use super::made_up::{drawn_from, figure, one_at_a_time, run, runs};
+use super::made_up::{data_of, figure, one_at_a_time, run, runs};
 use crate::draw::figure::{Layer, Rule, Scale, Style, Tone};
 use crate::draw::tests::differ_in_grey;
 use crate::plot::data::Data;
@@ -23,7 +23,7 @@ fn levels_that_were_never_compared_are_not_drawn() {
         setting(4.0, 4.0, "png"),
     ];
     let plot = find("factor_levels").unwrap();
-    let drawn = figure(plot, &drawn_from(runs.clone())).unwrap();
+    let drawn = figure(plot, &data_of(runs.clone())).unwrap();
     assert!(
         drawn.caption.contains("Not drawn, as other factors always differed too: `format`"),
         "{}",
@@ -35,28 +35,28 @@ fn levels_that_were_never_compared_are_not_drawn() {
         setting(4.0, 8.0, "png"),
         setting(6.0, 1.0, "png"),
     ];
-    let missing = figure(plot, &drawn_from(runs)).unwrap_err();
+    let missing = figure(plot, &data_of(runs)).unwrap_err();
     assert!(missing.message.starts_with("no two runs differ in"), "{missing}");
 }
 
 #[test]
 fn scaling_needs_two_numbers_of_processes_with_equal_settings() {
     let setting = |processes, workers| run("a", (processes, workers, "npz"), 50.0, 1e6);
-    let data = drawn_from(vec![setting(4.0, 1.0), setting(6.0, 4.0)]);
+    let data = data_of(vec![setting(4.0, 1.0), setting(6.0, 4.0)]);
     let caption = figure(find("scaling").unwrap(), &data).unwrap().caption;
     assert!(
         caption.ends_with("cannot be separated: `read_threads` with `processes`."),
         "{caption}"
     );
     let runs = vec![setting(4.0, 1.0), setting(4.0, 8.0), setting(6.0, 4.0)];
-    let missing = figure(find("scaling").unwrap(), &drawn_from(runs)).unwrap_err();
+    let missing = figure(find("scaling").unwrap(), &data_of(runs)).unwrap_err();
     assert!(missing.message.contains("the number of processes alone"), "{missing}");
 }
 
 /// More experiments than can be distinguished.
 #[test]
 fn many_experiments_are_drawn_as_their_mean() {
-    let data = drawn_from(runs("unet3d_h100"));
+    let data = data_of(runs("unet3d_h100"));
     let cells = &data.designs[0].cells;
     assert!(7 < cells.len());
     let known = |place: &usize| data.runs[*place].metric(&AU_ALL_STEPS).unwrap();
@@ -81,7 +81,7 @@ fn many_experiments_are_drawn_as_their_mean() {
 /// Lines join numbers, but not names of formats, which have no order.
 #[test]
 fn only_numbers_are_joined() {
-    let data = drawn_from(runs("unet3d_h100"));
+    let data = data_of(runs("unet3d_h100"));
     let figure = figure(find("factor_levels").unwrap(), &data).unwrap();
     let mut seen = Vec::new();
     for panel in &figure.panels {
@@ -121,7 +121,7 @@ fn rules(name: &str, runs: Vec<Run>, csv: &str) -> Vec<Vec<(String, f64)>> {
     let declared = DeclaredFactors::from_table(&Table::parse("s.csv", csv).unwrap());
     let settings: Vec<_> = runs.iter().map(|run| &run.settings).collect();
     let designs = designs(&settings, &declared);
-    let data = Data { designs, ..drawn_from(runs) };
+    let data = Data { designs, ..data_of(runs) };
     let figure = figure(find(name).unwrap(), &data).unwrap();
     let rules = figure.panels.iter().map(|panel| {
         let rules = panel.axes.layers.iter().filter_map(|layer| match layer {
@@ -147,7 +147,7 @@ fn the_baseline_is_in_every_panel_that_compares_with_it() {
     // Each of two factors in AU and throughput.
     let panels = rules("factor_levels", runs.clone(), ONE_AT_A_TIME);
     assert_eq!(panels, [50.0, 10.0, 50.0, 10.0].map(|at| vec![baseline(at)]));
-    // The most common settings are no declared baseline.
+    // The most common settings are not a declared baseline.
     let bare = "model,epochs,processes,overrides,run\n";
     assert!(rules("factor_levels", runs, bare).iter().all(Vec::is_empty));
 }
@@ -159,7 +159,7 @@ fn the_line_of_the_baseline_is_named() {
     runs.iter_mut().for_each(|run| drop(run.settings.remove("dataset.files_train")));
     let settings: Vec<_> = runs.iter().map(|run| &run.settings).collect();
     let designs = designs(&settings, &declared);
-    let data = Data { designs, ..drawn_from(runs) };
+    let data = Data { designs, ..data_of(runs) };
     let figure = figure(find("au_processes").unwrap(), &data).unwrap();
     let names = figure.panels[0].all_series().map(|series| series.label.as_str());
     assert_eq!(names.collect::<Vec<_>>(), ["npz (baseline)", "hdf5"]);
@@ -167,7 +167,7 @@ fn the_line_of_the_baseline_is_named() {
 
 #[test]
 fn scaling_has_one_ideal_of_the_line_that_begins_highest() {
-    let data = drawn_from(runs("a"));
+    let data = data_of(runs("a"));
     let figure = figure(find("scaling").unwrap(), &data).unwrap();
     let series: Vec<_> = figure.panels[0].all_series().collect();
     let broken = series.iter().filter(|series| series.style == Style::Dashes);
@@ -181,16 +181,16 @@ fn scaling_has_one_ideal_of_the_line_that_begins_highest() {
 }
 
 #[test]
-fn one_mark_is_no_picture() {
+fn a_single_mark_is_not_drawn() {
     let mut alone = run("a", (1.0, 1.0, "npz"), 50.0, 1e6);
     alone.phases.truncate(1);
     alone.series.clear();
     for name in ["phases", "au_processes", "throughput_processes"] {
-        let missing = figure(find(name).unwrap(), &drawn_from(vec![alone.clone()])).unwrap_err();
+        let missing = figure(find(name).unwrap(), &data_of(vec![alone.clone()])).unwrap_err();
         assert!(!missing.hint.is_empty(), "{name}: {missing}");
     }
     let other = run("a", (2.0, 1.0, "npz"), 60.0, 1e6);
-    figure(find("phases").unwrap(), &drawn_from(vec![alone, other])).unwrap();
+    figure(find("phases").unwrap(), &data_of(vec![alone, other])).unwrap();
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn the_target_is_drawn_if_all_runs_share_it() {
     differing[0].bar_percent = Some(70.0);
     for name in ["au_processes", "factor_levels", "phases"] {
         let drawn = |runs: &[Run]| {
-            let figure = figure(find(name).unwrap(), &drawn_from(runs.to_vec())).unwrap();
+            let figure = figure(find(name).unwrap(), &data_of(runs.to_vec())).unwrap();
             let layers = figure.panels.iter().flat_map(|panel| &panel.axes.layers);
             let rules = layers.filter_map(|layer| match layer {
                 Layer::Rule(Rule { label, at, .. }) => Some((label.clone(), *at)),

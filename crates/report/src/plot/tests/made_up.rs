@@ -1,4 +1,4 @@
-//! Made-up runs and a study's state for the tests of plots. Tests nothing itself.
+//! Invented runs and an invented state of a study for the tests of plots. Tests nothing itself.
 
 use crate::draw::figure::Figure;
 use crate::plot::data::Data;
@@ -21,7 +21,7 @@ use feedrate_results::run::{Activity, Run};
 pub(in crate::plot) type Setting<'a> = (f64, f64, &'a str);
 
 /// The data of runs with their design.
-pub(in crate::plot) fn drawn_from(runs: Vec<Run>) -> Data {
+pub(in crate::plot) fn data_of(runs: Vec<Run>) -> Data {
     let settings: Vec<_> = runs.iter().map(|run| &run.settings).collect();
     let designs = designs(&settings, &DeclaredFactors::default());
     Data { runs, designs, ..Data::default() }
@@ -47,7 +47,7 @@ pub(in crate::plot) fn runs(workload: &str) -> Vec<Run> {
     runs
 }
 
-pub(in crate::plot) fn set(run: &mut Run, metric: &Metric, number: f64) {
+pub(in crate::plot) fn set_metric(run: &mut Run, metric: &Metric, number: f64) {
     run.values.insert(metric.id, Value { number, provenance: Provenance::Measured });
 }
 
@@ -104,7 +104,7 @@ pub(in crate::plot) fn run(workload: &str, setting: Setting, au: f64, rate: f64)
         (&STALL_QUEUE, 0.05),
         (&BARRIER_S, 0.05),
     ] {
-        set(&mut run, metric, number);
+        set_metric(&mut run, metric, number);
     }
     run
 }
@@ -178,7 +178,7 @@ pub(in crate::plot) fn data_for(plot: &Plot, workload: &str) -> Data {
     }
     let overview = Some(overview(&[workload, "cosmoflow_h100"]));
     let diagnoses = vec![crate::ceilings::example(workload)];
-    Data { overview, diagnoses, ..drawn_from(runs) }
+    Data { overview, diagnoses, ..data_of(runs) }
 }
 
 pub(in crate::plot) fn figure(plot: &Plot, data: &Data) -> Result<Figure, Missing> {

@@ -1,4 +1,4 @@
-//! The contract of every plot: pictures parse, have labels and units with everything in place, and missing data are explained.
+//! The contract of every plot: pictures are valid and complete, axes have labels and units, and missing data are explained.
 
 pub(super) mod made_up;
 mod compared;
@@ -6,17 +6,17 @@ mod captions;
 
 use super::data::*;
 use super::*;
-use crate::draw::{Drawing, Look, Theme, draw};
+use crate::draw::{DrawOptions, Drawing, Theme, draw};
 use feedrate_measure::metric::{BARRIER_S, LOAD_S, Metric, STALL_OPEN, STALL_SKEW};
 use feedrate_results::run::Run;
 use made_up::*;
 use std::fmt::Write as _;
 
 #[track_caller]
-fn drawn(plot: &Plot, data: &Data, look: &Look) -> Drawing {
+fn draw_plot(plot: &Plot, data: &Data, options: &DrawOptions) -> Drawing {
     let name = plot.name;
     let figure = figure(plot, data).unwrap_or_else(|missing| panic!("{name}: {missing}"));
-    let drawing = draw(&figure, look);
+    let drawing = draw(&figure, options);
     assert_eq!(drawing.problems(), Vec::<String>::new(), "{name}");
     drawing
 }
@@ -43,7 +43,7 @@ fn names_are_unique_and_found() {
 }
 
 #[test]
-fn every_picture_is_complete_in_every_look() {
+fn every_picture_is_complete_in_every_size_and_theme() {
     for plot in PLOTS {
         let data = data_for(plot, "unet3d_h100");
         for (width_in, font_pt, theme) in [
@@ -51,7 +51,7 @@ fn every_picture_is_complete_in_every_look() {
             (Some(3.5), 9.0, Theme::Dark),
             (Some(7.0), 11.0, Theme::Light),
         ] {
-            let svg = drawn(plot, &data, &Look { width_in, font_pt, theme }).svg;
+            let svg = draw_plot(plot, &data, &DrawOptions { width_in, font_pt, theme }).svg;
             text_of(&svg);
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "{}", plot.name);
         }
@@ -109,7 +109,8 @@ fn axes_have_their_units() {
         ("status", vec!["Rows (runs)", "18 of 42 rows done, 6 running, 12 pending, 6 failed"]),
     ] {
         let plot = find(name).unwrap();
-        let text = text_of(&drawn(plot, &data_for(plot, "unet3d_h100"), &Look::default()).svg);
+        let text =
+            text_of(&draw_plot(plot, &data_for(plot, "unet3d_h100"), &DrawOptions::default()).svg);
         for label in labels {
             assert!(text.lines().any(|line| line == label), "{name}: no `{label}` in {text}");
         }
@@ -118,7 +119,7 @@ fn axes_have_their_units() {
 
 #[test]
 fn levels_of_a_factor_are_drawn_for_any_response() {
-    let data = drawn_from(one_at_a_time());
+    let data = data_of(one_at_a_time());
     let levels = find("factor_levels").unwrap();
     let figure = levels.figure(&data, Some(&LOAD_S)).unwrap();
     let labels = figure.panels.iter().map(|panel| panel.axes.y.label.as_str());
@@ -129,9 +130,9 @@ fn levels_of_a_factor_are_drawn_for_any_response() {
 }
 
 #[test]
-fn a_png_has_something_on_it() {
+fn a_png_is_not_empty() {
     for plot in PLOTS {
-        let drawing = drawn(plot, &data_for(plot, "unet3d_h100"), &Look::default());
+        let drawing = draw_plot(plot, &data_for(plot, "unet3d_h100"), &DrawOptions::default());
         let bytes = drawing.png(100.0).unwrap();
         let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
         let width = reader.info().width;
@@ -153,26 +154,26 @@ fn missing_data_are_refused_with_a_message() {
     for plot in PLOTS {
         let missing = figure(plot, &Data::default()).unwrap_err();
         assert!(!missing.message.is_empty() && !missing.hint.is_empty(), "{}", plot.name);
-        let bare = drawn_from(vec![Run::default()]);
+        let bare = data_of(vec![Run::default()]);
         let missing = figure(plot, &bare).unwrap_err();
         assert!(!missing.message.is_empty() && !missing.hint.is_empty(), "{}", plot.name);
     }
 }
 
 #[test]
-fn one_run_is_drawn_where_a_plot_needs_no_more() {
+fn a_single_run_is_drawn_if_the_plot_needs_only_one() {
     for plot in PLOTS {
         let mut data = data_for(plot, "unet3d_h100");
         data.runs.truncate(1);
         let overview = data.overview.take();
-        let data = Data { overview, ..drawn_from(data.runs) };
+        let data = Data { overview, ..data_of(data.runs) };
         match (plot.name, figure(plot, &data)) {
             (
                 "au_processes" | "throughput_processes" | "factor_levels" | "scaling" | "ceilings",
                 answer,
             ) => drop(answer.unwrap_err()),
             _ => {
-                let drawing = drawn(plot, &data, &Look::default());
+                let drawing = draw_plot(plot, &data, &DrawOptions::default());
                 assert!(!drawing.svg.contains("95 % intervals"), "{}", plot.name);
             }
         }
@@ -188,9 +189,9 @@ fn hostile_names_are_only_names() {
             let loader = format!("{name}{}", run.settings["dataset.format"]);
             run.settings.insert("loader.kind".into(), loader);
         }
-        let data = Data { overview, diagnoses, ..drawn_from(runs) };
+        let data = Data { overview, diagnoses, ..data_of(runs) };
         let figure = figure(plot, &data).unwrap();
-        let svg = draw(&figure, &Look::default()).svg;
+        let svg = draw(&figure, &DrawOptions::default()).svg;
         let tree =
             roxmltree::Document::parse(&svg).unwrap_or_else(|error| panic!("{error}: {svg}"));
         assert!(tree.descendants().all(|node| !node.has_tag_name("script")), "{}", plot.name);
@@ -198,8 +199,8 @@ fn hostile_names_are_only_names() {
 }
 
 #[test]
-fn means_and_intervals_are_those_of_the_responses() {
-    let data = drawn_from(runs("a"));
+fn means_and_intervals_equal_those_of_the_metric() {
+    let data = data_of(runs("a"));
     let figure = figure(find("throughput_processes").unwrap(), &data).unwrap();
     let response = Metric::find("delivered_bytes_per_second").unwrap();
     let is_first = |run: &&Run| {
@@ -220,21 +221,22 @@ fn means_and_intervals_are_those_of_the_responses() {
 }
 
 #[test]
-fn a_setting_that_follows_from_another_is_no_factor() {
+fn a_setting_that_changes_only_with_another_is_not_a_factor() {
     let mut runs = runs("a");
     for run in &mut runs {
         let is_small = ["1", "2"].contains(&run.settings["accelerators"].as_str());
         run.settings.insert("batch".into(), if is_small { "8" } else { "4" }.into());
     }
-    let data = drawn_from(runs);
+    let data = data_of(runs);
     let block = &data.blocks()[0];
-    let names = block.order().into_iter().map(|at| block.design.factors[at].name.as_str());
+    let names =
+        block.factor_order().into_iter().map(|index| block.design.factors[index].name.as_str());
     assert_eq!(names.collect::<Vec<_>>(), ["processes", "format", "read_threads"]);
     assert!(block.followers.contains(&["batch".to_string(), "processes".to_string()]));
 }
 
 #[test]
-fn sources_have_lines_of_their_own() {
+fn each_source_has_its_own_line() {
     let mut both = runs("a");
     both.retain(|run| {
         run.settings["loader.workers"] == "1" && run.settings["dataset.format"] == "npz"
@@ -246,8 +248,9 @@ fn sources_have_lines_of_their_own() {
     name(&mut both, "before");
     name(&mut after, "after");
     both.extend(after);
-    let data = drawn_from(both);
-    let text = text_of(&drawn(find("au_processes").unwrap(), &data, &Look::default()).svg);
+    let data = data_of(both);
+    let text =
+        text_of(&draw_plot(find("au_processes").unwrap(), &data, &DrawOptions::default()).svg);
     assert!(text.contains("before\n") && text.contains("after\n"), "{text}");
 }
 
@@ -256,7 +259,7 @@ fn warnings_about_runs_are_counted() {
     let mut runs = runs("a");
     runs.truncate(3);
     runs[0].doubts.clear();
-    let data = drawn_from(runs);
+    let data = data_of(runs);
     let all = figure(find("stall").unwrap(), &data).unwrap();
     assert_eq!(data.doubts(&all), " Doubts: too_few_steps (2 of 3 runs).");
     assert_eq!(Data::default().doubts(&all), "");
@@ -264,8 +267,8 @@ fn warnings_about_runs_are_counted() {
 
 #[test]
 fn series_of_a_factor_have_its_name() {
-    let data = drawn_from(runs("a"));
-    let svg = drawn(find("au_processes").unwrap(), &data, &Look::default()).svg;
+    let data = data_of(runs("a"));
+    let svg = draw_plot(find("au_processes").unwrap(), &data, &DrawOptions::default()).svg;
     for name in ["read_threads 1", "format npz"] {
         assert!(svg.contains(&format!("<g data-series=\"{name}\">")), "{name}: {svg}");
         assert!(svg.contains(&format!("<title>{name}: ")), "{name}: {svg}");
@@ -277,12 +280,12 @@ fn an_unsplit_wait_is_explained() {
     let mut runs = one_at_a_time();
     for run in &mut runs {
         run.values.remove(&STALL_OPEN.id);
-        set(run, &LOAD_S, 3.0);
-        set(run, &BARRIER_S, 0.0);
+        set_metric(run, &LOAD_S, 3.0);
+        set_metric(run, &BARRIER_S, 0.0);
     }
-    let data = drawn_from(runs);
+    let data = data_of(runs);
     let plot = find("stall").unwrap();
-    let text = text_of(&drawn(plot, &data, &Look::default()).svg);
+    let text = text_of(&draw_plot(plot, &data, &DrawOptions::default()).svg);
     assert!(text.contains("data (not split)\n") && !text.contains("decode\n"), "{text}");
     let caption = figure(plot, &data).unwrap().caption;
     assert!(caption.contains("without its parts"), "{caption}");
@@ -291,18 +294,18 @@ fn an_unsplit_wait_is_explained() {
 #[test]
 fn a_run_with_skew_shows_no_barrier() {
     let labels = |runs: Vec<Run>| {
-        let data = drawn_from(runs);
+        let data = data_of(runs);
         let plot = find("stall").unwrap();
-        let text = text_of(&drawn(plot, &data, &Look::default()).svg);
+        let text = text_of(&draw_plot(plot, &data, &DrawOptions::default()).svg);
         let caption = figure(plot, &data).unwrap().caption;
         let is_explained = caption.contains("(barrier) without its cause");
         (text.contains("skew\n"), text.contains("barrier\n"), is_explained)
     };
     let mut runs = one_at_a_time();
     assert_eq!(labels(runs.clone()), (false, true, true));
-    set(&mut runs[0], &STALL_SKEW, 0.5);
+    set_metric(&mut runs[0], &STALL_SKEW, 0.5);
     assert_eq!(labels(runs.clone()), (true, true, true));
-    runs.iter_mut().for_each(|run| set(run, &STALL_SKEW, 0.5));
+    runs.iter_mut().for_each(|run| set_metric(run, &STALL_SKEW, 0.5));
     assert_eq!(labels(runs), (true, false, false));
 }
 
@@ -319,7 +322,7 @@ fn folders_show_the_states_of_their_runs() {
     let other = FolderRun { workload: "b".into(), ..folder(Some(4), FolderState::Done) };
     let folders = [folders, vec![other]].concat();
     let data = Data { folders, ..Data::default() };
-    let drawing = drawn(find("status").unwrap(), &data, &Look::default());
+    let drawing = draw_plot(find("status").unwrap(), &data, &DrawOptions::default());
     let text = text_of(&drawing.svg);
     let caption = figure(find("status").unwrap(), &data).unwrap().caption;
     let summary = "2 of 4 folders done, 1 partial, 1 failed, 1 no training";
@@ -343,11 +346,11 @@ fn any_number_of_accelerator_counts_is_drawn_or_refused_with_a_reason() {
         let both = counts.clone().flat_map(|processes| [("a", processes), ("b", processes)]);
         let data = Data {
             folders: both.map(folder).collect(),
-            ..drawn_from(counts.map(|n| run("a", (n.into(), 1.0, "npz"), 90.0, 3e6)).collect())
+            ..data_of(counts.map(|n| run("a", (n.into(), 1.0, "npz"), 90.0, 3e6)).collect())
         };
-        check_drawn_or_refused(&data, &[Look::default()]);
+        check_drawn_or_refused(&data, &[DrawOptions::default()]);
         let status = find("status").unwrap();
-        drawn(status, &data, &Look::default());
+        draw_plot(status, &data, &DrawOptions::default());
     }
 }
 
@@ -355,7 +358,7 @@ fn any_number_of_accelerator_counts_is_drawn_or_refused_with_a_reason() {
 #[test]
 fn levels_with_names_that_cannot_fit_are_drawn_or_refused_with_a_reason() {
     let name = "record_length_bytes 536.9 MB, ".repeat(4);
-    let looks = [0.0, 7.0].map(|width_in| Look {
+    let options = [0.0, 7.0].map(|width_in| DrawOptions {
         width_in: Some(width_in),
         font_pt: 48.0,
         theme: Theme::Light,
@@ -365,21 +368,21 @@ fn levels_with_names_that_cannot_fit_are_drawn_or_refused_with_a_reason() {
         let formats = levels.iter().flat_map(|format| {
             [1.0, 2.0].map(|processes| run("a", (processes, 1.0, format), 90.0, 3e6))
         });
-        check_drawn_or_refused(&drawn_from(formats.collect()), &looks);
+        check_drawn_or_refused(&data_of(formats.collect()), &options);
         let workloads = levels.iter().take(60).flat_map(|workload| {
             [1.0, 2.0].map(|processes| run(workload, (processes, 1.0, "npz"), 90.0, 3e6))
         });
-        check_drawn_or_refused(&drawn_from(workloads.collect()), &looks);
+        check_drawn_or_refused(&data_of(workloads.collect()), &options);
     }
 }
 
 #[track_caller]
-fn check_drawn_or_refused(data: &Data, looks: &[Look]) {
+fn check_drawn_or_refused(data: &Data, options: &[DrawOptions]) {
     for plot in PLOTS {
         match figure(plot, data) {
             Ok(figure) => {
-                for look in looks {
-                    let (width, height) = draw(&figure, look).size_in;
+                for options in options {
+                    let (width, height) = draw(&figure, options).size_in;
                     let is_finite = width.is_finite() && height.is_finite();
                     assert!(is_finite, "{}: {width} × {height}", plot.name);
                 }

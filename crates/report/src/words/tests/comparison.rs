@@ -1,4 +1,4 @@
-//! Tests of comparisons between runs made by hand: one epoch of twenty steps with a second of compute each, so that the load decides utilisation.
+//! Tests of comparisons between invented runs: one epoch of twenty steps with a second of compute each. The load time decides utilisation.
 
 use super::doubt;
 use crate::words::comparison::{note, verdict};
@@ -142,7 +142,7 @@ fn not_worse_is_a_one_sided_test() {
 }
 
 #[test]
-fn pairs_see_what_a_drift_hides() {
+fn pairing_removes_a_drift() {
     let (a, b) = ([70.0, 80.0, 90.0], [71.0, 81.2, 91.3]);
     let alone = finding(&a, &b, WITHIN, Pairing::None);
     assert_eq!(alone.verdict, ComparisonVerdict::CannotTell);
@@ -289,7 +289,7 @@ fn a_missing_response_is_named() {
 }
 
 #[test]
-fn workloads_are_alike_by_their_content_not_by_their_name() {
+fn workloads_are_compared_by_content_not_by_name() {
     let renamed = |record: &mut Record| record.plan.workload = "copy".into();
     let found =
         compare(plain(&STEADY), runs(&STEADY, renamed), &[au()], WITHIN, Pairing::None, &[]);

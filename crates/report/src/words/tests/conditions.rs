@@ -1,4 +1,4 @@
-//! Tests of conditions for findings: ignored settings, levels that cannot be compared, growth.
+//! Tests of the conditions for findings: ignored settings, levels that cannot be compared, growth.
 
 use super::*;
 
@@ -96,7 +96,7 @@ fn levels_are_compared_where_they_can_be() {
 
 /// A run with stale data does not count for growth.
 #[test]
-fn growth_rests_on_no_invalid_run() {
+fn growth_excludes_invalid_runs() {
     let stale = doubt("stale_data", Severity::Invalid);
     let mut random = LegacyRandom::new(18);
     let mut runs = Vec::new();
@@ -123,7 +123,7 @@ fn growth_rests_on_no_invalid_run() {
 
 /// A missing gain is a loss, a gain that is too small, or neither.
 #[test]
-fn a_fall_is_no_lack_of_gain() {
+fn a_loss_is_distinguished_from_a_missing_gain() {
     let said = |beyond: f64| {
         let mut random = LegacyRandom::new(20);
         let mut runs = Vec::new();
@@ -142,15 +142,15 @@ fn a_fall_is_no_lack_of_gain() {
     assert!(said(1.0).contains("no measurable gain of throughput (difference −"));
 }
 
-/// Two points of 5 % are no small matter.
+/// A difference of two points matters if utilisation is only 5 %.
 #[test]
 fn small_percentages_have_a_small_margin() {
     let study = |of_b: f64| {
         let mut random = LegacyRandom::new(22);
-        let runs: Vec<Simulated> = (0..12)
-            .map(|at| {
-                let (level, au) = if at % 2 == 0 { ("x", 5.0) } else { ("y", of_b) };
-                run(at, &[("a", level)], &[(AU, au + 0.02 * random.standard_normal())])
+        let runs: Vec<SimulatedRun> = (0..12)
+            .map(|index| {
+                let (level, au) = if index % 2 == 0 { ("x", 5.0) } else { ("y", of_b) };
+                run(index, &[("a", level)], &[(AU, au + 0.02 * random.standard_normal())])
             })
             .collect();
         let found = findings_on(&runs, &[AU]);

@@ -21,7 +21,7 @@ fn confounded_effects_are_open_or_doubted() {
     ");
     // Two factors that always change together.
     let both = |level| move |rate| run(1, &[("a", level), ("b", level)], &[(RATE, rate)]);
-    let mut runs: Vec<Simulated> = [1.0, 1.1].map(both("x")).into();
+    let mut runs: Vec<SimulatedRun> = [1.0, 1.1].map(both("x")).into();
     runs.extend([2.0, 2.1].map(both("y")));
     insta::assert_snapshot!(text(&findings_on(&runs, &[RATE])), @"
     1. inconclusive, because other factors always changed together with them: the effect of `a` and `b` on throughput; make runs that vary only one of them
@@ -33,9 +33,9 @@ fn confounded_effects_are_open_or_doubted() {
 fn repeated_runs_show_how_many_runs_are_needed() {
     let mut runs = one_at_a_time(1, 0.01, &mut LegacyRandom::new(10));
     // The baseline again, as a sentinel.
-    for (at, rate) in [2.02e8, 1.98e8, 2.01e8].into_iter().enumerate() {
+    for (index, rate) in [2.02e8, 1.98e8, 2.01e8].into_iter().enumerate() {
         let mut again = runs[0].clone();
-        again.order = 20 + at as u32;
+        again.order = 20 + index as u32;
         again.responses.insert(RATE, rate);
         runs.push(again);
     }
@@ -62,12 +62,13 @@ fn large_studies_have_findings() {
     let mut random = LegacyRandom::new(11);
     let level = ["0", "1", "2", "3", "4"];
     let mut runs = Vec::new();
-    for at in 0..5000 {
-        let point = [at % 5, at / 5 % 5, at / 25 % 5, at / 125 % 5].map(|digit| level[digit]);
+    for index in 0..5000 {
+        let point =
+            [index % 5, index / 5 % 5, index / 25 % 5, index / 125 % 5].map(|digit| level[digit]);
         let rate =
             if point[2] == "3" { 2e8 } else { 1e8 } * (0.05 * random.standard_normal()).exp();
         let levels: Vec<(&str, &str)> = ["a", "b", "c", "d"].into_iter().zip(point).collect();
-        runs.push(run(at, &levels, &[(RATE, rate)]));
+        runs.push(run(index, &levels, &[(RATE, rate)]));
     }
     let found = findings_on(&runs, &[RATE]);
     assert_eq!((found[0].factors[0].as_str(), found[0].kind), ("c", FindingKind::Effect));
@@ -80,9 +81,10 @@ fn large_studies_have_findings() {
 
 #[test]
 fn too_many_levels_are_not_tested() {
-    let level = |at: usize| at.to_string();
-    let runs = (0..2000)
-        .map(|at| run(at, &[("a", &level(at)), ("b", &level(at % 3))], &[(RATE, 1e8 + at as f64)]));
+    let level = |index: usize| index.to_string();
+    let runs = (0..2000).map(|index| {
+        run(index, &[("a", &level(index)), ("b", &level(index % 3))], &[(RATE, 1e8 + index as f64)])
+    });
     let found = findings_on(&runs.collect::<Vec<_>>(), &[RATE]);
     insta::assert_snapshot!(text(&found), @"
     1. inconclusive, because not all combinations of their levels were run: interactions of factors (1 of 1 pair); a full factorial or a 2^k design shows them
@@ -90,12 +92,13 @@ fn too_many_levels_are_not_tested() {
     ");
 }
 
-/// No two levels can be compared, which must not take a test of every pair.
+/// No two levels can be compared, and the analysis must not test every pair.
 #[test]
 fn levels_that_always_changed_together_are_named() {
-    let level = |at: usize| at.to_string();
-    let runs = (0..98)
-        .map(|at| run(at, &[("a", &level(at)), ("b", &level(at))], &[(RATE, 1e8 + at as f64)]));
+    let level = |index: usize| index.to_string();
+    let runs = (0..98).map(|index| {
+        run(index, &[("a", &level(index)), ("b", &level(index))], &[(RATE, 1e8 + index as f64)])
+    });
     let found = findings_on(&runs.collect::<Vec<_>>(), &[RATE]);
     assert!(
         sentence(&found[0]).contains("the effect of `a` and `b` on throughput"),
@@ -106,14 +109,14 @@ fn levels_that_always_changed_together_are_named() {
 }
 
 #[test]
-fn nothing_follows_from_nothing() {
+fn too_few_or_equal_runs_have_no_effect() {
     assert_eq!(findings_on(&[], &[RATE]), []);
     assert_eq!(findings_on(&[run(1, &[("a", "x")], &[(RATE, 1.0)])], &[RATE]), []);
     let same = [1.0, 1.1].map(|rate| run(1, &[("a", "x")], &[(RATE, rate)]));
     assert_eq!(findings_on(&same, &[RATE]), []);
     // Values that never vary are the same.
     let constant =
-        (0..6).map(|at| run(at, &[("a", ["x", "y", "z"][at % 3])], &[(RATE, 0.1 + 0.2)]));
+        (0..6).map(|index| run(index, &[("a", ["x", "y", "z"][index % 3])], &[(RATE, 0.1 + 0.2)]));
     let found = findings_on(&constant.collect::<Vec<_>>(), &[RATE]);
     assert_eq!(
         found.iter().map(|finding| finding.kind).collect::<Vec<_>>(),
@@ -121,7 +124,7 @@ fn nothing_follows_from_nothing() {
     );
 }
 
-/// Three machines, real runs and debug runs of 64 KiB: no drift or difference of one with another.
+/// Two machines, real runs and debug runs of 64 KiB: no drift or difference between them is reported.
 #[test]
 fn runs_of_other_machines_sources_and_sizes_are_not_compared() {
     let mut random = LegacyRandom::new(23);
@@ -131,9 +134,9 @@ fn runs_of_other_machines_sources_and_sizes_are_not_compared() {
         ("node2", 146_600_628.0, 350.0),
         ("node1", 65_536.0, 4_400.0),
     ] {
-        for (at, n) in ["1", "2", "4", "8"].into_iter().enumerate() {
+        for (index, n) in ["1", "2", "4", "8"].into_iter().enumerate() {
             // The machines have different numbers of processes, so that growth shows only within a machine.
-            if (host == "node2") == (at < 2) && size > 1e6 {
+            if (host == "node2") == (index < 2) && size > 1e6 {
                 continue;
             }
             for _ in 0..3 {
@@ -155,7 +158,7 @@ fn runs_of_other_machines_sources_and_sizes_are_not_compared() {
     assert_eq!(parts.len(), 4, "{parts:?}");
     for finding in found.iter().filter(|finding| !finding.effects.is_empty()) {
         let is_evidence =
-            |run: &&Simulated| finding.evidence.contains(&format!("run-{}", run.number).into());
+            |run: &&SimulatedRun| finding.evidence.contains(&format!("run-{}", run.number).into());
         let places: BTreeSet<_> = runs
             .iter()
             .filter(is_evidence)
@@ -191,10 +194,10 @@ fn sizes_that_alone_were_varied_are_compared() {
 fn differences_of_percentages_are_bounded() {
     let mut random = LegacyRandom::new(25);
     let mut noise = || 0.1 * random.standard_normal();
-    let mut runs: Vec<Simulated> = (0..6)
-        .map(|at| run(at, &[("a", "x")], &[(AU, 80.0 - 8.0 * at as f64 + noise())]))
+    let mut runs: Vec<SimulatedRun> = (0..6)
+        .map(|index| run(index, &[("a", "x")], &[(AU, 80.0 - 8.0 * index as f64 + noise())]))
         .collect();
-    runs.extend((1..9).map(|at| run(50 * at, &[("a", "y")], &[(AU, 40.0)])).take(1));
+    runs.extend((1..9).map(|index| run(50 * index, &[("a", "y")], &[(AU, 40.0)])).take(1));
     runs.extend(["p", "q", "r"].map(|level| run(400, &[("a", level)], &[(AU, 40.0)])));
     let found = findings_on(&runs, &[AU]);
     let drift = found.iter().find(|finding| finding.kind == FindingKind::Drift).unwrap();
@@ -211,16 +214,16 @@ fn differences_of_percentages_are_bounded() {
     assert_eq!(noisy[0].0.runs, None, "{}", text(&found));
 }
 
-/// Runs without a known workload may be of different ones.
+/// Runs without a known workload may have different workloads.
 #[test]
 fn runs_of_unknown_workloads_are_compared_with_nothing() {
     let mut random = LegacyRandom::new(26);
     let mut runs = Vec::new();
-    for at in 0..6 {
+    for index in 0..6 {
         let rate = 100.0 * (0.01 * random.standard_normal()).exp();
-        let level = if at < 3 { ("read_threads", "1") } else { ("read_threads", "8") };
-        let rate = if at < 3 { rate } else { 4.0 * rate };
-        runs.push(Simulated { workload: UNKNOWN, ..run(at, &[level], &[(RATE, rate)]) });
+        let level = if index < 3 { ("read_threads", "1") } else { ("read_threads", "8") };
+        let rate = if index < 3 { rate } else { 4.0 * rate };
+        runs.push(SimulatedRun { workload: UNKNOWN, ..run(index, &[level], &[(RATE, rate)]) });
     }
     let found = findings_on(&runs, &[RATE]);
     assert!(found.iter().all(|finding| finding.effects.is_empty()), "{}", text(&found));

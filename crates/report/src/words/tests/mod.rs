@@ -1,4 +1,4 @@
-//! Tests of findings on simulated studies: planted effects are found, nothing else is claimed, and open questions are named.
+//! Tests of findings on simulated studies: known effects are found, nothing else is claimed, and open questions are named.
 
 mod comparison;
 mod conditions;
@@ -27,7 +27,7 @@ fn levels(levels: &[(&str, &str)]) -> BTreeMap<String, String> {
 
 /// A run with the levels of its factors.
 #[derive(Clone, Default)]
-struct Simulated {
+struct SimulatedRun {
     workload: &'static str,
     factors: BTreeMap<String, String>,
     responses: BTreeMap<&'static str, f64>,
@@ -40,7 +40,7 @@ struct Simulated {
     number: usize,
 }
 
-impl Simulated {
+impl SimulatedRun {
     fn run(&self) -> Run {
         let value = |number| Value { number, provenance: Provenance::Measured };
         let values = self
@@ -63,18 +63,18 @@ impl Simulated {
     }
 }
 
-fn run(number: usize, factors: &[(&str, &str)], responses: &[(&'static str, f64)]) -> Simulated {
-    Simulated {
+fn run(number: usize, factors: &[(&str, &str)], responses: &[(&'static str, f64)]) -> SimulatedRun {
+    SimulatedRun {
         workload: "unet3d",
         factors: levels(factors),
         responses: responses.iter().copied().collect(),
         order: number as u32,
         number,
-        ..Simulated::default()
+        ..SimulatedRun::default()
     }
 }
 
-fn findings_on(runs: &[Simulated], names: &[&str]) -> Vec<Finding> {
+fn findings_on(runs: &[SimulatedRun], names: &[&str]) -> Vec<Finding> {
     let settings: Vec<BTreeMap<String, String>> = runs
         .iter()
         .map(|run| {
@@ -87,7 +87,7 @@ fn findings_on(runs: &[Simulated], names: &[&str]) -> Vec<Finding> {
     let factors: String = factors.into_iter().map(|name| format!("# factor {name}: \n")).collect();
     let csv = Table::parse("s.csv", &format!("model,processes,run\n{factors}")).unwrap();
     let designs = designs(&settings.iter().collect::<Vec<_>>(), &DeclaredFactors::from_table(&csv));
-    let runs: Vec<Run> = runs.iter().map(Simulated::run).collect();
+    let runs: Vec<Run> = runs.iter().map(SimulatedRun::run).collect();
     let responses: Vec<&Metric> = names.iter().map(|name| Metric::find(name).unwrap()).collect();
     findings(&designs, &runs.iter().collect::<Vec<_>>(), &responses)
 }
@@ -103,9 +103,9 @@ fn doubt(name: &str, severity: Severity) -> Doubt {
 }
 
 fn text(findings: &[Finding]) -> String {
-    let line = |(at, finding): (usize, &Finding)| {
+    let line = |(index, finding): (usize, &Finding)| {
         let doubts = finding.caveats.iter().map(|doubt| format!("\n     doubt: {}", caveat(doubt)));
-        format!("{}. {}{}", at + 1, sentence(finding), doubts.collect::<String>())
+        format!("{}. {}{}", index + 1, sentence(finding), doubts.collect::<String>())
     };
     findings.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
 }
@@ -119,7 +119,7 @@ const FACTORS: [(&str, &str, &[&str]); 4] = [
 ];
 
 /// The planted factor on throughput at a level.
-fn planted(factor: &str, level: &str) -> f64 {
+fn planted_factor(factor: &str, level: &str) -> f64 {
     match (factor, level) {
         ("processes", n) => {
             let growth = |n: f64| n / (1.0 + 0.05 * (n - 1.0));
@@ -133,14 +133,14 @@ fn planted(factor: &str, level: &str) -> f64 {
 }
 
 /// Each point `replicates` times in random order, with log-normal noise.
-fn one_at_a_time(replicates: usize, noise: f64, random: &mut LegacyRandom) -> Vec<Simulated> {
+fn one_at_a_time(replicates: usize, noise: f64, random: &mut LegacyRandom) -> Vec<SimulatedRun> {
     let baseline: Vec<(&str, &str)> = FACTORS.iter().map(|&(name, base, _)| (name, base)).collect();
     let mut points = vec![(baseline.clone(), 1.0)];
-    for (at, (name, _, others)) in FACTORS.iter().enumerate() {
+    for (index, (name, _, others)) in FACTORS.iter().enumerate() {
         for level in *others {
             let mut point = baseline.clone();
-            point[at].1 = level;
-            points.push((point, planted(name, level)));
+            point[index].1 = level;
+            points.push((point, planted_factor(name, level)));
         }
     }
     let mut runs = Vec::new();
@@ -154,7 +154,7 @@ fn one_at_a_time(replicates: usize, noise: f64, random: &mut LegacyRandom) -> Ve
 }
 
 #[test]
-fn one_run_of_each_is_described_and_not_judged() {
+fn experiments_without_replicates_are_described_but_not_tested() {
     let runs = one_at_a_time(1, 0.01, &mut LegacyRandom::new(1));
     let found = findings_on(&runs, &[RATE]);
     let tested = |kind| matches!(kind, FindingKind::NotTested | FindingKind::CannotTell);
@@ -176,10 +176,10 @@ fn one_run_of_each_is_described_and_not_judged() {
 }
 
 #[test]
-fn an_open_question_of_several_workloads_is_asked_once() {
+fn an_open_question_of_several_workloads_is_reported_once() {
     let mut runs = one_at_a_time(1, 0.01, &mut LegacyRandom::new(1));
-    let others: Vec<Simulated> =
-        runs.iter().map(|run| Simulated { workload: "dlrm", ..run.clone() }).collect();
+    let others: Vec<SimulatedRun> =
+        runs.iter().map(|run| SimulatedRun { workload: "dlrm", ..run.clone() }).collect();
     runs.extend(others);
     let found = findings_on(&runs, &[RATE]);
     let workloads: Vec<String> = found
@@ -209,7 +209,7 @@ fn planted_effects_are_found_with_their_intervals() {
 }
 
 /// Two factors of two levels; throughput is doubled by b, and by a only with b.
-fn two_by_two(random: &mut LegacyRandom, noise: f64, name: &'static str) -> Vec<Simulated> {
+fn two_by_two(random: &mut LegacyRandom, noise: f64, name: &'static str) -> Vec<SimulatedRun> {
     let mut runs = Vec::new();
     for _ in 0..5 {
         for (a, b) in [("off", "1"), ("on", "1"), ("off", "8"), ("on", "8")] {
@@ -271,7 +271,7 @@ fn nothing_is_claimed_without_an_effect() {
         };
         claimed += u32::from(found.iter().any(claim));
         // The interval of a planted ratio of 2.
-        let factor = |run: &Simulated| if run.factors["a"] == "y" { 2.0 } else { 1.0 };
+        let factor = |run: &SimulatedRun| if run.factors["a"] == "y" { 2.0 } else { 1.0 };
         runs.iter_mut().for_each(|run| *run.responses.get_mut(RATE).unwrap() *= factor(run));
         let found = findings_on(&runs, &[RATE]);
         let on_a = found
@@ -286,7 +286,7 @@ fn nothing_is_claimed_without_an_effect() {
 }
 
 #[test]
-fn a_drop_that_the_window_made_is_an_artefact() {
+fn a_drop_caused_by_the_window_is_an_artefact() {
     let au = |windowed, all_steps, rate| {
         [("au_windowed_percent", windowed), (AU, all_steps), (RATE, rate)]
     };
@@ -367,10 +367,10 @@ fn more_than_linear_growth_is_doubted() {
 fn a_drift_of_repeated_runs_is_found() {
     let mut random = LegacyRandom::new(6);
     let mut runs = Vec::new();
-    for at in 0..24 {
-        let threads = if at % 3 == 0 { "4" } else { ["1", "8"][at % 2] };
-        let rate = 1e8 * (-0.004 * at as f64 + 0.005 * random.standard_normal()).exp();
-        runs.push(run(at, &[("read_threads", threads)], &[(RATE, rate)]));
+    for index in 0..24 {
+        let threads = if index % 3 == 0 { "4" } else { ["1", "8"][index % 2] };
+        let rate = 1e8 * (-0.004 * index as f64 + 0.005 * random.standard_normal()).exp();
+        runs.push(run(index, &[("read_threads", threads)], &[(RATE, rate)]));
     }
     let found = findings_on(&runs, &[RATE]);
     insta::assert_snapshot!(text(&found), @"
@@ -383,8 +383,8 @@ fn a_drift_of_repeated_runs_is_found() {
 fn a_run_far_from_its_replicates_is_named() {
     let mut random = LegacyRandom::new(12);
     let mut rate = || 100.0 * (0.01 * random.standard_normal()).exp();
-    let mut runs: Vec<Simulated> =
-        (0..12).map(|at| run(at, &[("a", "x")], &[(RATE, rate())])).collect();
+    let mut runs: Vec<SimulatedRun> =
+        (0..12).map(|index| run(index, &[("a", "x")], &[(RATE, rate())])).collect();
     *runs[7].responses.get_mut(RATE).unwrap() *= 0.7;
     insta::assert_snapshot!(text(&findings_on(&runs, &[RATE])), @"
     1. 1 of 12 runs of the same combination is far from the others in throughput: `run-7` (modified z-score −31.1); median of these 12 runs: 99.7 samples/s [98.5 samples/s, 100 samples/s]

@@ -1,4 +1,4 @@
-//! Tests of findings on changes during runs, from records made by hand.
+//! Tests of findings on changes during runs, from invented records.
 
 use super::*;
 use feedrate_analysis::finding::EffectUnit;
@@ -6,9 +6,9 @@ use feedrate_measure::example::{block, checkpoint, epoch, plan, record};
 use feedrate_measure::record::EpochRecord;
 use std::path::Path;
 
-/// Three epochs of two blocks of four steps of 10 ms, with a checkpoint of 20 ms between the blocks; loads in ms: of the first epoch, of later ones, of the block
-/// after the checkpoint.
-fn lasting(name: &str, batch: u64, loads_ms: [u64; 3]) -> Run {
+/// A run of three epochs. Each has two blocks of four steps of 10 ms, with a checkpoint of 20 ms between them. `loads_ms` are the load times in the first
+/// epoch and in later epochs, and the additional load time after the checkpoint.
+fn run_with_epochs(name: &str, batch: u64, loads_ms: [u64; 3]) -> Run {
     let [first_ms, later_ms, after_ms] = loads_ms;
     let mut epochs = Vec::new();
     let mut at_ms = 0;
@@ -43,7 +43,9 @@ fn a_slow_first_epoch_and_slow_steps_after_checkpoints_are_found() {
     let runs: Vec<Run> = [29, 30, 31]
         .into_iter()
         .flat_map(|load_ms| [2, 4].map(|batch| (load_ms, batch)))
-        .map(|(load_ms, batch)| lasting(&format!("{batch}-{load_ms}"), batch, [load_ms, 10, 10]))
+        .map(|(load_ms, batch)| {
+            run_with_epochs(&format!("{batch}-{load_ms}"), batch, [load_ms, 10, 10])
+        })
         .collect();
     insta::assert_snapshot!(findings_text(&runs), @"
     1. throughput of the first epoch is 0.58 × that of later ones [0.57, 0.59] and utilisation over all steps of the first epoch is 17.8 points below that of later ones [17.2, 18.3], 6 runs of 2 experiments (p < 0.0001, corrected for 4 tests)
@@ -56,7 +58,7 @@ fn equal_epochs_do_not_differ_measurably() {
     let runs: Vec<Run> = [[10, 10, 0], [11, 10, 0], [10, 11, 0]]
         .into_iter()
         .enumerate()
-        .map(|(at, loads_ms)| lasting(&at.to_string(), 2, loads_ms))
+        .map(|(index, loads_ms)| run_with_epochs(&index.to_string(), 2, loads_ms))
         .collect();
     insta::assert_snapshot!(findings_text(&runs), @"
     1. throughput of the first epoch does not differ measurably from that of later ones (−10 to +11 %) and utilisation over all steps of the first epoch does not differ measurably from that of later ones (−6 to +6 points), 3 runs of 1 experiment
@@ -66,7 +68,7 @@ fn equal_epochs_do_not_differ_measurably() {
 
 #[test]
 fn one_run_is_described_and_claims_nothing() {
-    insta::assert_snapshot!(findings_text(&[lasting("a", 2, [30, 10, 10])]), @"
+    insta::assert_snapshot!(findings_text(&[run_with_epochs("a", 2, [30, 10, 10])]), @"
     1. not tested: throughput of the first epoch is 0.58 × that of later ones and utilisation over all steps of the first epoch is 17.8 points below that of later ones, 1 run of 1 experiment
          doubt: a combination was run once: noise was not measured
     2. not tested: a checkpoint takes 20 ms, checkpoints are 7.3 % of the time; no step ran during one; throughput after it is 29.2 % below that before and utilisation over all steps after it is 12.8 points below that before, 1 run of 1 experiment
@@ -95,8 +97,8 @@ fn the_start_of_an_epoch_is_no_effect_of_the_checkpoint_before_it() {
 }
 
 #[test]
-fn no_interval_of_a_percentage_is_wider_than_percentages_are() {
-    let runs = [lasting("a", 2, [200, 10, 0]), lasting("b", 2, [12, 10, 0])];
+fn intervals_of_percentages_stay_within_possible_values() {
+    let runs = [run_with_epochs("a", 2, [200, 10, 0]), run_with_epochs("b", 2, [12, 10, 0])];
     let designs = designs(
         &runs.iter().map(|run| &run.settings).collect::<Vec<_>>(),
         &DeclaredFactors::default(),

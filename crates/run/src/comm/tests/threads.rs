@@ -113,7 +113,7 @@ impl Comm for ThreadRank {
         Ok(Arc::new(self.clone()))
     }
 
-    fn end_reason(&self) -> Option<CommError> {
+    fn ended(&self) -> Option<CommError> {
         self.state().lost.clone()
     }
 

@@ -192,7 +192,7 @@ fn a_half_of_five_factors_does_not_confound_pairs() {
 
 /// The other half: Montgomery, section 8.2.1, I = -ABC.
 #[test]
-fn a_negative_generator_is_the_other_half() {
+fn a_negative_generator_selects_the_other_half() {
     let design = points("fractional", &signs(3), &[("generators", "C=-AB")]);
     assert_eq!(table(&design), ["---", "+-+", "-++", "++-"]);
     let aliases = design.aliases.unwrap();
@@ -257,7 +257,7 @@ fn word_lengths(words: &[aliases::Word], factors: usize) -> Vec<u32> {
 /// test compares with all sets of generators.
 #[test]
 fn standard_fractions_have_minimum_aberration() {
-    fn best(chosen: &mut Vec<u32>, from: u32, base: usize, p: usize, least: &mut Vec<u32>) {
+    fn find_least(chosen: &mut Vec<u32>, from: u32, base: usize, p: usize, least: &mut Vec<u32>) {
         if chosen.len() == p {
             let word = |(i, &g): (usize, &u32)| aliases::Word {
                 factors: g | 1 << (base + i),
@@ -272,7 +272,7 @@ fn standard_fractions_have_minimum_aberration() {
         }
         for generator in (from..1 << base).filter(|g| g.count_ones() > 1) {
             chosen.push(generator);
-            best(chosen, generator + 1, base, p, least);
+            find_least(chosen, generator + 1, base, p, least);
             chosen.pop();
         }
     }
@@ -300,7 +300,7 @@ fn standard_fractions_have_minimum_aberration() {
             .map(|word| aliases::Word::parse(word, k).unwrap())
             .collect::<Vec<_>>();
         let mut least = Vec::new();
-        best(&mut Vec::new(), 1, k - p, p, &mut least);
+        find_least(&mut Vec::new(), 1, k - p, p, &mut least);
         assert_eq!(word_lengths(&ours, k), least, "2^({k}-{p})");
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[track_caller]
-fn refused(name: &str, factors: &[StudyFactor], given: &[(&str, &str)], expected: &str) {
+fn check_refused(name: &str, factors: &[StudyFactor], given: &[(&str, &str)], expected: &str) {
     let problems = try_points(name, factors, given).unwrap_err().to_string();
     assert!(
         problems.contains(expected) && problems.contains("hint:"),
@@ -23,7 +23,7 @@ fn unsuitable_factors_and_options_are_refused() {
         ("two_level", &signs(64), vec![], "more points than can be counted"),
         ("full_factorial", &thousand, vec![], "1000000 points"),
     ] {
-        refused(name, factors, &given, expected);
+        check_refused(name, factors, &given, expected);
     }
 }
 
@@ -48,6 +48,6 @@ fn fractions_that_confound_too_much_are_refused() {
         (3, vec![("generators", "A=BC,B=AC,C=AB")], "3 generators for 3 factors"),
         (1, vec![("generators", "A=")], "1 generator for 1 factor"),
     ] {
-        refused("fractional", &signs(factors), &given, expected);
+        check_refused("fractional", &signs(factors), &given, expected);
     }
 }

@@ -317,7 +317,7 @@ fn a_study_runs_to_its_end_and_generates_each_dataset_once() {
     assert_eq!(study.runs(), ALL);
     assert_eq!(env.generated, ["-data", "++workload.dataset.format=npy-data"]);
     let left = env.events.iter().filter_map(|event| match event {
-        RunnerEvent::Begun { place: Some(place), left_s, .. } => {
+        RunnerEvent::RowStarted { place: Some(place), left_s, .. } => {
             Some((place.number, place.count?, *left_s))
         }
         _ => None,
@@ -340,8 +340,8 @@ fn a_kill_at_any_moment_loses_duplicates_and_mismarks_nothing() {
                 catch_unwind(AssertUnwindSafe(|| study.run(&mut env, RunnerOptions::default())));
             let rows: Vec<Row> = study.files.table().unwrap().rows().cloned().collect();
             let state = StudyState::read(&study.files).unwrap();
-            for (row, place) in rows.iter().zip(state.row_states(&rows)) {
-                let has_result = place.result().is_some();
+            for (row, row_state) in rows.iter().zip(state.row_states(&rows)) {
+                let has_result = row_state.result().is_some();
                 assert!(!row.done || has_result, "marked without a result after {calls} calls");
             }
             if let Ok(ended) = start {
@@ -405,8 +405,8 @@ fn a_failed_row_stays_pending_with_its_reason_and_is_retried_on_request() {
     assert_eq!(report.finished, 3);
     assert!(study.csv().contains("w,1,2,dataset.format=npy,N"));
     let rows: Vec<Row> = study.files.table().unwrap().rows().cloned().collect();
-    let place = state.row_states(&rows)[1];
-    assert_eq!((place.status, place.reason()), (Status::Failed, Some("no space")));
+    let row_state = state.row_states(&rows)[1];
+    assert_eq!((row_state.status, row_state.reason()), (Status::Failed, Some("no space")));
     let (report, _) = study.run(&mut study.env(), RunnerOptions::default()).unwrap();
     assert_eq!(report, RunnerReport::default());
     let retry = RunnerOptions { retry: true, ..RunnerOptions::default() };

@@ -1,7 +1,7 @@
 //! Tests of replicates and their number.
 
 use super::*;
-use crate::chooser::{ChooserEvent, ReplicateChooser, WantedPrecision, groups};
+use crate::chooser::{ChooserEvent, PrecisionGoal, ReplicateChooser, replicate_groups};
 use feedrate_analysis::precision::{self, NextStep};
 use feedrate_measure::metric::Metric;
 
@@ -24,15 +24,15 @@ fn runs_with_another_plan_are_doubted_and_do_not_count_as_replicates() {
         })
         .collect();
     assert_eq!(doubted, ["1"]);
-    let groups = groups(&end.history, Metric::find("au_all_steps").unwrap());
+    let groups = replicate_groups(&end.history, Metric::find("au_all_steps").unwrap());
     assert_eq!((groups[0].rows.len(), groups[0].runs), (2, 1));
 }
 
 #[test]
 fn replicates_are_added_until_the_response_is_precise_or_out_of_reach() {
     let study = Study::new("model,processes,overrides,run\nw,2,,N\nw,4,dataset.format=npy,N\n");
-    let wanted = WantedPrecision {
-        until: precision::PrecisionTarget::parse("ci=2%").unwrap(),
+    let wanted = PrecisionGoal {
+        target: precision::PrecisionTarget::parse("ci=2%").unwrap(),
         response: Metric::find("au_all_steps").unwrap(),
         replicates_max: 8,
     };

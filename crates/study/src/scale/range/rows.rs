@@ -22,7 +22,7 @@ impl NumberRange for SearchRange<'_> {
         chosen::row(&request, accelerators).ok()
     }
 
-    fn words(&self, number: u64) -> String {
+    fn describe(&self, number: u64) -> String {
         match self.options.key.as_str() {
             ACCELERATORS => units::counted(number, "accelerator"),
             key => format!("{key}={number}"),
@@ -42,8 +42,8 @@ impl NumberRange for SearchRange<'_> {
         self.insufficient_client_limit(number).ok().flatten()
     }
 
-    fn grow(&mut self, known: Option<&Row>) -> bool {
-        if known.is_some_and(|row| self.grow_to_dataset_of(row)) {
+    fn grow(&mut self, earlier_row: Option<&Row>) -> bool {
+        if earlier_row.is_some_and(|row| self.grow_to_dataset_of(row)) {
             return true;
         }
         self.extend().unwrap_or_else(|error| {
@@ -58,10 +58,14 @@ impl NumberRange for SearchRange<'_> {
 }
 
 impl SearchRange<'_> {
-    /// Resumes a search with the dataset of its `first` row, even if another one would be chosen now. `made` are the folders of datasets that it
-    /// generated.
-    pub fn resume(&mut self, first: Option<&Row>, made: BTreeSet<PathBuf>) -> anyhow::Result<()> {
-        self.made = made;
+    /// Resumes a search with the dataset of its `first` row, even if another dataset would be chosen now. `generated_folders` are the folders of the
+    /// datasets that the search generated.
+    pub fn resume(
+        &mut self,
+        first: Option<&Row>,
+        generated_folders: BTreeSet<PathBuf>,
+    ) -> anyhow::Result<()> {
+        self.generated_folders = generated_folders;
         let mut resumed = self.clone();
         resumed.notes.retain(|note| !note.starts_with("dataset: "));
         if first.is_some_and(|row| resumed.switch_to_dataset_of(row)) {
@@ -71,7 +75,7 @@ impl SearchRange<'_> {
         Ok(())
     }
 
-    /// Switches to the dataset of a row that was chosen before a restart, even if another one would be chosen now. Returns false if it is the same.
+    /// Switches to the dataset of a row that was chosen before a restart. Returns false if the dataset is the same or cannot be used.
     fn switch_to_dataset_of(&mut self, row: &Row) -> bool {
         let setting = row.settings.iter().find(|setting| setting.key == FILES);
         let files = setting.and_then(|setting| setting.value.as_ref()?.parse().ok());
@@ -79,7 +83,7 @@ impl SearchRange<'_> {
             return false;
         }
         let mut sized = SearchRange { files, steps: None, ..self.clone() };
-        if sized.limit().is_err() {
+        if sized.find_max().is_err() {
             return false;
         }
         if files.is_some() {
@@ -89,7 +93,7 @@ impl SearchRange<'_> {
         true
     }
 
-    /// Switches to the larger dataset of a row. Returns false if that is not possible.
+    /// Switches to the larger dataset of a row. Returns false if the switch is not possible.
     fn grow_to_dataset_of(&mut self, row: &Row) -> bool {
         let mut larger = self.clone();
         let is_larger = larger.switch_to_dataset_of(row);
