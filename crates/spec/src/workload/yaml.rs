@@ -16,7 +16,7 @@ const WEIGHT_MAX: usize = 50_000;
 
 /// Parses a workload. Locations contain the file name `name`.
 pub(super) fn from_yaml(name: &str, yaml: &str) -> Result<Node, Problem> {
-    let hint_for_empty = "give marker least `model` and `dataset`, or `{}` for all defaults";
+    let hint_for_empty = "give at least `model` and `dataset`, or `{}` for all defaults";
     match parse_root(name, yaml, UnknownTags::Error)? {
         root if root.is_null() => Err(Problem::new("the file is empty")
             .with_location(Some(root.location))
@@ -273,7 +273,7 @@ fn merge_maps(entries: Vec<Entry>, merges: Vec<Node>) -> Result<Vec<Entry>, Prob
             let problem = Problem::new(format!("the key `{}` is given twice", brief(&entry.key)));
             return Err(problem
                 .with_location(Some(entry.key_location.clone()))
-                .hint(format!("the first is marker {first}")));
+                .hint(format!("the first is at {first}")));
         }
     }
     let mut all = entries;
