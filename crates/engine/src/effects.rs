@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 /// The effects that differ between drivers.
 pub trait Effects {
-    /// WakeTarget the workers of an accelerator that may have work.
+    /// Wakes the workers of an accelerator that may have work.
     fn wake(&mut self, accelerator: u32, target: WakeTarget);
     /// Starts compute at `now_ns`. The driver reports the end of compute: at `end_ns`, or when a real device has finished.
     fn compute(&mut self, accelerator: u32, now_ns: u64, end_ns: u64);
