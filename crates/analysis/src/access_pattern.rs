@@ -1,6 +1,6 @@
 //! Compares the access patterns of two records, of runs or of logs of real jobs, aspect by aspect.
 //!
-//! It lists the figures of both and does not judge their difference.
+//! This module lists the figures of both records and does not judge their difference.
 
 use feedrate_measure::metric::{CONSECUTIVE, OVERLAP, SEQUENTIAL, UNIQUE_BYTES};
 use feedrate_measure::metric::{Metric, counters_of_run};
@@ -14,7 +14,7 @@ names! {
     /// One aspect of an access pattern.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
-    #[expect(missing_docs, reason = "the names say it")]
+    #[expect(missing_docs, reason = "the names are self-explanatory")]
     pub enum PatternAspect {
         Sizes = "sizes",
         Order = "order",
@@ -45,13 +45,13 @@ pub enum AspectFigures {
     /// One number. In the order of the aspects: mean bytes per read, reads per open, times each byte was read, share of the
     /// bytes that several accelerators read, reads in flight, bytes per second, reads per second.
     Number(f64),
-    /// Shares of the reads that follow an earlier read of the same open file, by where they begin.
+    /// Positions of the reads that follow an earlier read of the same open file, as shares of these reads.
     Order {
-        /// Exactly at the end of the earlier read.
+        /// Share that begins exactly at the end of the earlier read.
         consecutive: f64,
-        /// Beyond its end.
+        /// Share that begins after its end.
         ahead: f64,
-        /// Before its end.
+        /// Share that begins before its end.
         back: f64,
     },
 }
@@ -59,18 +59,18 @@ pub enum AspectFigures {
 /// Compares the reads of two records aspect by aspect.
 pub fn compare_patterns(a: &Record, b: &Record) -> Vec<ComparedAspect> {
     let figures = |record| PatternAspect::ALL.map(|aspect| figures(record, aspect));
-    let sides = figures(a).into_iter().zip(figures(b));
-    let aspects = PatternAspect::ALL.into_iter().zip(sides);
+    let pairs = figures(a).into_iter().zip(figures(b));
+    let aspects = PatternAspect::ALL.into_iter().zip(pairs);
     aspects.map(|(aspect, (a, b))| ComparedAspect { aspect, a, b }).collect()
 }
 
 /// The figures of one aspect; `None` if unknown, for example because the record counted no reads.
 fn figures(record: &Record, aspect: PatternAspect) -> Option<AspectFigures> {
     let io = counters_of_run(record);
-    // From the first call on a file to the end of the last one, as in logs. Old records lack it: the time of all epochs instead.
+    // As in logs, the time from the start of the first to the end of the last call on a file. Old records only have the time of epochs.
     let span_s = match io.span_ns {
         Some([start_ns, end_ns]) => end_ns.saturating_sub(start_ns) as f64 / 1e9,
-        None => Scope::all(record).filter_map(Scope::wall_s).sum(),
+        None => Scope::whole_epochs(record).filter_map(Scope::wall_s).sum(),
     };
     let metric = |metric: &Metric| metric.run_value(record);
     let number = match aspect {
@@ -95,7 +95,7 @@ fn figures(record: &Record, aspect: PatternAspect) -> Option<AspectFigures> {
     number.map(AspectFigures::Number)
 }
 
-/// The ratio of two counts; `None` if either is zero, which means that it was not counted.
+/// The ratio of two counts; `None` if one of them is zero because it was not counted.
 fn ratio(numerator: f64, denominator: f64) -> Option<f64> {
     (numerator > 0.0 && denominator > 0.0).then(|| numerator / denominator)
 }
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use feedrate_measure::example::{block, epoch, plan, record};
     use feedrate_measure::record::IoCounters;
-    use feedrate_measure::record::access::{FilesRead, Follows};
+    use feedrate_measure::record::access::{FilesRead, ReadPosition};
 
     /// Four reads of 100 ms in one second. Each byte is read twice.
     fn four_reads() -> Record {
@@ -115,12 +115,12 @@ mod tests {
         let io = &mut epoch.accelerators[0].io;
         *io = IoCounters { opens: 2, reads: 4, ..IoCounters::default() };
         for (bytes, follows) in [
-            (65536, Follows::Next),
-            (65536, Follows::Next),
-            (16384, Follows::Next),
-            (16384, Follows::Back),
+            (65536, ReadPosition::Consecutive),
+            (65536, ReadPosition::Consecutive),
+            (16384, ReadPosition::Consecutive),
+            (16384, ReadPosition::Backward),
         ] {
-            io.access.read(bytes, follows);
+            io.access.count_read(bytes, follows);
             io.read_bytes += bytes;
             io.read_ns += 100_000_000;
         }

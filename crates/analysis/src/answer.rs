@@ -1,4 +1,4 @@
-//! The answer to the question a run is made for: did the storage feed the accelerators, and if not, what was missing?
+//! The answer to the question of a run: did the storage feed the accelerators, and if not, what was missing?
 //!
 //! An answer is data; `report` words it. Unknown values are `None`.
 
@@ -56,7 +56,7 @@ names! {
 pub struct Answer {
     /// The verdict that the answer begins with.
     pub kind: AnswerKind,
-    /// Whether the accelerators were fed; `null` if the run does not show it or does not test it.
+    /// Whether the accelerators were fed; `null` if the run does not show or test this.
     pub fed: Option<bool>,
     /// The reason why `kind` is `unknown`; otherwise `null`.
     pub unknown_because: Option<UnknownBecause>,
@@ -65,20 +65,21 @@ pub struct Answer {
     /// The reasons for the verdict, in sentences.
     #[serde(skip)]
     pub evidence: String,
-    /// Whether memory served more than half of the bytes, or may have because device bytes are unknown. If memory could not feed the accelerators, slower storage cannot either.
+    /// Whether memory served more than half of the bytes, or may have served them because device bytes are unknown. Accelerators that memory
+    /// cannot feed cannot be fed by slower storage either.
     pub is_memory_served: bool,
-    /// The utilisation that decides, in percent.
+    /// The deciding utilisation in percent.
     pub au_percent: Option<f64>,
     /// The metric of `au_percent`: au_sustained, or au_all_steps if au_sustained cannot be measured.
     pub au_kind: Option<&'static str>,
-    /// The 95 % interval of au_all_steps if that decides, assuming independent steps; `null` for fewer than two steps.
+    /// The 95 % interval of au_all_steps if that is the deciding metric, assuming independent steps; `null` for fewer than two steps.
     pub interval: Option<[f64; 2]>,
     /// The utilisation that the workload requires, `metric.au`.
     #[serde(rename = "asked_percent")]
     pub required_percent: f64,
     /// MLPerf Storage's utilisation in percent if it leads to the opposite decision; otherwise `null`.
     pub windowed_disagrees_percent: Option<f64>,
-    /// The rate at which no accelerator would wait, from the compute time of the workload if that is constant, else from the measured one.
+    /// The rate at which no accelerator would wait, computed from the workload's compute time if it is constant, otherwise from the measured compute time.
     pub needed_bytes_per_second: Option<f64>,
     /// The rate of reads in the window.
     pub delivered_bytes_per_second: Option<f64>,
@@ -86,7 +87,7 @@ pub struct Answer {
     pub samples_per_second: Option<f64>,
     /// The largest part of the wait.
     pub wait: Option<WaitPart>,
-    /// Share of an accelerator's time in which it did not compute, in percent.
+    /// Share of time that an accelerator did not compute, in percent.
     pub waited_percent: Option<f64>,
     /// The part of the run in which utilisation and rates were measured.
     pub window: Option<AnswerWindow>,
@@ -103,7 +104,7 @@ pub struct AnsweredSummary {
 }
 
 impl AnsweredSummary {
-    /// Summarises a record and answers it.
+    /// Summarises a record with its answer.
     pub fn new(record: &Record) -> Self {
         let summary = Summary::new(record);
         let answer = Answer::from_record(&Derived::new(record), &summary.doubts);
@@ -127,10 +128,10 @@ impl Answer {
     fn new(supply: &Supply, values: &Values, required_percent: f64, doubts: &[Doubt]) -> Self {
         let value = |metric: &Metric| values.get(&metric.id).map(|value| value.number);
         let is_reached = |percent: f64| required_percent <= percent;
-        // A run can get doubts beyond those of its record, by comparison with other runs.
+        // Comparisons with other runs can add doubts to those of the record.
         let Verdict { name: bound, evidence } =
-            verdict::invalid(doubts).unwrap_or_else(|| supply.verdict.clone());
-        let au_percent = supply.deciding.and_then(value);
+            verdict::invalid_verdict(doubts).unwrap_or_else(|| supply.verdict.clone());
+        let au_percent = supply.deciding_metric.and_then(value);
         let unknown = unknown_because(supply.end, doubts, bound);
         let kind = match (unknown, au_percent) {
             (Some(UnknownBecause::CacheFed | UnknownBecause::CpuSaturated), None) => {
@@ -147,7 +148,7 @@ impl Answer {
             AnswerKind::No => Some(false),
             _ => None,
         };
-        let windowed = supply.deciding.and_then(|_| value(&AU_WINDOWED));
+        let windowed = supply.deciding_metric.and_then(|_| value(&AU_WINDOWED));
         Answer {
             kind,
             fed,
@@ -156,7 +157,7 @@ impl Answer {
             evidence,
             is_memory_served: supply.is_memory_served,
             au_percent,
-            au_kind: supply.deciding.map(|metric| metric.id.name()),
+            au_kind: supply.deciding_metric.map(|metric| metric.id.name()),
             interval: supply.interval,
             required_percent,
             windowed_disagrees_percent: windowed
@@ -170,8 +171,8 @@ impl Answer {
         }
     }
 
-    /// Whether the run has too few steps for a certain answer: the interval of its utilisation is unknown or contains the
-    /// required one.
+    /// Whether the run has too few steps for a certain answer: the interval of its utilisation is unknown or contains the required
+    /// utilisation.
     pub fn rests_on_few_steps(&self) -> bool {
         let excludes_required =
             |[low, high]: [f64; 2]| self.required_percent < low || high < self.required_percent;
@@ -205,7 +206,7 @@ fn unknown_because(end: RunEnd, doubts: &[Doubt], bound: Bound) -> Option<Unknow
 mod tests {
     use super::*;
     use feedrate_measure::example::{
-        block, checkpoints_alone, epoch, plan, record, simple, wait_alone,
+        block, checkpoint_only_record, epoch, plan, record, set_stall, simple,
     };
     use feedrate_measure::record::Stall;
     use feedrate_measure::waits::WaitCause;
@@ -278,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_run_without_training_is_answered_as_checkpoints() {
-        let mut record = checkpoints_alone(3);
+        let mut record = checkpoint_only_record(3);
         record.complete = true;
         let complete = answer(&record);
         assert_eq!((complete.kind, complete.fed), (AnswerKind::Checkpoints, None));
@@ -287,11 +288,11 @@ mod tests {
         assert_eq!(answer(&record).unknown_because, Some(UnknownBecause::Incomplete));
     }
 
-    /// Storage is no faster than memory: if memory does not feed the accelerators, storage does not either.
+    /// Storage is no faster than memory. If memory cannot feed the accelerators, storage cannot either.
     #[test]
     fn accelerators_that_memory_does_not_feed_are_not_fed() {
         let mut record = simple(&[(500, 500, 0, 1_000_000); 20]);
-        wait_alone(&mut record, Stall { decode_ns: 10_000_000_000, ..Stall::default() });
+        set_stall(&mut record, Stall { decode_ns: 10_000_000_000, ..Stall::default() });
         assert!(!answer(&record).is_memory_served);
         record.epochs[0].host.process_device_read_bytes = Some(0);
         record.epochs[0].host.resident_before_bytes = Some(20_000_000);
@@ -303,7 +304,7 @@ mod tests {
         assert_eq!(answer(&record).unknown_because, Some(UnknownBecause::CacheFed));
     }
 
-    /// Two accelerators compute for 100 of the 200 ms of each step: 20 MB/s are delivered where 40 are needed.
+    /// Two accelerators compute for 100 of the 200 ms of each step, so 20 MB/s are delivered but 40 MB/s are needed.
     #[test]
     fn rates_belong_to_the_utilisation_that_decides() {
         let steps = [(100, 100, 0, 2_000_000); 40];
@@ -322,7 +323,7 @@ mod tests {
         assert_eq!(answer.wait, Some(WaitPart { cause: WaitCause::Read, percent: 100.0 }));
     }
 
-    /// Two steps that wait 200 and 400 ms, six that wait 600 ms in total, and three times these six.
+    /// Two steps wait 200 and 400 ms; six steps wait 600 ms in total; 18 steps are the six steps repeated.
     #[test]
     fn few_steps_are_certain_if_they_hardly_differ() {
         let certainty = |steps: &[(u64, u64, u64, u64)], required_percent: f64| {
@@ -353,7 +354,7 @@ mod tests {
             answer(&record).needed_bytes_per_second.map(f64::round)
         };
         assert_eq!(needed(TimeSpec::Constant { mean: 0.1 }), Some(40e6));
-        // A random compute time has no configured length of each step, so the measured time counts.
+        // For random compute times, the measured time is used.
         assert_eq!(needed(TimeSpec::Exponential { scale: 0.1 }), Some(38_461_538.0));
     }
 

@@ -1,7 +1,7 @@
 //! Compares two sets of runs: which experiments they share, how large the differences are, and what can be concluded from them.
 //!
-//! Percentages are compared by the difference B − A, rates and durations by the ratio B ÷ A, as in findings. "The same" is never
-//! concluded from the absence of a significant difference.
+//! Percentages are compared by the difference B − A, rates and durations by the ratio B ÷ A, as in findings. The absence of a
+//! significant difference never leads to the verdict "same".
 
 pub mod matching;
 mod sides;
@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum Question {
     /// Are A and B the same within this share?
     Within(f64),
-    /// Is B not worse than A by more than this share?
+    /// Is B at most this share worse than A?
     NoWorseThan(f64),
 }
 
@@ -42,7 +42,7 @@ pub enum Pairing {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Comparison {
     /// Settings in which all runs of A differ from all runs of B.
-    pub differs_in: Vec<Differing>,
+    pub differs_in: Vec<DifferingSetting>,
     /// One entry for each shared experiment and response.
     #[serde(skip)]
     pub findings: Vec<ComparedResponse>,
@@ -56,7 +56,7 @@ pub struct Comparison {
     pub left_out_of_b: Vec<LeftOut>,
     /// Doubts about the runs of A, including invalid runs; most severe first.
     pub doubts_of_a: Vec<SideDoubt>,
-    /// Doubts about the runs of B, likewise.
+    /// Doubts about the runs of B, including invalid runs; most severe first.
     pub doubts_of_b: Vec<SideDoubt>,
     /// Circumstances other than settings that may explain a difference.
     #[serde(skip)]
@@ -66,7 +66,7 @@ pub struct Comparison {
 /// A setting with one value in all runs of A and another in all runs of B; `null` if a side does not have the setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "the names of the fields explain them")]
-pub struct Differing {
+pub struct DifferingSetting {
     pub setting: String,
     pub a: Option<String>,
     pub b: Option<String>,
@@ -86,7 +86,7 @@ pub struct SideDoubt {
 #[expect(missing_docs, reason = "the names of the fields explain them")]
 pub enum Note {
     /// The circumstance differs between A and B.
-    Differs(Differing),
+    Differs(DifferingSetting),
     /// The circumstance differs between the runs of one side.
     Varies { side: &'static str, setting: String },
 }
@@ -123,7 +123,7 @@ pub struct Side {
     pub runs: usize,
     /// Number of runs that must not be used.
     pub invalid: usize,
-    /// Values of the usable runs that have one, ordered by block, replicate and start.
+    /// Values of the usable runs, as far as known, ordered by block, replicate and start.
     pub values: Vec<f64>,
     /// The least reliable provenance of these values; `null` if there are none.
     pub provenance: Option<Provenance>,
@@ -142,7 +142,7 @@ pub struct IntervalEstimate {
 }
 
 impl IntervalEstimate {
-    /// From an interval, or from `estimate` alone if there is no interval.
+    /// Creates an estimate from an interval, or from `estimate` alone if there is no interval.
     fn new(interval: Option<Interval>, estimate: Option<f64>) -> Self {
         IntervalEstimate {
             estimate: interval.map(|interval| interval.estimate).or(estimate),
@@ -217,7 +217,7 @@ impl Comparison {
             })
     }
 
-    /// Whether the answer is not yes only because runs do not decide it.
+    /// Whether the runs leave the question open: the answer is not yes, but no experiment differs.
     pub fn is_undecided(&self) -> bool {
         self.has_same_experiments()
             && !self.is_met()
@@ -231,9 +231,9 @@ impl Comparison {
 
 /// Compares the experiments that `a` and `b` share.
 ///
-/// Settings in which all of A differ from all of B are the subject; in all other settings experiments must agree. Therefore one
-/// experiment of A and one of B can always be compared. There is no verdict if one of [`matching::KEYS`] differs that is not named in
-/// `across`.
+/// The settings in which all runs of A differ from all runs of B are the subject of the comparison. Experiments are compared if all other
+/// settings agree, so a single experiment of A and a single one of B can always be compared. There is no verdict if one of
+/// [`matching::KEYS`] differs and `across` does not name it.
 pub fn compare(
     a: Runs,
     b: Runs,
@@ -244,7 +244,7 @@ pub fn compare(
 ) -> Comparison {
     let runs_a = a.representative();
     let runs_b = b.representative();
-    let mut differs_in = differing(runs_a, runs_b, |run| &run.settings);
+    let mut differs_in = differing_settings(runs_a, runs_b, |run| &run.settings);
     let notes = notes(runs_a, runs_b);
     let subject: BTreeSet<String> =
         differs_in.iter().map(|differing| differing.setting.clone()).collect();
@@ -254,11 +254,11 @@ pub fn compare(
     differs_in.retain(|differing| {
         (differing.a.is_some() || records_a) && (differing.b.is_some() || records_b)
     });
-    // The same dataset under two names is not a difference.
+    // Two names of the same dataset are not a difference.
     let all: Vec<&Run> = runs_a.iter().chain(runs_b).collect();
     let is_same_workload = matching::KEYS[0].all_match(&all) == Some(true);
     let is_name =
-        |differing: &Differing| ["workload", "model"].contains(&differing.setting.as_str());
+        |differing: &DifferingSetting| ["workload", "model"].contains(&differing.setting.as_str());
     differs_in.retain(|differing| !(is_name(differing) && is_same_workload));
     let groups_a = group_by_experiment(&a, &subject);
     let groups_b = group_by_experiment(&b, &subject);
@@ -270,7 +270,7 @@ pub fn compare(
     let mut pairs = Vec::new();
     for (settings, group_a) in &groups_a {
         let Some(group_b) = groups_b.get(settings) else { continue };
-        let obstacle = obstacle(group_a, group_b, across);
+        let obstacle = find_obstacle(group_a, group_b, across);
         for response in responses {
             let pair = ComparedPair::new(response, &group_a.runs, &group_b.runs, pairing);
             let invalid = [group_a.invalid.len(), group_b.invalid.len()];
@@ -326,8 +326,8 @@ fn group_by_experiment<'a>(side: &'a Runs, subject: &BTreeSet<String>) -> Experi
     groups
 }
 
-/// The reason that rules out any verdict on an experiment, if there is one.
-fn obstacle(a: &ExperimentRuns, b: &ExperimentRuns, across: &[&str]) -> Option<VerdictReason> {
+/// Finds a reason that rules out any verdict on an experiment.
+fn find_obstacle(a: &ExperimentRuns, b: &ExperimentRuns, across: &[&str]) -> Option<VerdictReason> {
     if !(a.invalid.is_empty() && b.invalid.is_empty()) {
         return Some(VerdictReason::InvalidRuns { a: a.invalid.len(), b: b.invalid.len() });
     }
@@ -345,13 +345,17 @@ fn obstacle(a: &ExperimentRuns, b: &ExperimentRuns, across: &[&str]) -> Option<V
     (!is_comparable).then_some(VerdictReason::NotComparable { differs, unknown })
 }
 
-/// Block and replicate of a run, if its study defines them. Runs of two experiments with the same ones were made side by side.
+/// Block and replicate of a run, if its study defines them. Runs of different experiments with the same block and replicate form pairs.
 fn replicate_of(run: &Run) -> (Option<u32>, Option<u32>) {
     run.study.as_ref().map_or((None, None), |study| (study.block, study.replicate))
 }
 
 /// The settings that are constant in all runs of A and in all runs of B but differ between them. `settings` selects the settings.
-fn differing(a: &[Run], b: &[Run], settings: fn(&Run) -> &Settings) -> Vec<Differing> {
+fn differing_settings(
+    a: &[Run],
+    b: &[Run],
+    settings: fn(&Run) -> &Settings,
+) -> Vec<DifferingSetting> {
     let keys: BTreeSet<&String> = a.iter().chain(b).flat_map(|run| settings(run).keys()).collect();
     // The common value of a key in all runs; `None` if it varies.
     let constant = |runs: &[Run], key: &String| {
@@ -362,15 +366,15 @@ fn differing(a: &[Run], b: &[Run], settings: fn(&Run) -> &Settings) -> Vec<Diffe
         let value_a = constant(a, key)?;
         let value_b = constant(b, key)?;
         let are_different = value_a != value_b;
-        are_different.then(|| Differing { setting: key.clone(), a: value_a, b: value_b })
+        are_different.then(|| DifferingSetting { setting: key.clone(), a: value_a, b: value_b })
     });
     differing.collect()
 }
 
 fn notes(a: &[Run], b: &[Run]) -> Vec<Note> {
-    let mut places = differing(a, b, |run| &run.place);
-    places.retain(|differing| differing.a.is_some() && differing.b.is_some());
-    let mut notes: Vec<Note> = places.into_iter().map(Note::Differs).collect();
+    let mut place_differences = differing_settings(a, b, |run| &run.place);
+    place_differences.retain(|differing| differing.a.is_some() && differing.b.is_some());
+    let mut notes: Vec<Note> = place_differences.into_iter().map(Note::Differs).collect();
     for (side, runs) in [("A", a), ("B", b)] {
         let varying = varying_keys(runs.iter().map(|run| &run.place)).into_iter();
         notes.extend(varying.map(|setting| Note::Varies { side, setting }));
@@ -378,7 +382,7 @@ fn notes(a: &[Run], b: &[Run]) -> Vec<Note> {
     notes
 }
 
-/// The keys whose values are not the same everywhere.
+/// The keys whose values are not the same in all settings.
 fn varying_keys<'a>(all: impl Iterator<Item = &'a Settings>) -> BTreeSet<String> {
     let all: Vec<&Settings> = all.collect();
     let mut keys: BTreeSet<String> =

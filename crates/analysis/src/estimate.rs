@@ -1,4 +1,4 @@
-//! The estimator that sentences and figures share: weighted sums of the means of cells, each with its own variance (Welch 1947,
+//! The estimator of all sentences and figures: weighted sums of the means of cells with a separate variance for each cell (Welch 1947,
 //! Satterthwaite 1946).
 //!
 //! Storage noise grows with load, so a common variance would make the intervals of noisy cells too narrow. A cell with one run has no
@@ -30,7 +30,7 @@ impl ResponseScale {
         }
     }
 
-    /// The size of a difference as a share, so that differences on both scales can be sorted together.
+    /// Converts the size of a difference to a share, to sort differences on both scales together.
     pub(crate) fn magnitude(self, difference: f64) -> f64 {
         match self {
             ResponseScale::Percent => difference.abs() / 100.0,
@@ -38,7 +38,7 @@ impl ResponseScale {
         }
     }
 
-    /// An estimate on this scale as a ratio or in points, with the interval of `difference` if it has one.
+    /// Converts an estimate on this scale to a ratio or points, with the interval of `difference` if known.
     pub(crate) fn effect(
         self,
         quantity: Quantity,
@@ -56,14 +56,14 @@ impl ResponseScale {
                 (EffectUnit::Points, scaled_interval)
             }
             (ResponseScale::Percent, _) => {
-                (EffectUnit::Points, scaled_interval.map(limited_to_points))
+                (EffectUnit::Points, scaled_interval.map(clamp_to_points))
             }
         };
-        EffectSize::new(quantity, unit, self.back(estimate), interval, n)
+        EffectSize::new(quantity, unit, self.to_response_unit(estimate), interval, n)
     }
 
     /// Transforms a value on this scale to the unit of the response, and a difference to a ratio or points.
-    pub fn back(self, value: f64) -> f64 {
+    pub fn to_response_unit(self, value: f64) -> f64 {
         match self {
             ResponseScale::Percent => value,
             ResponseScale::Logarithm => value.exp(),
@@ -81,7 +81,7 @@ pub struct Middle {
 }
 
 impl Middle {
-    /// The central value of `values`, which are of `metric` or of a quantity that varies like it.
+    /// Computes the central value of values of `metric`, or of a quantity with the same kind of variation.
     pub fn new(metric: &Metric, values: impl IntoIterator<Item = f64>) -> Self {
         let values: Vec<f64> = values.into_iter().collect();
         let interval = metric.average_interval(&values, CONFIDENCE);
@@ -102,13 +102,13 @@ pub fn scaled(response: &Metric, value: f64) -> Option<f64> {
     }
 }
 
-/// Limits the interval of a difference of percentages to the possible differences. It contains the true value as often as before.
-pub(crate) fn limited_to_points(interval: Interval) -> Interval {
+/// Limits the interval of a difference of percentages to the possible differences. This does not change its coverage.
+pub(crate) fn clamp_to_points(interval: Interval) -> Interval {
     Interval { low: interval.low.max(-100.0), high: interval.high.min(100.0), ..interval }
 }
 
-/// The unweighted mean of the means of cells, in the unit of the response; for rates and durations the geometric mean. With an interval
-/// if each cell was repeated. `None` if a cell is empty or a value does not exist on the scale.
+/// Computes the unweighted mean of the means of cells in the unit of the response; for rates and durations the geometric mean. It has an
+/// interval if each cell was repeated. `None` if a cell is empty or a value does not exist on the scale.
 pub fn mean_of_cells(response: &Metric, cells: &[Vec<f64>]) -> Option<(f64, Option<Interval>)> {
     if let [values] = cells
         && let Some(interval) = response.average_interval(values, CONFIDENCE)
@@ -127,17 +127,17 @@ pub fn mean_of_cells(response: &Metric, cells: &[Vec<f64>]) -> Option<(f64, Opti
     let (mean, noise) = unweighted_mean(&scaled_cells);
     let scaled_interval = noise.and_then(|noise| noise.interval(CONFIDENCE));
     let interval = scaled_interval.map(|interval| Interval {
-        estimate: scale.back(interval.estimate),
-        low: scale.back(interval.low),
-        high: scale.back(interval.high),
+        estimate: scale.to_response_unit(interval.estimate),
+        low: scale.to_response_unit(interval.low),
+        high: scale.to_response_unit(interval.high),
     });
-    (!cells.is_empty()).then(|| (scale.back(mean), interval))
+    (!cells.is_empty()).then(|| (scale.to_response_unit(mean), interval))
 }
 
-/// The unweighted mean of the means of cells. With its standard error if each cell was repeated.
+/// Computes the unweighted mean of the means of cells, with its standard error if each cell was repeated.
 pub fn unweighted_mean(cells: &[Cell]) -> (f64, Option<Difference>) {
     let mean = Combination { weights: vec![1.0 / cells.len() as f64; cells.len()] };
-    (mean.estimate(cells), mean.welch(cells))
+    (mean.estimate(cells), mean.welch_difference(cells))
 }
 
 #[cfg(test)]
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mean_of_cells_has_the_interval_of_welch_and_satterthwaite() {
+    fn the_interval_of_a_mean_of_cells_follows_welch_and_satterthwaite() {
         let au = Metric::find("au_all_steps").unwrap();
         // Means 50 and 70, variances 4 and 16 of three runs each: the standard error is √(20 ÷ 3) ÷ 2 with
         // 20² ÷ (16 ÷ 2 + 256 ÷ 2) degrees of freedom.

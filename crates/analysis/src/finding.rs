@@ -13,11 +13,11 @@ use std::path::PathBuf;
 pub struct Finding {
     /// The kind, which determines its position in reports and its name in JSON.
     pub kind: FindingKind,
-    /// The workloads it is about. Only an open question can be about several.
+    /// The workloads that it is about: one, or several if it is an open question.
     pub workloads: Vec<String>,
-    /// Name of the metric; `None` if the finding is about several.
+    /// Name of the metric; `None` if the finding is about several metrics.
     pub response: Option<&'static str>,
-    /// Names of the factors it is about.
+    /// Names of the factors that it is about.
     pub factors: Vec<String>,
     /// The content beside the numbers.
     pub subject: Subject,
@@ -33,7 +33,7 @@ pub struct Finding {
     pub(crate) magnitude: f64,
 }
 
-/// The kinds of findings, in the order of reports. Two pairs share a rank, see `FindingKind::rank`.
+/// The kinds of findings, in the order of reports. Some kinds share a rank; see `FindingKind::rank`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
@@ -47,7 +47,7 @@ pub enum FindingKind {
     Effect,
     /// Throughput grows with processes.
     Scaling,
-    /// A factor, or increasing it further, makes no relevant difference.
+    /// A factor makes no relevant difference, or increasing it further makes none.
     NoEffect,
     /// The first epoch differs from later ones.
     Epochs,
@@ -57,7 +57,7 @@ pub enum FindingKind {
     Drift,
     /// Runs are far from their replicates.
     Outlier,
-    /// Runs differ that were not repeated.
+    /// Runs differ, but were not repeated.
     NotTested,
     /// The runs leave a question open.
     CannotTell,
@@ -82,31 +82,31 @@ pub enum Subject {
     Window(WindowArtefact),
     /// Throughput grows more than linearly; the effect is the ratio to linear growth.
     MoreThanLinear,
-    /// Some of all runs are excluded; the number of runs with each doubt.
+    /// `runs` of `all` runs are excluded; `doubts` counts the runs with each doubt.
     LeftOut { runs: usize, all: usize, doubts: Vec<(String, usize)> },
     /// Levels of a factor differ from its baseline.
     MainEffect(MainEffect),
     /// The effect of one factor depends on the level of another.
     Interaction(Interaction),
-    /// The share of linear growth that the largest number of processes reaches.
+    /// The largest number of processes reaches a share of linear growth.
     Efficiency,
-    /// All of these levels are within the margin of the baseline.
+    /// All these levels differ from the baseline by less than the margin.
     Equivalent { levels: Vec<String>, margin: f64 },
-    /// Greater levels are not better than this one by more than the margin.
+    /// Greater levels are at most the margin better than this level.
     NoGain { level: String, margin: f64 },
-    /// The first epoch is compared with later ones; the number of experiments.
+    /// The first epoch is compared with later epochs, in this number of experiments.
     BetweenEpochs(usize),
-    /// Training during and after checkpoints is compared with training before; the number of experiments.
+    /// Training during and after checkpoints is compared with training before checkpoints, in this number of experiments.
     AroundCheckpoints(usize),
     /// Repeated runs change in the order in which they were made.
     Drift,
-    /// Some of the `cell_runs` runs of a cell are outliers: their names with modified z-scores.
+    /// Some of the `cell_runs` runs of a cell are outliers; `runs` contains their names and modified z-scores.
     Outliers { runs: Vec<(String, f64)>, cell_runs: usize },
     /// The runs leave a question open.
     Inconclusive(Inconclusive),
 }
 
-/// A step from one level to the next in which windowed utilisation and figures over all steps contradict each other. Pairs are
+/// A step from one level to the next in which windowed utilisation and figures over all steps contradict each other. A pair contains the
 /// values before and after the step.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names of the fields explain them")]
@@ -140,8 +140,8 @@ pub struct MainEffect {
 pub struct Interaction {
     pub levels: [String; 2],
     pub bases: [String; 2],
-    /// The effect of the second factor at the level of the first and at its baseline, as ratios or points; `None` if other
-    /// factors were not the same.
+    /// The effect of the second factor at the level and at the baseline of the first factor, as ratios or points; `None` if not all
+    /// combinations of other factors were run.
     pub changes: Option<[f64; 2]>,
 }
 
@@ -149,17 +149,17 @@ pub struct Interaction {
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names of the fields explain them")]
 pub enum Inconclusive {
-    /// Runs of these sources, machines and sample sizes are not compared with each other.
+    /// These groups of runs, by source, machine and sample size, are not compared with each other.
     Separate(Vec<String>),
-    /// The program that ran ignores these factors; grouped by the reasons.
+    /// The program of the runs ignores these factors, which are grouped by their reasons.
     Ignored(Vec<(Vec<NamedLevels>, Vec<String>)>),
     /// Only runs that must not be used have these levels.
     OnlyInvalid(Vec<NamedLevels>),
-    /// Cells were run only once. The noise of repeated cells, if there are any, shows how many runs are needed.
+    /// Cells were run only once. The noise of repeated cells, if known, shows how many runs are needed.
     NoReplicates { questions: OpenQuestions, noise: Option<Noise> },
-    /// The interval contains both zero and relevant differences. For each response: noise, factors, their widest effects.
+    /// The interval contains both zero and relevant differences. Each entry is a response with its noise, the factors, and their widest effects.
     TooNoisy(Vec<(Noise, Vec<String>, Vec<EffectSize>)>),
-    /// Another factor always changed together with this one. `lacking` is a cell that would separate them.
+    /// Another factor always changed together with this factor. `lacking` is a cell that would separate both.
     Confounded { questions: OpenQuestions, lacking: Option<Vec<(String, String)>> },
     /// A third factor always changed together with the pair.
     Aliased(OpenQuestions),
@@ -177,7 +177,7 @@ pub struct NamedLevels {
     pub levels: Vec<String>,
 }
 
-/// Questions that stay open, and the responses for which they do.
+/// Open questions, with the responses that leave them open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names of the fields explain them")]
 pub struct OpenQuestions {
@@ -188,7 +188,7 @@ pub struct OpenQuestions {
 /// An effect that a design could have shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenQuestion {
-    /// The effect of a factor; if levels are named, only of these.
+    /// The effect of a factor, or only of the named levels.
     Factor(NamedLevels),
     /// The interaction of two factors.
     Pair([String; 2]),
@@ -224,12 +224,11 @@ pub struct EffectSize {
     pub low: Option<f64>,
     /// Upper end of its interval.
     pub high: Option<f64>,
-    /// Number of runs on the side that has fewer.
+    /// Number of runs of the smaller of the compared groups.
     pub n: usize,
-    /// Probability of an effect of at least this size if there were none; corrected by Holm's method for all `tests` of the
-    /// response.
+    /// Probability of an estimate of at least this size if there is no effect, corrected for all `tests` of the response by Holm's method.
     pub p: Option<f64>,
-    /// Number of tests that `p` is corrected for.
+    /// Number of tests for which `p` is corrected.
     pub tests: Option<usize>,
     /// Share of the variation of the response that the factor or pair explains.
     pub share_percent: Option<f64>,
@@ -244,9 +243,9 @@ pub enum Quantity {
         level: String,
         base: String,
     },
-    /// All other levels compared with this one.
+    /// All other levels compared with this level.
     OthersAgainst(String),
-    /// Greater levels compared with this one.
+    /// Greater levels compared with this level.
     MoreThan(String),
     /// The interaction: the effect of two levels together beyond their separate effects.
     Together {
@@ -254,7 +253,7 @@ pub enum Quantity {
         with: String,
     },
     LastRunAgainstFirst,
-    /// The response in the first epoch, compared with the mean of later ones.
+    /// The response in the first epoch, compared with the mean of later epochs.
     FirstEpoch(&'static str),
     /// The response during checkpoints, compared with the phase before.
     DuringCheckpoints(&'static str),
@@ -319,7 +318,7 @@ impl EffectSize {
     }
 
     /// Adds the p-value, corrected for `tests` tests.
-    pub(crate) fn tested(self, p: Option<f64>, tests: usize) -> Self {
+    pub(crate) fn with_p(self, p: Option<f64>, tests: usize) -> Self {
         EffectSize { p, tests: Some(tests), ..self }
     }
 
@@ -333,11 +332,11 @@ impl EffectSize {
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names of the fields explain them")]
 pub enum Caveat {
-    /// Runs of the evidence have this doubt.
+    /// Runs in the evidence have this doubt.
     RunsDoubted(String),
     /// These settings always changed together with the factor and may be the actual cause.
     ChangedTogether { factor: String, followers: Vec<String> },
-    /// The estimate assumes that factors do not interact. With the p-value of the lack of fit if that is significant.
+    /// The estimate assumes that factors do not interact. The p-value of the lack of fit is given if it is significant.
     Additive { lack_of_fit_p: Option<f64> },
     /// The shares of all factors add up to more than 100 %.
     SharesOverlap { percent: f64 },

@@ -1,6 +1,6 @@
 //! Recommends the best of the configurations that were run.
 //!
-//! It compares the means of cells and predicts nothing about configurations that were not run.
+//! This module compares the means of cells and predicts nothing about configurations that were not run.
 
 use crate::design::{Design, DesignCell, Factor, Stratum};
 use crate::estimate::{Middle, scaled};
@@ -28,16 +28,16 @@ pub struct Recommendation {
     pub best: Vec<Configuration>,
     /// The unit of throughputs.
     pub unit: Unit,
-    /// Number of other configurations whose throughput cannot be distinguished from the first one, by Welch's test with Holm's
-    /// correction, or because one of the two was run only once.
+    /// Number of other configurations whose throughput is not significantly different from the first configuration, by Welch's test with
+    /// Holm's correction. Configurations that were run only once count too, as they cannot be tested.
     pub indistinguishable: usize,
-    /// Number of configurations that were run and are compared.
+    /// Number of compared configurations.
     pub tested: usize,
     /// Factors of the workload that cannot be chosen, with the level that all compared configurations share.
     pub held: HeldLevels,
     /// Number of combinations of all levels of all factors, including those that were not run.
     pub combinations: u64,
-    /// Factors with settings that always changed together with them and may be the actual cause.
+    /// Factors with the settings that always changed together with them, which may be the actual cause.
     pub followed: Vec<(String, Vec<String>)>,
     /// Whether the utilisation of all compared configurations is known.
     pub is_au_known: bool,
@@ -68,19 +68,19 @@ pub struct Configuration {
 
 /// A level that differs from the baseline.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct ChangedLevel {
     pub factor: String,
     pub level: String,
     pub baseline: String,
 }
 
-/// Recommends the best configurations of each group of comparable runs: with the same work, accelerators, client and storage
-/// conditions. A group needs at least two configurations. The groups of a workload with most configurations come first. The designs
-/// refer to `runs` by index.
+/// Recommends the best configurations of each group of comparable runs, which have the same work, accelerators, client and storage
+/// conditions. A group needs at least two configurations. Groups of a workload are sorted by their number of configurations, largest first.
+/// The designs refer to `runs` by index.
 pub fn recommendations(designs: &[Design], runs: &[&Run]) -> Vec<Recommendation> {
     let strata = designs.iter().flat_map(|design| {
-        design.restricted(|_| true, |run| runs[run].unusable.is_none()).strata(runs)
+        design.restrict(|_| true, |run| runs[run].unusable.is_none()).strata(runs)
     });
     let mut recommendations = Vec::new();
     for stratum in strata.map(Stratum::named_design) {
@@ -126,7 +126,7 @@ fn recommend(
     runs: &[&Run],
 ) -> Option<Recommendation> {
     let response = throughput(runs.iter().copied());
-    let design = stratum.restricted(
+    let design = stratum.restrict(
         |factor| !is_held(factor),
         |run| {
             let rate = runs[run].metric(&SAMPLES_WHOLE).filter(|rate| 0.0 < *rate);
@@ -202,7 +202,7 @@ const HELD: [&str; 18] = [
     "read_delay_s",
 ];
 
-/// Prefixes of further settings of this kind.
+/// Prefixes of further settings that change the work or the client.
 const HELD_PREFIXES: [&str; 2] = ["train.", "loader.client."];
 
 fn values(cell: &DesignCell, runs: &[&Run], metric: &Metric) -> Vec<f64> {

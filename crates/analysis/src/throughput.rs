@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 /// The metrics of throughput in the order of preference.
 pub const THROUGHPUTS: [&Metric; 2] = [&DELIVERED_WHOLE, &SAMPLES_WHOLE];
 
-/// Largest relative difference of the bytes per sample for which bytes per second compare the same work.
+/// Largest relative difference of bytes per sample at which bytes per second are comparable.
 const SIZE_DIFFERENCE_MAX: f64 = 0.01;
 
-/// Bytes per second if all runs counted them and the runs of each workload read equally many bytes per sample; otherwise samples per
-/// second, because reading more bytes for the same samples is no gain.
+/// Returns bytes per second if all runs counted bytes and the runs of each workload read equally many bytes per sample. Otherwise returns
+/// samples per second, because reading more bytes for the same samples is no gain.
 pub fn throughput<'r>(runs: impl IntoIterator<Item = &'r Run>) -> &'static Metric {
     // The smallest and the largest number of bytes per sample for each workload.
     let mut sizes: BTreeMap<&str, [f64; 2]> = BTreeMap::new();

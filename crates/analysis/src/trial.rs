@@ -1,5 +1,5 @@
 //! Decides whether a change has an effect, from the values of a response in runs with and without it. The test is sequential:
-//! it may be repeated after each run, until it decides.
+//! it may be repeated after each run until the outcome is decided.
 
 use crate::precision::sequential_difference;
 use feedrate_measure::stats::Interval;
@@ -8,7 +8,7 @@ pub use feedrate_results::trials::Outcome;
 /// Equivalence margin of utilisation, in points.
 pub const MARGIN_POINTS: f64 = 2.0;
 
-/// The outcome of a trial, from the values without and with the change. Differences within `margin` count as no effect.
+/// Determines the outcome of a trial from the values without and with the change. Differences within `margin` count as no effect.
 pub fn outcome(without: &[f64], with: &[f64], margin: f64) -> Outcome {
     if with.is_empty() {
         return Outcome::NotTried;
@@ -44,7 +44,7 @@ mod tests {
         assert_eq!(outcome(&[31.2], &[97.0, 97.4], MARGIN_POINTS), Outcome::NotDecided);
     }
 
-    /// Checks the claim of [`sequential_difference`]: noise that is checked after each round rarely seems to help or hurt.
+    /// Checks the claim of [`sequential_difference`]: noise alone rarely leads to a decision, even if it is checked after each round.
     #[test]
     fn noise_alone_rarely_helps() {
         let mut random = LegacyRandom::new(18);

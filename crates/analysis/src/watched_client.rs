@@ -1,10 +1,10 @@
 //! Estimates the cost of the loader of a watched training from its steps.
 //!
-//! If the files are cached and the steps wait, they wait for the workers of the loader alone.
+//! If files are cached, steps wait only for the workers of the loader.
 
 use feedrate_measure::record::{EpochRecord, Record};
 
-/// Minimum share of waiting time at which the loader counts as the limit of the training.
+/// Minimum share of waiting time for which the loader limits the training.
 const WAITING_SHARE_MIN: f64 = 0.2;
 /// Largest share of bytes from a device for which files count as cached.
 const DEVICE_SHARE_MAX: f64 = 0.01;
@@ -27,9 +27,9 @@ pub enum NoWatchedClient {
     NoWorkers,
     /// There are more workers than cores.
     TooManyWorkers,
-    /// No epoch read from memory alone.
+    /// No epoch read only from memory.
     NotCached,
-    /// The steps of the epochs that read from memory hardly wait.
+    /// In the epochs that read only from memory, steps hardly wait.
     NotWaiting,
 }
 
@@ -72,7 +72,7 @@ fn estimate_from_epoch(
     let load_ns: Vec<u64> = blocks.iter().flat_map(|block| &block.load_ns).copied().collect();
     let steps = blocks.iter().flat_map(|block| block.load_ns.iter().zip(&block.compute_ns));
     let step_ns: Vec<u64> = steps.map(|(load, compute)| load + compute).collect();
-    // The first steps use batches that were read ahead and do not wait.
+    // The first steps use batches that were read in advance and do not wait.
     let skipped = 3 * workers as usize;
     let steady_load_ns = load_ns.get(skipped..)?;
     let steady_step_ns = step_ns.get(skipped..)?;
@@ -140,9 +140,9 @@ mod tests {
         let mut crowded = waiting();
         crowded.system.cpus = 1;
         check(&crowded, NoWatchedClient::TooManyWorkers);
-        let mut alone = waiting();
-        alone.watched.as_mut().unwrap().workers = Some(0);
-        check(&alone, NoWatchedClient::NoWorkers);
+        let mut without_workers = waiting();
+        without_workers.watched.as_mut().unwrap().workers = Some(0);
+        check(&without_workers, NoWatchedClient::NoWorkers);
         let mut not_watched = waiting();
         not_watched.watched = None;
         check(&not_watched, NoWatchedClient::NotWatched);

@@ -4,7 +4,7 @@
 
 use feedrate_data::format::{Cursor, CursorOptions, Format, FormatError, Need, Part, PayloadSink};
 use feedrate_data::storage::Handle;
-use feedrate_measure::record::access::Follows;
+use feedrate_measure::record::access::ReadPosition;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::HeadReads;
 use feedrate_spec::plan::layout::Layout;
@@ -205,9 +205,9 @@ impl SampleReader {
     }
 
     /// Reports that [`Op::Read`] was executed. Returns its position relative to the previous read.
-    pub fn record_read(&mut self, offset: u64, bytes: u64) -> Follows {
+    pub fn record_read(&mut self, offset: u64, bytes: u64) -> ReadPosition {
         let end = &mut self.ends[self.part];
-        Follows::new(end.replace(offset + bytes), offset)
+        ReadPosition::new(end.replace(offset + bytes), offset)
     }
 
     /// Returns the payload bytes of the complete sample; `None` if neither the plan nor the file gives them.

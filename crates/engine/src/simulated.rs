@@ -246,8 +246,8 @@ impl SimulatedDriver {
                 let worker = &mut self.workers[worker_index];
                 worker.arriving_bytes = bytes as u64;
                 worker.counters.reads += 1;
-                let follows = worker.reader.record_read(offset, bytes as u64);
-                worker.counters.access.read(bytes as u64, follows);
+                let position = worker.reader.record_read(offset, bytes as u64);
+                worker.counters.access.count_read(bytes as u64, position);
                 self.serve_read(worker_index, bytes)
             }
             // Read again: all workers share the buffer, and another worker may have overwritten it.
@@ -269,7 +269,7 @@ impl SimulatedDriver {
             }
             Op::Done => {
                 worker.add_sample_work(&self.job);
-                worker.counters.access.sample(worker.reader.payload_bytes());
+                worker.counters.access.count_sample(worker.reader.payload_bytes());
                 worker.counters.count_undecoded(worker.reader.undecoded());
                 worker.preprocessed = true;
                 let preprocess_ns = worker.preprocess.next_ns();
@@ -328,7 +328,7 @@ impl SimulatedDriver {
         let worker = &mut self.workers[worker_index];
         worker.counters.read_ns += read_ns;
         worker.counters.read_latency.record(read_ns);
-        worker.counters.size_ns[access::bin(bytes as u64)] += read_ns;
+        worker.counters.size_ns[access::bin_index(bytes as u64)] += read_ns;
         worker.times.read_ns += read_ns;
         worker.undecoded_bytes = bytes as u64;
         ends_ns

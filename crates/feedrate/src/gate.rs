@@ -112,7 +112,7 @@ fn names() -> impl Iterator<Item = &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedrate_measure::example::{simple, wait_alone};
+    use feedrate_measure::example::{set_stall, simple};
     use feedrate_measure::record::{Record, Stall};
 
     /// A run that waits for the storage half of the time and has warnings and notes.
@@ -147,7 +147,7 @@ mod tests {
         cached.epochs[0].host.resident_before_bytes = Some(20_000_000);
         check(&cached, Some(0.0), &[], Exit::Undecided);
         let mut decoded = simple(&[(500, 500, 0, 1_000_000); 20]);
-        wait_alone(&mut decoded, Stall { decode_ns: 10_000_000_000, ..Stall::default() });
+        set_stall(&mut decoded, Stall { decode_ns: 10_000_000_000, ..Stall::default() });
         check(&decoded, Some(40.0), &[], Exit::Fine);
         decoded.epochs[0].host = cached.epochs[0].host.clone();
         check(&decoded, Some(40.0), &[], Exit::Undecided);

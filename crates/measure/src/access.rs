@@ -19,12 +19,12 @@ pub struct AccessSummary {
     pub reads: u64,
     pub opens: u64,
     pub preparation_opens: Option<u64>,
-    /// `null` if the record does not have them.
+    /// Sizes of reads; `null` if they were not counted.
     pub request_bytes: Option<RequestBytes>,
-    /// By Darshan's bins of read sizes, without empty bins; `null` if the record does not have them.
+    /// Read rate by Darshan's bins of read sizes, without empty bins; `null` if the times by size were not counted.
     #[schemars(with = "Option<BTreeMap<String, f64>>")]
     pub bytes_per_second_by_size: Option<BySize<f64>>,
-    /// `null` if the record does not have them.
+    /// Number of files by the number of ranks that read them; `null` if unknown.
     pub files_by_ranks: Option<Vec<FilesByRanks>>,
 }
 
@@ -45,22 +45,22 @@ pub struct RequestBytes {
 impl AccessSummary {
     /// Summarises a run; `io` holds the counters of all its accelerators together.
     pub fn new(record: &Record, io: &IoCounters) -> Self {
-        let counted = io.reads == 0 || io.access.reads() > 0;
-        let timed = io.reads == 0 || io.size_ns.iter().any(|&ns| ns > 0);
+        let has_sizes = io.reads == 0 || io.access.reads() > 0;
+        let has_times = io.reads == 0 || io.size_ns.iter().any(|&ns| ns > 0);
         let files_read =
-            Scope::all(record).last().and_then(|scope| scope.epoch.files_read.as_ref());
+            Scope::whole_epochs(record).last().and_then(|scope| scope.epoch.files_read.as_ref());
         AccessSummary {
             reads: io.reads,
             opens: io.opens,
             preparation_opens: io.preparation_opens,
-            request_bytes: counted.then(|| RequestBytes::new(&io.access)),
-            bytes_per_second_by_size: timed.then(|| bytes_per_second(io)),
+            request_bytes: has_sizes.then(|| RequestBytes::new(&io.access)),
+            bytes_per_second_by_size: has_times.then(|| bytes_per_second(io)),
             files_by_ranks: files_read.map(|files| files.files_by_ranks.clone()),
         }
     }
 }
 
-/// Bytes per second of time spent in read calls, as if calls never overlapped.
+/// Bytes read ÷ total time in read calls, for each bin. Overlapping calls count separately.
 fn bytes_per_second(io: &IoCounters) -> BySize<f64> {
     let amounts = io.access.size_bytes.into_iter().zip(io.size_ns);
     let rates = BIN_NAMES.into_iter().zip(amounts).filter_map(|bin| {
@@ -87,12 +87,12 @@ impl<T: Serialize + Copy> Serialize for BySize<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::access::{BINS, Follows, bin};
+    use crate::record::access::{BINS, ReadPosition, bin_index};
 
     /// `sizes` are the reads counted by size, `reads` is their total number, and `expected` is the JSON of the sizes.
     fn check(sizes: &[u64], reads: u64, expected: serde_json::Value) {
         let mut io = IoCounters { reads, opens: 1, ..IoCounters::default() };
-        sizes.iter().for_each(|&bytes| io.access.read(bytes, Follows::Nothing));
+        sizes.iter().for_each(|&bytes| io.access.count_read(bytes, ReadPosition::First));
         let summary = AccessSummary::new(&Record::default(), &io);
         assert_eq!((summary.reads, summary.opens), (reads, 1));
         assert_eq!(serde_json::to_value(summary.request_bytes).unwrap(), expected);
@@ -100,22 +100,22 @@ mod tests {
 
     #[test]
     fn sizes_are_present_if_they_were_counted() {
-        let none = serde_json::json!({"histogram": {}, "common": []});
-        check(&[], 0, none);
+        let no_sizes = serde_json::json!({"histogram": {}, "common": []});
+        check(&[], 0, no_sizes);
         check(&[], 3, serde_json::Value::Null);
-        let two = serde_json::json!({
+        let two_sizes = serde_json::json!({
             "histogram": {"0-100": 1, "1K-10K": 2},
             "common": [{"bytes": 4096, "count": 2}, {"bytes": 10, "count": 1}],
         });
-        check(&[4096, 10, 4096], 3, two);
+        check(&[4096, 10, 4096], 3, two_sizes);
     }
 
     #[test]
-    fn rates_by_size_count_the_time_in_calls() {
+    fn rates_by_size_are_bytes_by_time_in_calls() {
         let mut io = IoCounters { reads: 3, ..IoCounters::default() };
         for (bytes, ns) in [(4096, 2000), (4096, 1000), (10, 5)] {
-            io.access.read(bytes, Follows::Nothing);
-            io.size_ns[bin(bytes)] += ns;
+            io.access.count_read(bytes, ReadPosition::First);
+            io.size_ns[bin_index(bytes)] += ns;
         }
         let rates = |io: &IoCounters| {
             let summary = AccessSummary::new(&Record::default(), io);
@@ -130,7 +130,7 @@ mod tests {
     fn at_most_four_common_sizes_are_listed() {
         let mut io = IoCounters::default();
         for bytes in 1..=6 {
-            (0..bytes).for_each(|_| io.access.read(bytes, Follows::Next));
+            (0..bytes).for_each(|_| io.access.count_read(bytes, ReadPosition::Consecutive));
         }
         let summary = AccessSummary::new(&Record::default(), &io);
         let common = summary.request_bytes.unwrap().common.unwrap();

@@ -58,7 +58,7 @@ impl Checkpoints {
         let rank_rates: Vec<f64> = ranks.iter().filter_map(|rank| rank_rate(rank)).collect();
         let ranks_ns: u64 = ranks.iter().map(|rank| rank.duration_ns()).sum();
         let sync_ns: u64 = ranks.iter().map(|rank| rank.sync_ns).sum();
-        // Records without this time yield the share over ranks alone.
+        // Older records do not have this time; their share covers the syncs of ranks only.
         let folder_sync_ns: u64 =
             all.iter().filter_map(|checkpoint| checkpoint.folder_sync_ns).sum();
         Some(Checkpoints {
@@ -75,7 +75,7 @@ impl Checkpoints {
     }
 }
 
-/// The four figures of checkpoints in DLIO's `summary.json`. A deviation is the population's.
+/// The four figures of checkpoints in DLIO's `summary.json`. Deviations are population standard deviations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct DlioFigures {
     pub(crate) gib_per_second: Option<f64>,
@@ -148,7 +148,7 @@ mod tests {
         let CheckpointSummary { save: Some(save), load: Some(load) } =
             CheckpointSummary::new(&record).unwrap()
         else {
-            panic!("a kind is missing");
+            panic!("saves or loads are missing");
         };
         assert_eq!((save.count, save.bytes), (2, 8 << 30));
         assert_eq!((save.duration_s, save.duration_max_s), (Some(3.0), Some(4.0)));
@@ -169,8 +169,8 @@ mod tests {
     #[test]
     fn records_without_ranks_have_no_rank_figures() {
         let mut record = simple(&[(10, 5, 1, 100)]);
-        let old = r#"{"start_ns": 0, "end_ns": 2000000000, "bytes": 1073741824}"#;
-        record.epochs[0].checkpoints = vec![serde_json::from_str(old).unwrap()];
+        let without_ranks = r#"{"start_ns": 0, "end_ns": 2000000000, "bytes": 1073741824}"#;
+        record.epochs[0].checkpoints = vec![serde_json::from_str(without_ranks).unwrap()];
         let save = CheckpointSummary::new(&record).unwrap().save.unwrap();
         assert_eq!((save.gib_per_second, save.stall_s), (Some(0.5), 2.0));
         assert_eq!((save.rank_gib_per_second, save.fsync_share), (None, None));

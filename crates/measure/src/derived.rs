@@ -1,4 +1,4 @@
-//! Quantities computed once per record and shared by doubts, verdicts and DLIO's files. It draws no conclusions from them.
+//! Quantities computed once per record and shared by doubts, verdicts and DLIO's files. This module draws no conclusions.
 
 use crate::metric::{self, Metric, Values};
 use crate::record::{HostEpoch, IoCounters, Record};
@@ -33,8 +33,8 @@ impl<'a> Derived<'a> {
         Derived {
             record,
             dataset_bytes: u64::try_from(payload).unwrap_or(u64::MAX),
-            steps: Scope::each(record).map(Scope::steps).max().unwrap_or(0),
-            values: metric::values(record),
+            steps: Scope::all_epochs(record).map(Scope::steps).max().unwrap_or(0),
+            values: metric::measured_values(record),
             device_bytes: sum_known(record, |host| host.process_device_read_bytes),
             io,
         }
@@ -45,14 +45,14 @@ impl<'a> Derived<'a> {
         self.values.get(&metric.id).map(|value| value.number)
     }
 
-    /// Whether emulation dominates reads: a throttle or delay accounts for at least half of the time in read calls. It then does not
-    /// matter whether bytes came from the device or from memory.
+    /// Whether emulation dominates reads: a throttle or delay accounts for at least half of the time in read calls. Then the source of
+    /// the bytes, device or memory, does not matter.
     pub fn reads_are_emulated(&self) -> bool {
         is_at_least_half(self.emulated_reads_s(), self.io.read_ns)
     }
 
-    /// Whether emulation dominates opens: delays account for at least half of the time in open calls, or throttle and delays for at
-    /// least half of the time in open and read calls together.
+    /// Whether emulation dominates opens: delays account for at least half of the time in open calls, or throttle and delays together
+    /// account for at least half of the time in open and read calls.
     pub fn opens_are_emulated(&self) -> bool {
         let storage = self.record.plan.storage_of_steps();
         let opens_s = self.io.opens as f64 * (storage.delay_s + storage.open_delay_s);
@@ -78,7 +78,7 @@ impl<'a> Derived<'a> {
     }
 
     /// Share of the logical bytes that came from the page cache and not from the device. `None` if it is unknown, if nothing was read,
-    /// and if reads are emulated.
+    /// or if reads are emulated.
     pub fn cached_share(&self) -> Option<f64> {
         if !self.reads_through_cache() {
             return None;
@@ -87,15 +87,15 @@ impl<'a> Derived<'a> {
         Some(1.0 - from_device as f64 / self.io.read_bytes as f64)
     }
 
-    /// Upper limit of the share of logical bytes that came from the page cache, for runs whose device bytes are unknown: the part of
-    /// the dataset that was cached when epochs began, or all of it if that is unknown as well. `None` if [`Derived::cached_share`] is
-    /// known or does not apply, and if reads bypass the page cache.
+    /// Upper limit of the share of logical bytes that came from the page cache, if device bytes are unknown: the bytes of the dataset
+    /// that were cached when epochs began, or all bytes if residency is unknown too. `None` if device bytes are known, if nothing was
+    /// read, if reads are emulated, or if they bypass the page cache.
     pub fn cached_share_max(&self) -> Option<f64> {
         let is_direct = self.record.plan.storage_of_steps().passes_page_cache;
         if self.device_bytes.is_some() || is_direct || !self.reads_through_cache() {
             return None;
         }
-        let cached_max = Scope::all(self.record).map(|scope| {
+        let cached_max = Scope::whole_epochs(self.record).map(|scope| {
             let read_bytes =
                 scope.epoch.accelerators.iter().map(|accelerator| accelerator.io.read_bytes).sum();
             scope.epoch.host.resident_before_bytes.unwrap_or(u64::MAX).min(read_bytes)
@@ -103,7 +103,7 @@ impl<'a> Derived<'a> {
         Some(cached_max.sum::<u64>() as f64 / self.io.read_bytes as f64)
     }
 
-    /// Whether the run read from a storage with a page cache, without emulated speed.
+    /// Whether the run read through a page cache, at a speed that is not emulated.
     fn reads_through_cache(&self) -> bool {
         let mut hosts = self.record.epochs.iter().map(|epoch| &epoch.host);
         let has_cache = hosts
@@ -111,20 +111,20 @@ impl<'a> Derived<'a> {
         has_cache && self.io.read_bytes > 0 && !self.reads_are_emulated()
     }
 
-    /// Whether more than half of the bytes came from memory, or may have if device bytes are unknown. The run then does not show how
-    /// fast the storage is.
+    /// Whether more than half of the bytes came from memory, or may have come from memory if device bytes are unknown. Such a run does
+    /// not show how fast the storage is.
     pub fn is_memory_served(&self) -> bool {
         let share = self.cached_share().or_else(|| self.cached_share_max());
         share.is_some_and(|share| CACHED_SHARE_MAX < share)
     }
 
-    /// Most dataset bytes that the page cache held at the start of any epoch.
+    /// Largest number of dataset bytes in the page cache at the start of an epoch; `None` if unknown.
     pub fn resident_bytes(&self) -> Option<u64> {
         self.record.epochs.iter().filter_map(|epoch| epoch.host.resident_before_bytes).max()
     }
 
     /// Sum of a machine's counter over epochs; `None` unless it is known for each epoch.
-    pub fn sum_of_host(&self, counter: fn(&HostEpoch) -> Option<u64>) -> Option<u64> {
+    pub fn sum_over_epochs(&self, counter: fn(&HostEpoch) -> Option<u64>) -> Option<u64> {
         sum_known(self.record, counter)
     }
 }
@@ -134,7 +134,7 @@ fn is_at_least_half(emulated_s: f64, busy_ns: u64) -> bool {
 }
 
 fn sum_known(record: &Record, counter: fn(&HostEpoch) -> Option<u64>) -> Option<u64> {
-    let mut epochs = Scope::all(record).peekable();
+    let mut epochs = Scope::whole_epochs(record).peekable();
     epochs.peek()?;
     epochs.map(|scope| counter(&scope.epoch.host)).sum()
 }
@@ -211,22 +211,22 @@ mod tests {
     fn reads_are_emulated_if_throttle_or_delay_take_half_of_their_time() {
         check(|r| r.plan.storage.throttle_bytes_per_second = Some(4e6), true, None);
         check(|r| r.plan.storage.throttle_bytes_per_second = Some(4.1e6), false, Some(0.8));
-        let copied = |r: &mut Record| {
+        let staged = |r: &mut Record| {
             r.plan.storage.throttle_bytes_per_second = Some(4e6);
             r.plan.stage = Some(StagePlan::default());
         };
-        check(copied, false, Some(0.8));
+        check(staged, false, Some(0.8));
         check(|r| r.plan.storage.throttle_latency_s = 0.25, true, None);
         check(|r| r.plan.storage.throttle_latency_s = 0.24, false, Some(0.8));
         check(|r| r.plan.storage.delay_s = 0.25, true, None);
         check(|r| r.plan.storage.delay_s = 0.24, false, Some(0.8));
         check(|r| r.plan.storage.read_delay_s = 0.25, true, None);
         // The throttle's bandwidth is shared, so two workers wait twice as long.
-        let two = |r: &mut Record| {
+        let two_workers = |r: &mut Record| {
             r.plan.storage.throttle_bytes_per_second = Some(8e6);
             r.plan.loader.workers = 2;
         };
-        check(two, true, None);
+        check(two_workers, true, None);
     }
 
     const PROCESS: Process =
@@ -235,13 +235,13 @@ mod tests {
     /// Ten readers share two slots, so a read of 50 ms takes five times as long.
     #[test]
     fn waiting_for_a_slot_counts_as_throttling() {
-        fn ten(r: &mut Record) {
+        fn ten_workers(r: &mut Record) {
             r.plan.storage.throttle_latency_s = 0.05;
             r.plan.loader.workers = 10;
         }
-        check(ten, false, Some(0.8));
+        check(ten_workers, false, Some(0.8));
         let limited = |r: &mut Record| {
-            ten(r);
+            ten_workers(r);
             r.plan.storage.throttle_concurrency = Some(2);
         };
         check(limited, true, None);
@@ -250,17 +250,17 @@ mod tests {
             r.processes = vec![PROCESS; 5];
         };
         check(in_processes, false, Some(0.8));
-        let few_wait = |r: &mut Record| {
+        let enough_slots = |r: &mut Record| {
             limited(r);
             r.plan.storage.throttle_concurrency = Some(20);
         };
-        check(few_wait, false, Some(0.8));
+        check(enough_slots, false, Some(0.8));
         // Without a latency, limited concurrency emulates nothing.
-        let no_wait = |r: &mut Record| {
+        let no_latency = |r: &mut Record| {
             limited(r);
             r.plan.storage.throttle_latency_s = 0.0;
         };
-        check(no_wait, false, Some(0.8));
+        check(no_latency, false, Some(0.8));
     }
 
     #[test]
@@ -287,7 +287,7 @@ mod tests {
         record.epochs[1].accelerators.clear();
         let derived = Derived::new(&record);
         assert_eq!((derived.io.read_bytes, derived.io.reads, derived.steps), (3_000_000, 3, 3));
-        assert_eq!(derived.sum_of_host(|host| host.device_read_bytes), None);
+        assert_eq!(derived.sum_over_epochs(|host| host.device_read_bytes), None);
         assert_eq!(derived.dataset_bytes, 3_000_000);
         assert_eq!(derived.resident_bytes(), None);
     }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Number of list items that a sentence shows if its template gives no number.
+/// Number of list items in a sentence if its template does not specify one.
 const LISTED_MAX: usize = 5;
 
 /// Nouns that a count's name may end with, in the singular; the rendered count is followed by the noun.
@@ -40,13 +40,13 @@ pub enum Fact {
 pub struct Facts(BTreeMap<&'static str, Fact>);
 
 impl Facts {
-    /// No facts yet.
+    /// Creates an empty set of facts.
     pub fn new() -> Self {
         Facts::default()
     }
 
     /// Facts with a single list; `None` if the list is empty.
-    pub fn listed(name: &'static str, items: Vec<String>) -> Option<Self> {
+    pub fn from_list(name: &'static str, items: Vec<String>) -> Option<Self> {
         (!items.is_empty()).then(|| Facts::new().with(name, items))
     }
 
@@ -73,27 +73,27 @@ impl Facts {
 
     /// Fills in a template.
     ///
-    /// `{name}` stands for the fact with its unit; `{name:.2}` for the bare number with two decimals, or for at most two items of a list.
-    /// `[this {name}|that {other}|else]` stands for the first alternative whose facts are all known, or for nothing.
+    /// `{name}` is replaced by the fact with its unit, `{name:.2}` by the number with two decimals and no unit, or by at most two items of
+    /// a list. `[this {name}|that {other}|else]` is replaced by the first alternative whose facts are all known; without one, it is removed.
     pub fn render(&self, template: &str) -> String {
         let mut text = String::new();
         let mut rest = template;
         while let Some((before, choice)) = rest.split_once('[') {
-            text += &self.filled(before).unwrap_or_default();
+            text += &self.fill(before).unwrap_or_default();
             let (choice, after) = choice.split_once(']').unwrap_or((choice, ""));
-            text += &choice.split('|').find_map(|part| self.filled(part)).unwrap_or_default();
+            text += &choice.split('|').find_map(|part| self.fill(part)).unwrap_or_default();
             rest = after;
         }
-        text + &self.filled(rest).unwrap_or_default()
+        text + &self.fill(rest).unwrap_or_default()
     }
 
-    /// The text of a template without alternatives; `None` if one of its facts is unknown.
-    fn filled(&self, template: &str) -> Option<String> {
+    /// Fills in a template without alternatives; `None` if one of its facts is unknown.
+    fn fill(&self, template: &str) -> Option<String> {
         let mut parts = template.split('{');
         let mut text = parts.next()?.to_string();
         for part in parts {
-            let (place, after) = part.split_once('}')?;
-            let (name, precision) = place.split_once(":.").unwrap_or((place, ""));
+            let (placeholder, after) = part.split_once('}')?;
+            let (name, precision) = placeholder.split_once(":.").unwrap_or((placeholder, ""));
             let fact = self.get(name)?;
             text += &match precision.parse() {
                 Ok(precision) => fact.with_precision(precision),
@@ -114,7 +114,7 @@ impl Fact {
         }
     }
 
-    /// The fact with the unit that `name` ends with.
+    /// Formats the fact with the unit that `name` ends with.
     fn with_unit(&self, name: &str) -> String {
         match self {
             Fact::Count(count) if name.ends_with("_bytes") => units::bytes(*count),
@@ -134,7 +134,7 @@ impl Fact {
     }
 }
 
-/// At most `items_max` items, followed by the number of the remaining ones.
+/// Joins at most `items_max` items, followed by the number of further items.
 fn shortened_list(items: &[String], items_max: usize) -> String {
     let shown = items[..items.len().min(items_max)].join("; ");
     match items.len().saturating_sub(items_max) {
@@ -200,20 +200,20 @@ mod tests {
             .with("planned_steps", 1200_u64)
             .with("epoch", 2_u32)
             .with("why", "interrupted")
-            .with("seen", ["a", "b", "c", "d", "e", "f", "g"].map(String::from).to_vec())
+            .with("letters", ["a", "b", "c", "d", "e", "f", "g"].map(String::from).to_vec())
             .with_known("missing", None::<f64>);
         assert_eq!(facts.render(template), expected);
     }
 
     #[test]
-    fn units_follow_from_names() {
+    fn the_name_of_a_fact_determines_its_unit() {
         check("{au_percent}", "48.2 %");
         check("{read_bytes} at {delivered_bytes_per_second}", "240 MB at 400 MB/s");
         check("{whole_samples_per_second:.2}, {whole_samples_per_second}", "1.95, 1.9 samples/s");
         check("{waited_s} in epoch {epoch}: {why}", "500 ms in epoch 2: interrupted");
         check("{in_flight_batches} of {planned_steps}", "1 batch of 1,200 steps");
-        check("{seen}.", "a; b; c; d; e; and 2 more.");
-        check("{seen:.1}", "a; and 6 more");
+        check("{letters}.", "a; b; c; d; e; and 2 more.");
+        check("{letters:.1}", "a; and 6 more");
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! A histogram of durations with log-linear buckets, as in HdrHistogram: eight buckets per octave, so a value is known to one
-//! sixteenth. Recording allocates at most once. Reads no clock.
+//! A histogram of durations with log-linear buckets, as in HdrHistogram: eight buckets per octave, so a value has a
+//! relative error of at most one sixteenth. Recording allocates at most once. This module reads no clock.
 
 use serde::{Deserialize, Serialize};
 
 /// Logarithm of the number of buckets per octave: 2^3 = 8. Values of the first two octaves are exact.
 const OCTAVE_BITS: u32 = 3;
-/// Number of buckets. All values of `u64` need 496; a power of two spares the bounds check.
+/// Number of buckets. All values of `u64` need 496; with a power of two the compiler omits the bounds check.
 const BUCKETS: usize = 512;
 
 /// Counts of durations. The default is empty and owns no memory.
@@ -27,17 +27,17 @@ impl Histogram {
     /// Counts one duration.
     #[inline]
     pub fn record(&mut self, ns: u64) {
-        self.array()[bucket(ns) % BUCKETS] += 1;
+        self.counts_mut()[bucket_index(ns) % BUCKETS] += 1;
         self.max_ns = self.max_ns.max(ns);
     }
 
     /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Histogram) {
-        if other.filled().next().is_none() {
+        if other.non_empty_buckets().next().is_none() {
             return;
         }
-        let counts = self.array();
-        for (bucket, count) in other.filled() {
+        let counts = self.counts_mut();
+        for (bucket, count) in other.non_empty_buckets() {
             counts[bucket] += count;
         }
         self.max_ns = self.max_ns.max(other.max_ns);
@@ -45,15 +45,15 @@ impl Histogram {
 
     /// Number of durations.
     pub fn count(&self) -> u64 {
-        self.filled().map(|(_, count)| count).sum()
+        self.non_empty_buckets().map(|(_, count)| count).sum()
     }
 
-    /// The longest duration, exact; `None` if empty.
+    /// The exact longest duration; `None` if empty.
     pub fn max(&self) -> Option<u64> {
-        self.filled().next().map(|_| self.max_ns)
+        self.non_empty_buckets().next().map(|_| self.max_ns)
     }
 
-    /// The duration that a share `q` (0 to 1) of all durations does not exceed, to one sixteenth. `None` if empty or if `q` is out of
+    /// The duration that a share `q` (0 to 1) of all durations does not exceed, with an error of at most one sixteenth. `None` if empty or if `q` is out of
     /// range.
     pub fn quantile(&self, q: f64) -> Option<u64> {
         let count = self.count();
@@ -65,27 +65,30 @@ impl Histogram {
             return Some(self.max_ns);
         }
         let mut cumulated = 0;
-        let (bucket, _) = self.filled().find(|(_, count)| {
+        let (bucket, _) = self.non_empty_buckets().find(|(_, count)| {
             cumulated += count;
             rank <= cumulated
         })?;
-        Some(middle(bucket).min(self.max_ns))
+        Some(middle_ns(bucket).min(self.max_ns))
     }
 
-    /// Pairs of a duration, to one sixteenth, and its count; shortest first.
+    /// Pairs of a duration, with an error of at most one sixteenth, and its count; shortest first.
     pub fn counts(&self) -> Vec<(u64, u64)> {
-        self.filled().map(|(bucket, count)| (middle(bucket).min(self.max_ns), count)).collect()
+        self.non_empty_buckets()
+            .map(|(bucket, count)| (middle_ns(bucket).min(self.max_ns), count))
+            .collect()
     }
 
     /// Reduces the memory to the non-empty buckets. Returns an empty histogram that reuses the freed memory.
     pub fn compact(&mut self) -> Histogram {
-        self.compact = self.filled().map(|(bucket, count)| (bucket as u16, count)).collect();
+        self.compact =
+            self.non_empty_buckets().map(|(bucket, count)| (bucket as u16, count)).collect();
         let mut counts = self.counts.take();
         counts.iter_mut().for_each(|counts| counts.fill(0));
         Histogram { counts, ..Histogram::default() }
     }
 
-    fn array(&mut self) -> &mut [u64; BUCKETS] {
+    fn counts_mut(&mut self) -> &mut [u64; BUCKETS] {
         let compact = std::mem::take(&mut self.compact);
         let counts = self.counts.get_or_insert_with(no_counts);
         for (bucket, count) in compact {
@@ -94,7 +97,7 @@ impl Histogram {
         counts
     }
 
-    fn filled(&self) -> impl Iterator<Item = (usize, u64)> {
+    fn non_empty_buckets(&self) -> impl Iterator<Item = (usize, u64)> {
         let counts = self.counts.as_deref().into_iter().flatten();
         let compact = self.compact.iter().map(|&(bucket, count)| (usize::from(bucket), count));
         counts.copied().enumerate().filter(|&(_, count)| count > 0).chain(compact)
@@ -103,7 +106,7 @@ impl Histogram {
 
 impl PartialEq for Histogram {
     fn eq(&self, other: &Self) -> bool {
-        self.max_ns == other.max_ns && self.filled().eq(other.filled())
+        self.max_ns == other.max_ns && self.non_empty_buckets().eq(other.non_empty_buckets())
     }
 }
 
@@ -114,13 +117,13 @@ fn no_counts() -> Box<[u64; BUCKETS]> {
 /// Bucket of a duration. Durations up to 15 ns have a bucket each; above, the bucket is given by the exponent and the three bits below
 /// the leading bit.
 #[inline]
-fn bucket(ns: u64) -> usize {
+fn bucket_index(ns: u64) -> usize {
     let octave = (ns | 1).ilog2().saturating_sub(OCTAVE_BITS);
     ((octave as usize) << OCTAVE_BITS) + (ns >> octave) as usize
 }
 
 /// Middle of a bucket's durations.
-fn middle(bucket: usize) -> u64 {
+fn middle_ns(bucket: usize) -> u64 {
     let octave = (bucket >> OCTAVE_BITS).saturating_sub(1);
     let least = ((bucket - (octave << OCTAVE_BITS)) as u64) << octave;
     least + (1 << octave) / 2
@@ -135,7 +138,7 @@ struct Sparse {
 
 impl From<Histogram> for Sparse {
     fn from(histogram: Histogram) -> Self {
-        Sparse { max_ns: histogram.max_ns, counts: histogram.filled().collect() }
+        Sparse { max_ns: histogram.max_ns, counts: histogram.non_empty_buckets().collect() }
     }
 }
 
@@ -168,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_follow_one_another() {
+    fn buckets_cover_all_durations_without_gaps() {
         for (ns, expected) in [
             (0, 0),
             (7, 7),
@@ -180,14 +183,14 @@ mod tests {
             (32, 24),
             (u64::MAX, 495),
         ] {
-            assert_eq!(bucket(ns), expected, "{ns}");
+            assert_eq!(bucket_index(ns), expected, "{ns}");
         }
-        assert_eq!([middle(0), middle(15), middle(16), middle(24)], [0, 15, 17, 34]);
+        assert_eq!([middle_ns(0), middle_ns(15), middle_ns(16), middle_ns(24)], [0, 15, 17, 34]);
         assert!(size_of::<[u64; BUCKETS]>() <= 6 << 10);
     }
 
     #[test]
-    fn quantiles_of_a_hundred() {
+    fn quantiles_are_within_a_sixteenth() {
         let hundred: Vec<u64> = (1..=100).map(|ms| ms * 1_000_000).collect();
         let histogram = histogram_of(&hundred);
         assert_eq!((histogram.count(), histogram.max()), (100, Some(100_000_000)));
@@ -220,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn compacting_frees_memory_for_the_next() {
+    fn compacting_returns_the_memory_as_an_empty_histogram() {
         let mut histogram = histogram_of(&[5, 20_000]);
         let mut next = histogram.compact();
         assert!(histogram.counts.is_none() && next.counts.is_some());
@@ -232,12 +235,12 @@ mod tests {
     proptest! {
         #[test]
         fn values_are_known_to_a_sixteenth(ns: u64) {
-            let found = middle(bucket(ns));
+            let found = middle_ns(bucket_index(ns));
             prop_assert!(u128::from(found.abs_diff(ns)) * 16 <= u128::from(ns));
         }
 
         #[test]
-        fn merging_is_recording_both(a: Vec<u64>, b: Vec<u64>, compacts: bool) {
+        fn merging_equals_recording_all_values(a: Vec<u64>, b: Vec<u64>, compacts: bool) {
             let mut merged = histogram_of(&a);
             if compacts {
                 merged.compact();

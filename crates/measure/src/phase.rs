@@ -1,5 +1,5 @@
 //! Figures by phase of a run: staging, each epoch and evaluation, and the times before, during and after each checkpoint.
-//! Everything is computed from the record.
+//! All figures are computed from the record.
 
 use crate::metric::{AU_ALL_STEPS, SAMPLES_WHOLE};
 use crate::record::timeline::{Column, Timeline, samples_in};
@@ -26,13 +26,13 @@ names! {
         Epoch = "epoch",
         /// An evaluation, from the start of its first step to the end of its last one.
         Evaluation = "evaluation",
-        /// The end of the latest block that started before the checkpoint. It ends at the checkpoint's start if the block continues. It
-        /// starts no earlier than the end of the previous checkpoint, and lasts at most 10 times as long as the checkpoint.
+        /// The last part of the block before or around the checkpoint. It ends with the block or at the start of the checkpoint. It starts
+        /// no earlier than the end of the previous checkpoint, and lasts at most 10 times as long as the checkpoint.
         BeforeCheckpoint = "before_checkpoint",
         /// The checkpoint was written or read.
         Checkpoint = "checkpoint",
-        /// The start of the next block, or of the rest of a block that continued during the checkpoint. It lasts as long as the phase
-        /// before the checkpoint, but ends earlier at the block's end or the next checkpoint.
+        /// The first part of the next block, or of the rest of a block that continued during the checkpoint. It lasts as long as the phase
+        /// before the checkpoint, unless the block ends or the next checkpoint starts earlier.
         AfterCheckpoint = "after_checkpoint",
     }
 }
@@ -45,8 +45,8 @@ names! {
 pub struct Phase {
     /// Kind of the phase.
     pub phase: PhaseKind,
-    /// Number of the epoch. For an evaluation, the epoch before it; for staging, the epoch after it; for a checkpoint, the epoch that
-    /// contains it.
+    /// Number of the epoch. An evaluation has the number of the epoch before it, staging that of the epoch after it, and a checkpoint that
+    /// of the epoch that contains it.
     pub epoch: u32,
     /// Whether the checkpoint was saved or loaded; `None` if the phase does not belong to a checkpoint.
     pub checkpoint: Option<CheckpointKind>,
@@ -77,7 +77,7 @@ pub struct Phase {
     pub stall_share: Option<f64>,
     /// Busy share of all cores.
     pub cpu_busy_share: Option<f64>,
-    /// Figures of each GPU; `None` if no GPU could be sampled.
+    /// Figures of each GPU; `None` if no GPU could be samples.
     pub gpus: Option<Vec<GpuPhase>>,
 }
 
@@ -97,7 +97,7 @@ struct TimeRange {
     end_ns: u64,
 }
 
-/// All phases of a record: staging first, then for each epoch the epoch itself, its checkpoints and its evaluation.
+/// Returns all phases of a record: staging first, then for each epoch the epoch itself, its checkpoints and its evaluation.
 pub fn phases(record: &Record) -> Vec<Phase> {
     let builder = PhaseBuilder::new(record);
     let mut rows: Vec<Phase> = builder.staging().into_iter().collect();
@@ -138,7 +138,7 @@ pub fn checkpoint_phases(
     })
 }
 
-/// Stall share in each sample of a timeline: time that accelerators waited for data ÷ time that they spent in blocks. `None` if no block
+/// Computes the stall share in each sample of a timeline: time that accelerators waited for data ÷ time that they spent in blocks. `None` if no block
 /// overlaps the sample.
 pub fn stall_shares(record: &Record, timeline: &Timeline) -> Vec<Option<f64>> {
     let ends_ns = timeline.ends_ns();
@@ -150,7 +150,7 @@ pub fn stall_shares(record: &Record, timeline: &Timeline) -> Vec<Option<f64>> {
     let mut block_ns = vec![0; samples.len()];
     let always = TimeRange { start_ns: 0, end_ns: u64::MAX };
     for accelerator in epochs_and_evaluations(record).flat_map(|epoch| &epoch.accelerators) {
-        for step in steps_around(accelerator, always) {
+        for step in overlapping_steps(accelerator, always) {
             add_overlaps(step.time_range(), &samples, &mut block_ns);
             add_overlaps(step.load_range(), &samples, &mut load_ns);
         }
@@ -158,7 +158,7 @@ pub fn stall_shares(record: &Record, timeline: &Timeline) -> Vec<Option<f64>> {
     load_ns.into_iter().zip(block_ns).map(|(load_ns, block_ns)| share(load_ns, block_ns)).collect()
 }
 
-/// Adds to each sample's sum the time that `span` shares with the sample.
+/// Adds the time that `span` overlaps each sample to the sum of the sample.
 fn add_overlaps(span: TimeRange, samples: &[TimeRange], sums: &mut [u64]) {
     let first = samples.partition_point(|sample| sample.end_ns <= span.start_ns);
     for (sample, sum) in samples.iter().zip(sums).skip(first) {
@@ -183,9 +183,9 @@ struct PhaseBuilder<'a> {
 impl<'a> PhaseBuilder<'a> {
     fn new(record: &'a Record) -> Self {
         let mut blocks: Vec<TimeRange> =
-            epochs_and_evaluations(record).flat_map(blocks_of).collect();
+            epochs_and_evaluations(record).flat_map(block_spans).collect();
         let all_checkpoints = record.epochs.iter().flat_map(|epoch| &epoch.checkpoints);
-        let mut checkpoints: Vec<TimeRange> = all_checkpoints.map(span_of).collect();
+        let mut checkpoints: Vec<TimeRange> = all_checkpoints.map(checkpoint_span).collect();
         blocks.sort_by_key(|span| span.start_ns);
         checkpoints.sort_by_key(|span| span.start_ns);
         let middles_ns = record.timeline.as_ref().map(Timeline::middles_ns);
@@ -197,7 +197,7 @@ impl<'a> PhaseBuilder<'a> {
         let StagingSpan { start_ns, end_ns } = staging.before_training?;
         let span = TimeRange { start_ns, end_ns };
         Some(Phase {
-            delivered_bytes_per_second: per_second(staging.bytes, span.ns()),
+            delivered_bytes_per_second: per_second(staging.bytes, span.duration_ns()),
             ..self.phase(PhaseKind::Staging, 1, None, span)
         })
     }
@@ -209,7 +209,7 @@ impl<'a> PhaseBuilder<'a> {
             epoch.accelerators.iter().map(|accelerator| accelerator.io.read_bytes).sum();
         let scope = Scope::new(self.record, epoch);
         // Totals are unknown if accelerators are missing from the record.
-        let known_ns = if scope.is_whole() { span.ns() } else { 0 };
+        let known_ns = if scope.is_whole() { span.duration_ns() } else { 0 };
         let device_bytes = epoch.host.process_device_read_bytes;
         Phase {
             steps: scope.steps(),
@@ -236,9 +236,10 @@ impl<'a> PhaseBuilder<'a> {
         checkpoint: &CheckpointRecord,
         rows: &mut Vec<Phase>,
     ) {
-        let during = span_of(checkpoint);
+        let during = checkpoint_span(checkpoint);
         let before = self.span_before(during);
-        let length_ns = before.map_or(CHECKPOINT_MULTIPLE_MAX * during.ns(), TimeRange::ns);
+        let length_ns =
+            before.map_or(CHECKPOINT_MULTIPLE_MAX * during.duration_ns(), TimeRange::duration_ns);
         for (kind, span) in [
             (PhaseKind::BeforeCheckpoint, before),
             (PhaseKind::Checkpoint, Some(during)),
@@ -253,23 +254,25 @@ impl<'a> PhaseBuilder<'a> {
             self.blocks.partition_point(|block| block.start_ns < checkpoint.start_ns);
         let block = self.blocks[..blocks_started].last()?;
         let end_ns = block.end_ns.min(checkpoint.start_ns);
-        let earlier =
+        let count_before =
             self.checkpoints.partition_point(|other| other.start_ns < checkpoint.start_ns);
-        let previous_end_ns = self.checkpoints[..earlier].last().map_or(0, |other| other.end_ns);
-        let longest_ns = CHECKPOINT_MULTIPLE_MAX * checkpoint.ns();
+        let previous_end_ns =
+            self.checkpoints[..count_before].last().map_or(0, |other| other.end_ns);
+        let longest_ns = CHECKPOINT_MULTIPLE_MAX * checkpoint.duration_ns();
         let start_ns = block.start_ns.max(previous_end_ns).max(end_ns.saturating_sub(longest_ns));
-        TimeRange { start_ns, end_ns }.unless_empty()
+        TimeRange { start_ns, end_ns }.non_empty()
     }
 
     fn span_after(&self, checkpoint: TimeRange, length_ns: u64) -> Option<TimeRange> {
         let blocks_ended = self.blocks.partition_point(|block| block.end_ns <= checkpoint.end_ns);
         let block = self.blocks.get(blocks_ended)?;
         let start_ns = block.start_ns.max(checkpoint.end_ns);
-        let up_to_this =
+        let count_up_to_this =
             self.checkpoints.partition_point(|other| other.start_ns <= checkpoint.start_ns);
-        let next_start_ns = self.checkpoints.get(up_to_this).map_or(u64::MAX, |next| next.start_ns);
+        let next_start_ns =
+            self.checkpoints.get(count_up_to_this).map_or(u64::MAX, |next| next.start_ns);
         let end_ns = block.end_ns.min(next_start_ns).min(start_ns + length_ns);
-        TimeRange { start_ns, end_ns }.unless_empty()
+        TimeRange { start_ns, end_ns }.non_empty()
     }
 
     fn phase(
@@ -279,7 +282,7 @@ impl<'a> PhaseBuilder<'a> {
         checkpoint: Option<&CheckpointRecord>,
         span: TimeRange,
     ) -> Phase {
-        let sampled = Sampled {
+        let samples = PhaseSamples {
             timeline: self.record.timeline.as_ref(),
             samples: samples_in(&self.middles_ns, span.start_ns..span.end_ns),
         };
@@ -290,23 +293,23 @@ impl<'a> PhaseBuilder<'a> {
             checkpoint: checkpoint.map(|checkpoint| checkpoint.kind),
             after_step: checkpoint.map(|checkpoint| checkpoint.after_step),
             start_s: seconds(span.start_ns),
-            duration_s: seconds(span.ns()),
+            duration_s: seconds(span.duration_ns()),
             steps: steps.count,
             samples_per_second: steps
                 .per_second
                 .map(|rate| rate * self.record.plan.loader.batch_size as f64)
                 .filter(|rate| *rate > 0.0),
-            delivered_bytes_per_second: sampled.per_second(|timeline| &timeline.read_bytes),
-            device_bytes_per_second: sampled
+            delivered_bytes_per_second: samples.per_second(|timeline| &timeline.read_bytes),
+            device_bytes_per_second: samples
                 .per_second(|timeline| &timeline.process_device_read_bytes),
-            written_bytes: sampled.sum(|timeline| &timeline.written_bytes),
-            written_bytes_per_second: sampled.per_second(|timeline| &timeline.written_bytes),
-            device_written_bytes_per_second: sampled
+            written_bytes: samples.sum(|timeline| &timeline.written_bytes),
+            written_bytes_per_second: samples.per_second(|timeline| &timeline.written_bytes),
+            device_written_bytes_per_second: samples
                 .per_second(|timeline| &timeline.device_written_bytes),
             au_percent: steps.au_percent,
             stall_share: steps.stall_share,
-            cpu_busy_share: sampled.cpu_busy_share(),
-            gpus: sampled.gpus(),
+            cpu_busy_share: samples.cpu_busy_share(),
+            gpus: samples.gpus(),
         }
     }
 }
@@ -329,21 +332,21 @@ impl PhaseSteps {
         let mut utilisations = Vec::new();
         let overlaps =
             |epoch: &EpochRecord| epoch.start_ns < span.end_ns && span.start_ns < epoch.end_ns;
-        // The rate is left out, as batches of evaluations have a different size.
+        // Batches of evaluations have a different size, so the rate is unknown.
         let has_evaluation = record.evaluations.iter().any(overlaps);
         let overlapping = epochs_and_evaluations(record).filter(|epoch| overlaps(epoch));
         for accelerator in overlapping.flat_map(|epoch| &epoch.accelerators) {
             let mut count = 0;
             let mut compute_ns = 0;
             let mut steps_ns = 0;
-            for step in steps_around(accelerator, span) {
+            for step in overlapping_steps(accelerator, span) {
                 let step_range = step.time_range();
                 load_ns += overlap_ns(step.load_range(), span);
                 block_ns += overlap_ns(step_range, span);
                 if span.start_ns <= step.start_ns && step_range.end_ns <= span.end_ns {
                     count += 1;
                     compute_ns += step.compute_ns;
-                    steps_ns += step_range.ns();
+                    steps_ns += step_range.duration_ns();
                 }
             }
             counts.push(count);
@@ -383,8 +386,8 @@ impl TimedStep {
     }
 }
 
-/// Steps of an accelerator that start before the end of `span`, from the blocks that overlap it.
-fn steps_around(
+/// Steps of an accelerator that start before the end of `span`, in the blocks that overlap the span.
+fn overlapping_steps(
     accelerator: &AcceleratorEpoch,
     span: TimeRange,
 ) -> impl Iterator<Item = TimedStep> {
@@ -408,16 +411,16 @@ fn steps_around(
 }
 
 impl TimeRange {
-    fn ns(self) -> u64 {
+    fn duration_ns(self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns)
     }
 
-    fn unless_empty(self) -> Option<TimeRange> {
-        (self.ns() > 0).then_some(self)
+    fn non_empty(self) -> Option<TimeRange> {
+        (self.duration_ns() > 0).then_some(self)
     }
 }
 
-fn span_of(checkpoint: &CheckpointRecord) -> TimeRange {
+fn checkpoint_span(checkpoint: &CheckpointRecord) -> TimeRange {
     TimeRange { start_ns: checkpoint.start_ns, end_ns: checkpoint.end_ns }
 }
 
@@ -426,13 +429,13 @@ fn epochs_and_evaluations(record: &Record) -> impl Iterator<Item = &EpochRecord>
 }
 
 /// Time spans of an epoch's blocks, each from the first accelerator's start to the last one's end.
-fn blocks_of(epoch: &EpochRecord) -> impl Iterator<Item = TimeRange> {
+fn block_spans(epoch: &EpochRecord) -> impl Iterator<Item = TimeRange> {
     let count = epoch.accelerators.iter().map(|a| a.blocks.len()).max().unwrap_or(0);
     (0..count).filter_map(|i| {
         let blocks = epoch.accelerators.iter().filter_map(|a| a.blocks.get(i));
         let start_ns = blocks.clone().map(|block| block.start_ns).min()?;
         let end_ns = blocks.map(|block| block.end_ns).max()?;
-        TimeRange { start_ns, end_ns }.unless_empty()
+        TimeRange { start_ns, end_ns }.non_empty()
     })
 }
 
@@ -441,12 +444,12 @@ fn overlap_ns(a: TimeRange, b: TimeRange) -> u64 {
 }
 
 /// The samples of a timeline within a phase.
-struct Sampled<'a> {
+struct PhaseSamples<'a> {
     timeline: Option<&'a Timeline>,
     samples: Range<usize>,
 }
 
-impl<'a> Sampled<'a> {
+impl<'a> PhaseSamples<'a> {
     fn sum(&self, column: fn(&Timeline) -> &Column) -> Option<u64> {
         let values = &column(self.timeline?).as_ref()?[self.samples.clone()];
         (!values.is_empty()).then(|| values.iter().sum())

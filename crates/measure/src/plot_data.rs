@@ -1,4 +1,4 @@
-//! Formats the timeline and the phases of a run as CSV, the data of plots. All numbers are computed elsewhere.
+//! Formats the timeline and the phases of a run as CSV files for plots. This module computes no figures.
 
 use crate::phase::{Phase, PhaseKind, phases, stall_shares};
 use crate::record::timeline::{Column, Timeline};
@@ -6,10 +6,10 @@ use crate::record::{CheckpointKind, EpochRecord, Record};
 use crate::window::{seconds, share};
 use std::fmt::Write as _;
 
-/// Names of the files. A run without a timeline has only the first.
+/// Names of the files. Only the first exists without a timeline.
 pub const NAMES: [&str; 2] = ["phases.csv", "timeline.csv"];
 
-/// Names and contents of the files: `phases.csv`, and `timeline.csv` if the run has a timeline.
+/// Returns names and contents of the files: `phases.csv`, and `timeline.csv` if the run has a timeline.
 pub fn files(record: &Record) -> Vec<(String, Vec<u8>)> {
     let mut files = vec![(NAMES[0].to_string(), phases_csv(record).into_bytes())];
     if let Some(timeline) = &record.timeline {
@@ -71,7 +71,7 @@ fn timeline_csv(record: &Record, timeline: &Timeline) -> String {
     for (i, end_ns) in timeline.ends_ns().into_iter().enumerate() {
         let start_ns = end_ns - timeline.duration_ns[i];
         let middle_ns = end_ns - timeline.duration_ns[i] / 2;
-        // Checkpoints first, as an epoch may contain them.
+        // An epoch may contain checkpoints, so checkpoints are tried first.
         let span =
             span_at(&spans.checkpoints, middle_ns).or_else(|| span_at(&spans.epochs, middle_ns));
         let busy = value(&timeline.cpu_busy_ticks, i).zip(value(&timeline.cpu_ticks, i));

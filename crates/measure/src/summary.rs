@@ -19,22 +19,22 @@ use std::borrow::Cow;
 /// Summary of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Summary {
-    /// The run's folder, as the caller knows it; `null` until set.
+    /// The run's folder; `null` until the caller sets it.
     pub run_dir: Option<String>,
     /// The workload's name.
     pub workload: String,
-    /// Emulated accelerators.
+    /// Number of emulated accelerators.
     pub accelerators: u32,
     /// Number of epochs for which the record has all accelerators.
     pub epochs: u64,
-    /// Steps of the longest epoch that ran, or the planned steps if none did.
+    /// Steps of the longest epoch that ran, or the planned steps of an epoch if none ran.
     pub steps: u64,
     /// Metrics over the run.
     #[serde(flatten)]
     pub figures: Figures,
     /// Reasons to doubt the results, most severe first.
     pub doubts: Vec<Doubt>,
-    /// The bound on the run's speed.
+    /// What bounds the run.
     pub verdict: Verdict,
     /// Summary of each epoch.
     pub per_epoch: Vec<EpochSummary>,
@@ -120,7 +120,7 @@ impl Summary {
             run_dir: None,
             workload: record.plan.workload.clone(),
             accelerators: record.plan.accelerators,
-            epochs: Scope::all(record).count() as u64,
+            epochs: Scope::whole_epochs(record).count() as u64,
             steps,
             figures: Figures::for_run(&derived),
             doubts,
@@ -140,7 +140,7 @@ impl EvaluationSummary {
     fn new(record: &Record) -> Self {
         let derived = Derived::new(record);
         EvaluationSummary {
-            evaluations: Scope::all(record).count() as u64,
+            evaluations: Scope::whole_epochs(record).count() as u64,
             steps: derived.steps,
             figures: Figures::for_run(&derived),
             per_evaluation: record.epochs.iter().map(|e| EpochSummary::new(record, e)).collect(),
@@ -173,9 +173,10 @@ impl Figures {
     fn for_run(derived: &Derived) -> Self {
         let record = derived.record;
         let is_sustained = derived.value(&metric::AU_SUSTAINED).is_some();
-        let missing = Scope::all(record).find_map(|scope| metric::sustained(scope).err());
-        let is_counted = record.watched.is_none();
-        let quantiles = |latency: &Histogram| is_counted.then(|| Quantiles::new(latency));
+        let missing =
+            Scope::whole_epochs(record).find_map(|scope| metric::sustained_percent(scope).err());
+        let has_counters = record.watched.is_none();
+        let quantiles = |latency: &Histogram| has_counters.then(|| Quantiles::new(latency));
         Figures {
             values: derived.values.clone(),
             sustained_needs_steps: metric::sustained_needs_steps(&record.plan),
@@ -183,14 +184,14 @@ impl Figures {
             open_latency: quantiles(&derived.io.open_latency),
             read_latency: quantiles(&derived.io.read_latency),
             sample_latency: quantiles(&derived.io.sample_latency),
-            access: is_counted.then(|| AccessSummary::new(record, &derived.io)),
+            access: has_counters.then(|| AccessSummary::new(record, &derived.io)),
         }
     }
 
-    /// Figures of a record that contains reads and nothing else, such as an imported log.
+    /// Computes the figures of a record that contains only reads, such as an imported log.
     pub fn from_reads_only(record: &Record) -> Self {
         let io = metric::counters_of_run(record);
-        let mut values = metric::recomputed(record, &[Basis::Reads]);
+        let mut values = metric::recomputed_values(record, &[Basis::Reads]);
         if io.read_ns == 0 {
             // The log has no durations of calls.
             values.remove(&metric::IN_FLIGHT.id);
@@ -199,7 +200,7 @@ impl Figures {
         Figures {
             values,
             sustained_needs_steps: 0,
-            sustained_missing: Some(NotMeasurable::ReadsNotKnown),
+            sustained_missing: Some(NotMeasurable::ReadsUnknown),
             open_latency: Some(Quantiles::new(&io.open_latency)),
             read_latency: Some(Quantiles::new(&io.read_latency)),
             sample_latency: None,
@@ -211,9 +212,9 @@ impl Figures {
         let io = metric::counters([scope].into_iter().filter(|scope| scope.is_whole()));
         let quantiles = |latency: &Histogram| (!scope.is_watched).then(|| Quantiles::new(latency));
         Figures {
-            values: metric::values_of_epoch(scope),
+            values: metric::measured_epoch_values(scope),
             sustained_needs_steps: metric::sustained_needs_steps(scope.plan),
-            sustained_missing: metric::sustained(scope).err(),
+            sustained_missing: metric::sustained_percent(scope).err(),
             open_latency: quantiles(&io.open_latency),
             read_latency: quantiles(&io.read_latency),
             sample_latency: quantiles(&io.sample_latency),
@@ -327,7 +328,7 @@ mod tests {
         value.as_object().unwrap().keys().map(String::as_str).collect()
     }
 
-    const TOP: [&str; 21] = [
+    const TOP_LEVEL_KEYS: [&str; 21] = [
         "run_dir",
         "workload",
         "accelerators",
@@ -351,25 +352,25 @@ mod tests {
         "complete",
     ];
 
-    /// Checks that the object at `place` has the promised keys. Further keys must be paths of metrics.
+    /// Checks that the object at `parent` has the promised keys. Any other keys must be paths of metrics.
     #[track_caller]
-    fn check_keys(summary: &serde_json::Value, place: &str, promised: &[&str]) {
+    fn check_keys(summary: &serde_json::Value, parent: &str, promised: &[&str]) {
         let object =
-            place.split('.').filter(|key| !key.is_empty()).fold(summary, |value, key| &value[key]);
+            parent.split('.').filter(|key| !key.is_empty()).fold(summary, |value, key| &value[key]);
         let mut found = keys(object);
         found.retain(|key| {
-            let path = if place.is_empty() { key.to_string() } else { format!("{place}.{key}") };
+            let path = if parent.is_empty() { key.to_string() } else { format!("{parent}.{key}") };
             promised.contains(key) || METRICS.iter().all(|metric| metric.path != path)
         });
-        assert_eq!(found, promised, "{place}");
+        assert_eq!(found, promised, "{parent}");
     }
 
     #[test]
     fn the_object_has_the_promised_keys() {
         let summary = Summary::new(&simple(&[(10, 5, 1, 100), (20, 5, 0, 100)]));
         let value = serde_json::to_value(summary).unwrap();
-        for (place, promised) in [
-            ("", &TOP[..]),
+        for (parent, promised) in [
+            ("", &TOP_LEVEL_KEYS[..]),
             (
                 "au",
                 &[
@@ -417,7 +418,7 @@ mod tests {
             ("latency.read", &["count", "p50_s", "p90_s", "p99_s", "p99_9_s", "max_s"]),
             ("verdict", &["name", "evidence"]),
         ] {
-            check_keys(&value, place, promised);
+            check_keys(&value, parent, promised);
         }
         assert_eq!(keys(&value["doubts"][0]), ["name", "severity", "evidence", "advice", "facts"]);
         assert_eq!(value["per_epoch"][0]["epoch"], 1);
@@ -437,9 +438,13 @@ mod tests {
         );
         assert!(value["latency"]["open"]["p50_s"].is_null());
         assert!(value["access"]["request_bytes"].is_null() && value["access"]["files"].is_null());
-        let nothing = Summary::new(&record(plan(2, 7), vec![]));
+        let without_epochs = Summary::new(&record(plan(2, 7), vec![]));
         assert_eq!(
-            (nothing.steps, nothing.epochs, nothing.figures.value(&metric::AU_ALL_STEPS)),
+            (
+                without_epochs.steps,
+                without_epochs.epochs,
+                without_epochs.figures.value(&metric::AU_ALL_STEPS)
+            ),
             (7, 0, None)
         );
     }
@@ -456,8 +461,8 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         file::write(folder.path(), &record).unwrap();
-        let again = file::read(folder.path()).unwrap();
-        assert_eq!(again, record);
-        assert_eq!(Summary::new(&again), Summary::new(&record));
+        let read_back = file::read(folder.path()).unwrap();
+        assert_eq!(read_back, record);
+        assert_eq!(Summary::new(&read_back), Summary::new(&record));
     }
 }

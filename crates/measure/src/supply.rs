@@ -1,10 +1,10 @@
-//! How well a run's accelerators were supplied with data: the facts that answers are based on and that need the times of every step.
-//! The only judgement here is the verdict.
+//! How well a run's accelerators were supplied with data. Answers are based on these facts, which need the times of every step. Apart from
+//! the verdict, this module judges nothing.
 
 use crate::derived::Derived;
 use crate::doubt::Doubt;
 use crate::metric::{
-    self, AU_ALL_STEPS, AU_SUSTAINED, COMPUTE_S, Metric, SteadyReads, read_in_window,
+    self, AU_ALL_STEPS, AU_SUSTAINED, COMPUTE_S, Metric, SteadyReads, steady_reads,
 };
 use crate::record::{AcceleratorEpoch, Record};
 use crate::stats;
@@ -34,22 +34,22 @@ pub enum RunEnd {
 pub struct Supply {
     /// How the run ended.
     pub end: RunEnd,
-    /// Whether the run trained, rather than only writing or reading checkpoints.
+    /// Whether the run trained; `false` if it only wrote or read checkpoints.
     pub trains: bool,
     /// The bottleneck, with the doubts of the record taken into account.
     pub verdict: Verdict,
-    /// The utilisation that decides whether accelerators were fed: the sustained one, or the one over all steps if the sustained one
-    /// cannot be measured. `None` if no accelerator is known to have computed.
-    pub deciding: Option<&'static Metric>,
-    /// Whether memory served, or may have served, more than half of the bytes.
+    /// The metric that decides whether accelerators were fed: sustained utilisation or, if that cannot be measured, utilisation over all
+    /// steps. `None` if no accelerator is known to have computed.
+    pub deciding_metric: Option<&'static Metric>,
+    /// Whether memory served more than half of the bytes, or may have served them.
     pub is_memory_served: bool,
-    /// The 95 % interval of `au_all_steps` if that decides. It assumes independent steps; `None` for fewer than two steps.
+    /// The 95 % interval of `au_all_steps` if that is the deciding metric. It assumes independent steps; `None` for fewer than two steps.
     pub interval: Option<[f64; 2]>,
     /// The read rate at which no accelerator would wait.
     pub needed_bytes_per_second: Option<f64>,
     /// The read rate in the window.
     pub delivered_bytes_per_second: Option<f64>,
-    /// The largest part of the waiting time.
+    /// The main cause of waiting, with its share.
     pub wait: Option<WaitPart>,
     /// The part of the run in which rates were measured.
     pub window: Option<AnswerWindow>,
@@ -70,8 +70,8 @@ impl Supply {
     /// Analyses a record with its doubts.
     pub fn new(derived: &Derived, doubts: &[Doubt]) -> Self {
         let record = derived.record;
-        let deciding = deciding(derived);
-        let is_deciding = |metric: &Metric| deciding.is_some_and(|au| au.id == metric.id);
+        let deciding_metric = deciding_metric(derived);
+        let is_deciding = |metric: &Metric| deciding_metric.is_some_and(|au| au.id == metric.id);
         let rates = Rates::new(record, is_deciding(&AU_SUSTAINED));
         Supply {
             end: match record.stopped_because.as_deref() {
@@ -82,27 +82,27 @@ impl Supply {
             trains: !record.plan.is_checkpoint_only(),
             verdict: verdict::judge(derived, doubts),
             is_memory_served: derived.is_memory_served(),
-            deciding,
-            interval: if is_deciding(&AU_ALL_STEPS) { interval(record) } else { None },
-            needed_bytes_per_second: rates.and_then(Rates::needed),
-            delivered_bytes_per_second: rates.and_then(Rates::delivered),
+            deciding_metric,
+            interval: if is_deciding(&AU_ALL_STEPS) { utilisation_interval(record) } else { None },
+            needed_bytes_per_second: rates.and_then(Rates::needed_bytes_per_second),
+            delivered_bytes_per_second: rates.and_then(Rates::delivered_bytes_per_second),
             wait: Waits::new(derived).and_then(|waits| waits.main_part()),
             window: rates.map(|rates| rates.window),
         }
     }
 }
 
-fn deciding(derived: &Derived) -> Option<&'static Metric> {
+fn deciding_metric(derived: &Derived) -> Option<&'static Metric> {
     let computed = derived.value(&COMPUTE_S).is_some_and(|compute_s| compute_s > 0.0);
     let known = |metric: &&Metric| computed && derived.value(metric).is_some();
     [&AU_SUSTAINED, &AU_ALL_STEPS].into_iter().find(known)
 }
 
-/// Confidence interval of the utilisation over all steps. The times of each step are summed over accelerators.
-fn interval(record: &Record) -> Option<[f64; 2]> {
+/// Computes the confidence interval of the utilisation over all steps. The times of each step are summed over accelerators.
+fn utilisation_interval(record: &Record) -> Option<[f64; 2]> {
     let mut computes = Vec::new();
     let mut lengths = Vec::new();
-    for scope in Scope::all(record) {
+    for scope in Scope::whole_epochs(record) {
         let first_index = computes.len();
         for accelerator in &scope.epoch.accelerators {
             let steps = accelerator.blocks.iter().flat_map(|block| {
@@ -136,20 +136,20 @@ struct Rates {
 }
 
 impl Rates {
-    /// Sums over the windows of the sustained utilisation, or over all steps. `None` if no step was finished.
+    /// Sums over the windows of the sustained utilisation if `is_sustained`, otherwise over all steps. `None` if no step was finished.
     fn new(record: &Record, is_sustained: bool) -> Option<Self> {
         let window = AnswerWindow { epochs: 0, steps: 0, seconds: 0.0 };
         let mut sums = Rates { window, bytes: 0, epochs_bytes: 0, compute_s: 0.0 };
-        for scope in Scope::all(record) {
+        for scope in Scope::whole_epochs(record) {
             let accelerators = &scope.epoch.accelerators;
-            if scope.steps() == 0 || is_sustained && metric::sustained(scope).is_err() {
+            if scope.steps() == 0 || is_sustained && metric::sustained_percent(scope).is_err() {
                 continue;
             }
             let reads = |accelerator| {
                 if is_sustained {
-                    read_in_window(scope, accelerator)
+                    steady_reads(scope, accelerator)
                 } else {
-                    read_in_blocks(accelerator)
+                    reads_of_blocks(accelerator)
                 }
             };
             let reads: Vec<SteadyReads> = accelerators.iter().map(reads).collect::<Option<_>>()?;
@@ -174,24 +174,24 @@ impl Rates {
         (sums.window.epochs > 0).then_some(sums)
     }
 
-    fn delivered(self) -> Option<f64> {
+    fn delivered_bytes_per_second(self) -> Option<f64> {
         per_second(self.bytes, self.window.seconds)
     }
 
     /// The rate at which reading takes as long as computing.
-    fn needed(self) -> Option<f64> {
+    fn needed_bytes_per_second(self) -> Option<f64> {
         per_second(self.epochs_bytes, self.compute_s)
     }
 }
 
 /// Reads of an accelerator over all its blocks.
-fn read_in_blocks(accelerator: &AcceleratorEpoch) -> Option<SteadyReads> {
+fn reads_of_blocks(accelerator: &AcceleratorEpoch) -> Option<SteadyReads> {
     let blocks = accelerator.blocks.iter();
     let ns = blocks.map(|block| block.end_ns.checked_sub(block.start_ns)).sum::<Option<u64>>()?;
     Some(SteadyReads { steps: accelerator.steps(), bytes: accelerator.io.read_bytes, ns })
 }
 
-/// `None` if nothing was read or no time passed.
+/// Bytes per second; `None` if nothing was read or no time passed.
 fn per_second(bytes: u64, seconds: f64) -> Option<f64> {
     (bytes > 0 && seconds > 0.0).then(|| bytes as f64 / seconds)
 }

@@ -1,4 +1,4 @@
-//! The verdict: the bottleneck of a run, with evidence in bytes and seconds. Advice is given elsewhere.
+//! The verdict: the bottleneck of a run, with evidence in bytes and seconds. It contains no advice.
 
 use crate::checkpoints::{CheckpointSummary, Checkpoints};
 use crate::derived::Derived;
@@ -52,23 +52,23 @@ pub struct Verdict {
 }
 
 impl Bound {
-    /// Template of the sentence that gives the reason; see [`Facts::render`].
+    /// Template of the sentence with the reason; see [`Facts::render`].
     fn reason(self) -> &'static str {
         match self {
             Bound::StorageBound => {
-                "Reading was {part_percent:.0} % of the wait for data ({part_s}): {read_bytes} were read{from}."
+                "Reading was {part_percent:.0} % of the wait for data ({part_s}): {read_bytes} were read{origin}."
             }
             Bound::MetadataBound => {
                 "Opening and closing was {part_percent:.0} % of the wait for data ({part_s}): {opened_files} were opened for {read_bytes}."
             }
             Bound::DecodeBound => {
-                "Checking and decoding was {part_percent:.0} % of the wait for data ({part_s}), reading {reading_s}: {read_bytes} were read{from}."
+                "Checking and decoding was {part_percent:.0} % of the wait for data ({part_s}), reading {reading_s}: {read_bytes} were read{origin}."
             }
             Bound::ClientBound => {
-                "The client's own work was {part_percent:.0} % of the wait for data ({part_s}), reading {reading_s}: {read_bytes} were read{from}."
+                "The client's own work was {part_percent:.0} % of the wait for data ({part_s}), reading {reading_s}: {read_bytes} were read{origin}."
             }
             Bound::ComputeBound => {
-                "The storage kept up with the target of {target_percent:.0} %: {read_bytes} were read{from}."
+                "The storage kept up with the target of {target_percent:.0} %: {read_bytes} were read{origin}."
             }
             Bound::InputBound => {
                 "It is unknown what the loader spent its time on, as the training loop was only watched.[ Its processes got {read_call_bytes} from read calls, and {device_bytes} came from a device.|]"
@@ -89,11 +89,14 @@ impl Bound {
 
 /// Determines the bottleneck of a record, given its doubts.
 pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
-    if let Some(verdict) = invalid(doubts) {
+    if let Some(verdict) = invalid_verdict(doubts) {
         return verdict;
     }
     if derived.record.plan.is_checkpoint_only() {
-        return Verdict { name: Bound::CheckpointsOnly, evidence: checkpoints(derived.record) };
+        return Verdict {
+            name: Bound::CheckpointsOnly,
+            evidence: checkpoint_sentences(derived.record),
+        };
     }
     if derived.record.watched.is_some() && derived.steps > 0 {
         return watched_verdict(derived);
@@ -106,8 +109,8 @@ pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
     } else {
         None
     };
-    let bound = bound(derived, &waits);
-    let name = match bound {
+    let unchecked_bound = find_bound(derived, &waits);
+    let name = match unchecked_bound {
         Bound::ComputeBound | Bound::StorageBound if derived.is_memory_served() => Bound::CacheFed,
         // A throttle or delay takes the same time on an idle machine.
         Bound::StorageBound if saturated.is_some() && !derived.reads_are_emulated() => {
@@ -128,18 +131,18 @@ pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
         "An accelerator computed for {{compute_s}} and waited {{data_s}} {waits_template}. {}",
         name.reason()
     );
-    let facts = facts(name, derived, &waits);
-    let facts = facts.with_known("saturated", saturated.map(|doubt| doubt.evidence.as_str()));
+    let facts = verdict_facts(name, derived, &waits)
+        .with_known("saturated", saturated.map(|doubt| doubt.evidence.as_str()));
     Verdict { name, evidence: facts.render(&template) }
 }
 
-/// The verdict on a run that must not be used; `None` if no doubt says so.
-pub fn invalid(doubts: &[Doubt]) -> Option<Verdict> {
+/// The verdict on a run that must not be used; `None` if no doubt makes it invalid.
+pub fn invalid_verdict(doubts: &[Doubt]) -> Option<Verdict> {
     let doubt = doubts.iter().find(|doubt| doubt.severity == Severity::Invalid)?;
-    Some(Verdict { name: Bound::Invalid, evidence: sentence(&doubt.evidence) })
+    Some(Verdict { name: Bound::Invalid, evidence: to_sentence(&doubt.evidence) })
 }
 
-/// Whether epochs with busy cores account for at least half of the time of all epochs.
+/// Whether epochs with saturated cores account for at least half of the time of all epochs.
 fn is_mostly_saturated(record: &Record) -> bool {
     let total_ns: u64 = record.epochs.iter().map(duration_ns).sum();
     let busy_epochs = record.epochs.iter().filter(|epoch| is_saturated(epoch));
@@ -179,8 +182,8 @@ fn is_fed(derived: &Derived) -> bool {
     derived.value(&COMPUTE_S).is_some_and(|compute_s| compute_s > 0.0) && reached
 }
 
-/// Compute if the accelerators were fed, otherwise the main cause of waiting.
-fn bound(derived: &Derived, waits: &Waits) -> Bound {
+/// Returns compute if the accelerators were fed, otherwise the main cause of waiting.
+fn find_bound(derived: &Derived, waits: &Waits) -> Bound {
     if is_fed(derived) {
         return Bound::ComputeBound;
     }
@@ -194,14 +197,14 @@ fn bound(derived: &Derived, waits: &Waits) -> Bound {
     }
 }
 
-fn facts(name: Bound, derived: &Derived, waits: &Waits) -> Facts {
+fn verdict_facts(name: Bound, derived: &Derived, waits: &Waits) -> Facts {
     let part_s = match name {
         Bound::MetadataBound => waits.open_s,
         Bound::DecodeBound => waits.decode_s,
         Bound::ClientBound => waits.client_s,
         _ => waits.read_s,
     };
-    let from = match derived.device_bytes {
+    let origin = match derived.device_bytes {
         _ if derived.reads_are_emulated() => " through the configured throttle or delay".into(),
         Some(device) => format!(", {} of them from the device", units::bytes(device)),
         None => String::new(),
@@ -217,13 +220,13 @@ fn facts(name: Bound, derived: &Derived, waits: &Waits) -> Facts {
         .with("opened_files", derived.io.opens)
         .with("read_bytes", derived.io.read_bytes)
         .with_known("device_bytes", derived.device_bytes)
-        .with("from", from)
-        .with("slowest", slowest(derived.record).unwrap_or_default())
+        .with("origin", origin)
+        .with("slowest", slowest_accelerator(derived.record).unwrap_or_default())
         .with("target_percent", derived.record.plan.metric.au_target_percent)
 }
 
-/// Names the accelerator that came last in most steps; `None` if the record does not have it.
-fn slowest(record: &Record) -> Option<String> {
+/// Names the accelerator that came last in most steps; `None` if the record does not contain it.
+fn slowest_accelerator(record: &Record) -> Option<String> {
     let causes = record.epochs.iter().filter_map(|epoch| epoch.causes.as_ref());
     let mut steps_last = BTreeMap::new();
     for last in causes.flat_map(|causes| &causes.last) {
@@ -236,7 +239,7 @@ fn slowest(record: &Record) -> Option<String> {
 }
 
 /// Sentences with the number, size, total time and rate of the checkpoints that were written and read.
-fn checkpoints(record: &Record) -> String {
+fn checkpoint_sentences(record: &Record) -> String {
     let Some(summary) = CheckpointSummary::new(record) else { return String::new() };
     let written = summary.save.and_then(|save| checkpoint_sentence(&save, "written"));
     let read = summary.load.and_then(|load| checkpoint_sentence(&load, "read"));
@@ -257,7 +260,7 @@ fn checkpoint_sentence(checkpoints: &Checkpoints, verb: &str) -> Option<String> 
 }
 
 /// Capitalises a clause and adds a full stop.
-fn sentence(text: &str) -> String {
+fn to_sentence(text: &str) -> String {
     let mut chars = text.chars();
     let first: String = chars.next().map(|c| c.to_uppercase().collect()).unwrap_or_default();
     format!("{first}{}.", chars.as_str())
@@ -267,7 +270,7 @@ fn sentence(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::doubt;
-    use crate::example::{block, checkpoint, epoch, simple, wait_alone};
+    use crate::example::{block, checkpoint, epoch, set_stall, simple};
     use crate::record::{Record, Stall};
     use feedrate_spec::plan::ClientPlan;
 
@@ -281,8 +284,8 @@ mod tests {
         assert_eq!(serde_json::to_value(verdict.name).unwrap(), verdict.name.name());
     }
 
-    /// Divides the 10 seconds of waiting for data.
-    fn stall(record: &mut Record, open_s: u64, read_s: u64, decode_s: u64, queue_s: u64) {
+    /// Divides the 10 seconds of waiting for data by cause.
+    fn set_waits(record: &mut Record, open_s: u64, read_s: u64, decode_s: u64, queue_s: u64) {
         let ns = |s: u64| s * 1_000_000_000;
         let stall = Stall {
             open_ns: ns(open_s),
@@ -291,7 +294,7 @@ mod tests {
             queue_ns: ns(queue_s),
             ..Stall::default()
         };
-        wait_alone(record, stall);
+        set_stall(record, stall);
     }
 
     #[test]
@@ -304,14 +307,14 @@ mod tests {
         check(
             Bound::MetadataBound,
             "Opening and closing was 60 % of the wait for data (6 s): 20 files",
-            |r| stall(r, 6, 3, 1, 0),
+            |r| set_waits(r, 6, 3, 1, 0),
         );
-        check(Bound::DecodeBound, "Checking and decoding was 70 %", |r| stall(r, 1, 2, 7, 0));
+        check(Bound::DecodeBound, "Checking and decoding was 70 %", |r| set_waits(r, 1, 2, 7, 0));
         check(
             Bound::ClientBound,
             "The client's own work was 60 % of the wait for data (6 s)",
             |r| {
-                client(
+                set_client_waits(
                     r,
                     Stall { read_ns: 4_000_000_000, client_ns: 6_000_000_000, ..Stall::default() },
                 );
@@ -319,24 +322,31 @@ mod tests {
         );
     }
 
-    /// Decoding took 8 s of processor time; the client would have taken 20 s, 4 s or 1 s for it.
+    /// Decoding took 8 s of processor time. The client would have decoded for 20 s, 4 s or 1 s.
     #[test]
     fn decoding_counts_as_the_clients_work_up_to_the_time_it_would_have_taken() {
-        let with = |record: &mut Record, per_sample_s: f64| {
+        let set_decoding = |record: &mut Record, per_sample_s: f64| {
             let ns = |s: u64| s * 1_000_000_000;
-            client(record, Stall { decode_ns: ns(8), client_ns: ns(2), ..Stall::default() });
+            set_client_waits(
+                record,
+                Stall { decode_ns: ns(8), client_ns: ns(2), ..Stall::default() },
+            );
             record.plan.loader.client = Some(ClientPlan { per_sample_s, ..ClientPlan::default() });
             let io = &mut record.epochs[0].accelerators[0].io;
             (io.samples, io.decode_ns, io.client_own_ns) = (20, ns(8), ns(8));
         };
-        check(Bound::ClientBound, "was 100 % of the wait", |r| with(r, 1.0));
-        check(Bound::ClientBound, "was 60 % of the wait", |r| with(r, 0.2));
+        check(Bound::ClientBound, "was 100 % of the wait", |r| set_decoding(r, 1.0));
+        check(Bound::ClientBound, "was 60 % of the wait", |r| set_decoding(r, 0.2));
         // If the client is faster than the loader, most of the decoding counts as the loader's.
-        check(Bound::DecodeBound, "was 70 % of the wait", |r| with(r, 0.05));
+        check(Bound::DecodeBound, "was 70 % of the wait", |r| set_decoding(r, 0.05));
     }
 
-    /// Replaces the epoch by one of two accelerators with 20 equal steps each.
-    fn two(record: &mut Record, first: (u64, u64, u64, u64), second: (u64, u64, u64, u64)) {
+    /// Replaces the epoch by an epoch of two accelerators with 20 equal steps each.
+    fn set_two_accelerators(
+        record: &mut Record,
+        first: (u64, u64, u64, u64),
+        second: (u64, u64, u64, u64),
+    ) {
         record.plan.accelerators = 2;
         let blocks = [first, second].map(|steps| vec![block(0, &vec![steps; 20])]);
         record.epochs = vec![epoch(1, blocks.to_vec())];
@@ -344,7 +354,8 @@ mod tests {
 
     #[test]
     fn waiting_for_an_accelerator_that_waits_for_data_counts_as_waiting_for_data() {
-        let late_read = |r: &mut Record| two(r, (100, 500, 900, 1), (1000, 500, 0, 1));
+        let late_read =
+            |r: &mut Record| set_two_accelerators(r, (100, 500, 900, 1), (1000, 500, 0, 1));
         check(
             Bound::StorageBound,
             "waited 20 s for data (its own or that of the slowest accelerator in a step) and 0 s for slower accelerators. \
@@ -355,30 +366,30 @@ mod tests {
             Bound::BarrierBound,
             "waited 2 s for data (its own or that of the slowest accelerator in a step) and 9 s for slower accelerators. \
              Accelerators waited longer for the slowest one than for data: accelerator 1 came last in 100 % of the steps.",
-            |r| two(r, (100, 500, 900, 1), (100, 1400, 0, 1)),
+            |r| set_two_accelerators(r, (100, 500, 900, 1), (100, 1400, 0, 1)),
         );
         // An older record does not show that the last accelerator waited for data.
         let without_causes = "waited 4 s for data and 6 s for other accelerators. Accelerators waited longer for the slowest one than for data.";
         check(Bound::BarrierBound, without_causes, |r| {
-            two(r, (0, 500, 600, 1), (400, 700, 0, 1));
+            set_two_accelerators(r, (0, 500, 600, 1), (400, 700, 0, 1));
             r.epochs[0].causes = None;
         });
     }
 
-    fn client(record: &mut Record, stall: Stall) {
+    fn set_client_waits(record: &mut Record, stall: Stall) {
         record.plan.loader.client = Some(ClientPlan { per_sample_s: 1.0, ..ClientPlan::default() });
-        wait_alone(record, stall);
+        set_stall(record, stall);
     }
 
     #[test]
     fn queueing_counts_as_the_work_of_the_workers() {
         check(Bound::ClientBound, "90 %", |r| {
-            client(r, Stall { queue_ns: 10_000_000_000, ..Stall::default() });
+            set_client_waits(r, Stall { queue_ns: 10_000_000_000, ..Stall::default() });
             let io = &mut r.epochs[0].accelerators[0].io;
             (io.open_ns, io.read_ns, io.client_ns) = (0, 1, 9);
         });
         check(Bound::DecodeBound, "70 %", |r| {
-            stall(r, 0, 0, 0, 10);
+            set_waits(r, 0, 0, 0, 10);
             let io = &mut r.epochs[0].accelerators[0].io;
             (io.open_ns, io.read_ns, io.decode_ns) = (1, 2, 7);
         });
@@ -396,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_proves_nothing_about_storage() {
+    fn bytes_from_memory_show_nothing_about_the_storage() {
         let cached = |r: &mut Record| {
             r.epochs[0].host.process_device_read_bytes = Some(4_000_000);
             r.epochs[0].host.resident_before_bytes = Some(16_000_000);
@@ -416,7 +427,7 @@ mod tests {
         });
         check(Bound::DecodeBound, "", |r| {
             cached(r);
-            stall(r, 0, 1, 9, 0);
+            set_waits(r, 0, 1, 9, 0);
         });
     }
 
@@ -428,12 +439,12 @@ mod tests {
         check(Bound::CpuSaturated, reason, |r| busy(r, 0.97));
         check(Bound::CpuSaturated, reason, |r| {
             busy(r, 0.97);
-            stall(r, 6, 3, 1, 0);
+            set_waits(r, 6, 3, 1, 0);
         });
         // Decoding is slow because of the cores, and a fed run has no bottleneck.
         check(Bound::DecodeBound, "", |r| {
             busy(r, 0.97);
-            stall(r, 1, 2, 7, 0);
+            set_waits(r, 1, 2, 7, 0);
         });
         check(Bound::ComputeBound, "", |r| {
             busy(r, 0.97);
@@ -462,16 +473,19 @@ mod tests {
     #[test]
     fn checkpoints_without_a_duration_have_no_rate() {
         let mut record = simple(&[(10, 5, 1, 100)]);
-        assert_eq!(checkpoints(&record), "");
+        assert_eq!(checkpoint_sentences(&record), "");
         record.epochs[0].checkpoints = vec![checkpoint(0, 1000, 1 << 30, 0); 2];
-        assert_eq!(checkpoints(&record), "2 checkpoints of 1 GiB written in 2 s, 1 GiB/s.");
+        assert_eq!(
+            checkpoint_sentences(&record),
+            "2 checkpoints of 1 GiB written in 2 s, 1 GiB/s."
+        );
         record.epochs[0].checkpoints = vec![checkpoint(7, 7, 1 << 30, 0)];
         let without_rate = "1 checkpoint of 1 GiB written in 0 s, too short to measure a rate.";
-        assert_eq!(checkpoints(&record), without_rate);
+        assert_eq!(checkpoint_sentences(&record), without_rate);
     }
 
     #[test]
-    fn without_a_result_there_is_no_bound() {
+    fn runs_without_a_result_are_invalid() {
         check(Bound::Invalid, "1 of 1 epochs are complete: interrupted.", |r| {
             (r.complete, r.stopped_because) = (false, Some("interrupted".into()));
         });

@@ -1,4 +1,4 @@
-//! Splits the waiting time of a run's accelerators by cause, for verdicts, answers and figures. It draws no conclusions from them.
+//! Splits the waiting time of a run's accelerators by cause, for verdicts, answers and figures. This module draws no conclusions.
 
 use crate::derived::Derived;
 use crate::metric::{
@@ -21,7 +21,7 @@ names! {
         Decode = "decode",
         /// The client's own work.
         Client = "client",
-        /// Other accelerators that take longer for none of these reasons.
+        /// Slower accelerators, apart from the causes above.
         Skew = "skew",
     }
 }
@@ -37,15 +37,15 @@ pub struct WaitPart {
 
 /// Mean waiting time of an accelerator over all steps of the run, by cause, in seconds.
 ///
-/// A step waits for its last accelerator, so a wait for other accelerators counts as a wait for data if the last accelerator waited for data. Queueing
-/// time is distributed over the work that kept the workers busy.
+/// A step waits for its last accelerator. A wait for other accelerators therefore counts as a wait for data if the last accelerator waited for
+/// data. Queueing time is distributed over the work of the workers, in proportion to its duration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Waits {
     /// Opening and closing files and querying their lengths.
     pub open_s: f64,
     /// Reading.
     pub read_s: f64,
-    /// Checking and decoding, without the part that counts as the client's work.
+    /// Checking and decoding that does not count as the client's work.
     pub decode_s: f64,
     /// The client's own work, including decoding that counts as such.
     pub client_s: f64,
@@ -83,20 +83,20 @@ impl Waits {
         })
     }
 
-    /// Time waited for data.
+    /// Total wait for data.
     pub fn data_s(&self) -> f64 {
         self.open_s + self.read_s + self.decode_s + self.client_s
     }
 
     /// Whether most of the client's work was in the training process, where more workers do not help.
-    pub fn are_for_training(&self) -> bool {
+    pub fn is_client_in_training_process(&self) -> bool {
         self.client_s < 2.0 * self.receive_s
     }
 
-    /// The main cause: skew if accelerators waited longer for each other than for data, otherwise the largest part of the wait for data.
+    /// Finds the main cause: skew if accelerators waited longer for each other than for data, otherwise the largest part of the wait for data.
     /// `None` if there was no wait.
     pub fn main_part(&self) -> Option<WaitPart> {
-        // Among equally long parts, the last one is chosen.
+        // Of equally long parts, the last is chosen.
         let data_parts = [
             (WaitCause::Read, self.read_s),
             (WaitCause::Open, self.open_s),
@@ -117,8 +117,8 @@ impl Waits {
     }
 }
 
-/// Share of the decoding time that counts as the client's work: the loader decodes samples within the processor time that the emulated
-/// client would have spent on them anyway.
+/// Share of the decoding time that counts as the client's work: decoding within the processor time that the emulated client takes for the
+/// samples.
 fn client_share_of_decoding(derived: &Derived) -> f64 {
     let io = &derived.io;
     let loader = &derived.record.plan.loader;

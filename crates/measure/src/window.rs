@@ -1,5 +1,5 @@
 //! Access to the measured steps: epochs as [`Scope`], and DLIO's window of a block (`statscounter.py:compute_metrics_train`), which
-//! excludes steps at its start and end. It provides counts and sums in nanoseconds, from which metrics compute their values.
+//! excludes steps at its start and end. Metrics compute their values from the counts and sums in this module.
 
 use crate::record::timeline::Timeline;
 use crate::record::{AcceleratorEpoch, Block, EpochRecord, Record};
@@ -14,7 +14,7 @@ pub struct Scope<'a> {
     pub epoch: &'a EpochRecord,
     /// The timeline of the whole run, if the record has one.
     pub timeline: Option<&'a Timeline>,
-    /// Whether the record is of a watched training loop, where only the times between batches are known.
+    /// Whether the record is from a watched training loop, so only the times between batches are known.
     pub is_watched: bool,
 }
 
@@ -25,13 +25,13 @@ impl<'a> Scope<'a> {
         Scope { plan: &record.plan, epoch, timeline: record.timeline.as_ref(), is_watched }
     }
 
-    /// All whole epochs of a record (see [`Scope::is_whole`]); metrics cover only these.
-    pub fn all(record: &'a Record) -> impl Iterator<Item = Scope<'a>> {
-        Scope::each(record).filter(|scope| scope.is_whole())
+    /// The whole epochs of a record (see [`Scope::is_whole`]). Metrics cover only these.
+    pub fn whole_epochs(record: &'a Record) -> impl Iterator<Item = Scope<'a>> {
+        Scope::all_epochs(record).filter(|scope| scope.is_whole())
     }
 
-    /// All epochs of a record, whole or not.
-    pub fn each(record: &'a Record) -> impl Iterator<Item = Scope<'a>> {
+    /// All epochs of a record, including incomplete ones.
+    pub fn all_epochs(record: &'a Record) -> impl Iterator<Item = Scope<'a>> {
         record.epochs.iter().map(|epoch| Scope::new(record, epoch))
     }
 
@@ -43,7 +43,7 @@ impl<'a> Scope<'a> {
 
     /// Duration of the epoch in seconds; `None` if it is zero.
     pub fn wall_s(self) -> Option<f64> {
-        positive(self.epoch.end_ns.checked_sub(self.epoch.start_ns)?).map(seconds)
+        non_zero(self.epoch.end_ns.checked_sub(self.epoch.start_ns)?).map(seconds)
     }
 
     /// Number of steps that every accelerator finished.
@@ -51,8 +51,8 @@ impl<'a> Scope<'a> {
         self.epoch.accelerators.iter().map(AcceleratorEpoch::steps).min().unwrap_or(0)
     }
 
-    /// Mean of a value over the windows that have it, weighted by the number of steps of each block, as in DLIO.
-    pub(crate) fn weighted_by_steps(
+    /// Mean of a value over the windows with a known value, weighted by the number of steps of the block, as in DLIO.
+    pub(crate) fn mean_weighted_by_steps(
         self,
         accelerator: &'a AcceleratorEpoch,
         value: impl Fn(Window<'a>) -> Option<f64>,
@@ -95,7 +95,7 @@ impl AcceleratorEpoch {
 
 /// The measured steps of one block: `first..end`, counted from the block's first step.
 ///
-/// Steps excluded at the end are counted back from the epoch's last planned step, as in DLIO, so only a block that reaches it loses them.
+/// As in DLIO, steps excluded at the end are counted back from the epoch's last planned step. Only the block with these steps is shortened.
 #[derive(Clone, Copy, Debug)]
 pub struct Window<'a> {
     block: &'a Block,
@@ -118,7 +118,7 @@ impl<'a> Window<'a> {
         self.end - self.first
     }
 
-    /// Number of steps in the whole block, which is DLIO's weight of a block.
+    /// Number of steps in the whole block, by which DLIO weights the block.
     pub fn block_steps(self) -> usize {
         self.block.steps()
     }
@@ -143,19 +143,20 @@ impl<'a> Window<'a> {
         let outside =
             times.iter().flat_map(|times| times[..self.first].iter().chain(&times[self.end..]));
         let outside_ns: u64 = outside.sum();
-        positive(length_ns.checked_sub(outside_ns)?)
+        non_zero(length_ns.checked_sub(outside_ns)?)
     }
 
-    /// Bytes read, and the time from the end of the step before the window to the end of its last step, in nanoseconds.
-    /// `before_bytes` is the number of bytes read before the block. `None` if the window is empty.
-    pub fn read(self, before_bytes: u64) -> Option<(u64, u64)> {
+    /// Bytes read from the end of the step before the window to the end of the window, and the duration in nanoseconds. `bytes_before_block`
+    /// is the number of bytes read before the block. `None` if the window is empty.
+    pub fn bytes_and_ns(self, bytes_before_block: u64) -> Option<(u64, u64)> {
         let read_bytes = &self.block.read_bytes;
         let last_bytes = read_bytes[self.first..self.end].last()?;
-        let first_bytes = self.first.checked_sub(1).map_or(before_bytes, |step| read_bytes[step]);
+        let first_bytes =
+            self.first.checked_sub(1).map_or(bytes_before_block, |step| read_bytes[step]);
         let bytes = last_bytes.checked_sub(first_bytes)?;
         let ns =
             step_end_ns(self.block, self.end).checked_sub(step_end_ns(self.block, self.first))?;
-        Some((bytes, positive(ns)?))
+        Some((bytes, non_zero(ns)?))
     }
 }
 
@@ -177,10 +178,10 @@ pub(crate) fn share(part: u64, total: u64) -> Option<f64> {
 
 /// `amount` per second; `None` if no time passed.
 pub(crate) fn per_second(amount: u64, ns: u64) -> Option<f64> {
-    Some(amount as f64 / seconds(positive(ns)?))
+    Some(amount as f64 / seconds(non_zero(ns)?))
 }
 
-fn positive(ns: u64) -> Option<u64> {
+fn non_zero(ns: u64) -> Option<u64> {
     (ns > 0).then_some(ns)
 }
 
@@ -189,8 +190,8 @@ mod tests {
     use super::*;
     use crate::example::{block, epoch, plan};
 
-    /// `planned` is the number of steps of the epoch, and `steps` the number of steps of the block. `excluded` are the steps at its start and
-    /// end, `expected` the first step and the end of the window.
+    /// `planned` is the number of steps of the epoch, `steps` the number of steps of the block. `excluded` are the numbers of steps excluded at
+    /// the start and the end, `expected` the first step and the end of the window.
     fn check(planned: u64, steps: usize, excluded: (u64, u64), expected: (usize, usize)) {
         let mut plan = plan(1, planned);
         (plan.metric.exclude_start_steps, plan.metric.exclude_end_steps) = excluded;
@@ -199,11 +200,11 @@ mod tests {
         let window = scope.windows(&epoch.accelerators[0]).next().unwrap();
         assert_eq!((window.first, window.end), expected);
         assert_eq!(window.time_ns().is_some(), window.steps() > 0);
-        assert_eq!(window.read(0).is_some(), window.steps() > 0);
+        assert_eq!(window.bytes_and_ns(0).is_some(), window.steps() > 0);
     }
 
     #[test]
-    fn the_end_is_counted_from_the_epochs_last_step() {
+    fn steps_at_the_end_are_counted_back_from_the_epochs_last_step() {
         check(6, 6, (1, 0), (1, 6));
         check(6, 6, (1, 2), (1, 4));
         check(6, 3, (1, 2), (1, 3));

@@ -323,7 +323,7 @@ fn overview(paths: &[PathBuf]) -> Result<Option<Overview>, RunsError> {
     let table = files.table()?;
     let rows: Vec<Row> = table.rows().cloned().collect();
     let mut overview = Overview::new(&rows, &StudyState::read(&files)?);
-    DeclaredFactors::from_table(&table).order(&mut overview);
+    DeclaredFactors::from_table(&table).sort_levels(&mut overview);
     Ok(Some(overview))
 }
 

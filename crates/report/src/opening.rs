@@ -11,7 +11,7 @@ use crate::words::answer::{percent_near_target, range};
 use crate::words::number::list;
 use feedrate_analysis::answer::Answer;
 use feedrate_analysis::finding::FindingKind;
-use feedrate_analysis::findings::{MARGIN, matters};
+use feedrate_analysis::findings::{MARGIN, exceeds_margin};
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_results::groups::{Passes, passes_only_as_reported};
@@ -127,7 +127,7 @@ fn best_configurations(report: &Report) -> Option<String> {
 fn over_time(report: &Report) -> Option<(String, Vec<usize>)> {
     let kinds = [FindingKind::Epochs, FindingKind::Checkpoints];
     let is_large =
-        |finding: &FindingText| finding.numbers.iter().any(|number| matters(&number.effect));
+        |finding: &FindingText| finding.numbers.iter().any(|number| exceeds_margin(&number.effect));
     let found = kinds.into_iter().filter_map(|kind| {
         report.findings.iter().position(|finding| finding.kind == kind && is_large(finding))
     });
@@ -256,7 +256,7 @@ fn artefacts(report: &Report) -> Option<String> {
 fn main_finding(report: &Report) -> (String, Vec<usize>) {
     let is_claim = |finding: &FindingText| match finding.kind {
         FindingKind::Effect | FindingKind::Drift => {
-            finding.numbers.iter().any(|number| matters(&number.effect))
+            finding.numbers.iter().any(|number| exceeds_margin(&number.effect))
         }
         kind => matches!(kind, FindingKind::Scaling | FindingKind::NoEffect),
     };

@@ -188,7 +188,7 @@ impl Session<'_> {
             StagingRecord { folder, before_training: Some(span), ..StagingRecord::default() };
         record.staging = Some(parts.iter().fold(empty, |sum, part| {
             let CopySummary { files, bytes, kept_files, kept_bytes } = *part;
-            sum.with(&StagingRecord {
+            sum.with_counts_of(&StagingRecord {
                 files,
                 bytes,
                 kept_files,

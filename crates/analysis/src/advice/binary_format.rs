@@ -1,22 +1,22 @@
-//! Advises a binary, uncompressed format: if the accelerators wait while text is parsed or data decompressed, or if at least
-//! twice as many bytes are read as the samples have.
+//! Advises a binary, uncompressed format if the accelerators wait while text is parsed or data is decompressed, or if at least
+//! two bytes are read for each byte of samples.
 
 use super::case::{ReadLimit, TINY_BYTES};
-use super::{Case, Cost, Proposal, Risk, Rule, changes_format};
+use super::{Case, Cost, Proposal, Risk, Rule, has_effect};
 use crate::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::AMPLIFICATION;
 use feedrate_measure::waits::WaitCause;
 use feedrate_spec::shape::Compression;
 
-/// Override for a format with uncompressed binary samples that can be read individually. Not proposed for a dataset that
-/// has this format already.
+/// Override for a format with uncompressed binary samples that can be read individually. It is not proposed if the dataset has this
+/// format already.
 const BINARY: &str = "dataset.format=hdf5";
 /// Read amplification above which a file probably holds numbers as text, which takes several bytes for each byte of the sample.
 const TEXT_AMPLIFICATION_MIN: f64 = 1.5;
 /// Read amplification above which reading fewer bytes is worth rewriting the dataset.
 const AMPLIFICATION_MIN: f64 = 2.0;
-/// Decoding slower than this parses or decompresses; checksums and copies are faster.
+/// Largest decoding rate of text or compressed data. Checksums and copies are faster.
 const DECODED_BYTES_PER_SECOND_MAX: f64 = 4e8;
 
 pub(super) static RULE: Rule = Rule {
@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]
-    fires: super::tests::text,
+    fires: super::tests::text_files,
 };
 
 fn propose(case: &Case) -> Option<Proposal> {
@@ -47,9 +47,9 @@ fn is_compressed(case: &Case) -> bool {
 fn propose_fewer_bytes(case: &Case, lost_s: f64) -> Option<Proposal> {
     let dataset = &case.plan().dataset;
     let amplification = case.derived.value(&AMPLIFICATION)?;
-    // In a chunked file the extra bytes belong to the sample's chunk; the rule `chunk_is_sample` covers that.
+    // In a chunked file, the extra bytes belong to the sample's chunk; the rule `chunk_is_sample` covers this case.
     let is_chunked = !dataset.encoding.chunk_dims.is_empty();
-    // If reads wait for latency, short requests wait as long, so fewer bytes save no time.
+    // If reads wait for latency, fewer bytes per request save no time.
     let read_bytes = amplification * case.sample_bytes();
     let waits_per_read = matches!(case.read_limit(), ReadLimit::Latency | ReadLimit::Concurrency);
     let saves_time = !waits_per_read || TINY_BYTES <= read_bytes;
@@ -67,18 +67,19 @@ fn propose_fewer_bytes(case: &Case, lost_s: f64) -> Option<Proposal> {
 fn propose_faster_decoding(case: &Case, lost_s: f64) -> Option<Proposal> {
     let plan = case.plan();
     let sample = case.sample()?;
-    // The configured preprocessing of a sample stays the same with any format.
+    // The configured preprocessing of a sample takes the same time with any format.
     let format_s = sample.decode_s - plan.loader.preprocess.mean_s();
     let bytes_per_sample = case.derived.io.read_bytes as f64 / case.derived.io.samples as f64;
-    let decoded = bytes_per_sample / format_s;
-    let is_slow_format = format_s > sample.decode_s / 2.0 && decoded < DECODED_BYTES_PER_SECOND_MAX;
+    let decoded_bytes_per_second = bytes_per_sample / format_s;
+    let is_slow_format =
+        format_s > sample.decode_s / 2.0 && decoded_bytes_per_second < DECODED_BYTES_PER_SECOND_MAX;
     let amplification = case.derived.value(&AMPLIFICATION);
     let is_text = amplification.is_some_and(|ratio| TEXT_AMPLIFICATION_MIN <= ratio);
     if !is_slow_format {
         return None;
     }
     let binary = [BINARY.to_string()];
-    let overrides = if is_compressed(case) && (!is_text || !changes_format(plan, &binary)) {
+    let overrides = if is_compressed(case) && (!is_text || !has_effect(plan, &binary)) {
         ["dataset.compression=none".to_string()]
     } else {
         binary
@@ -86,7 +87,7 @@ fn propose_faster_decoding(case: &Case, lost_s: f64) -> Option<Proposal> {
     let evidence = Facts::new()
         .with_known("amplification", amplification)
         .with("decode_s", format_s)
-        .with("decoded_bytes_per_second", decoded)
+        .with("decoded_bytes_per_second", decoded_bytes_per_second)
         .with("format", plan.dataset.format.as_str());
     let proposal = RULE.proposal(&overrides, lost_s, evidence);
     Some(Proposal { cost: Cost::Dataset, risk: Risk::None, ..proposal })

@@ -1,4 +1,4 @@
-//! Advises that one accelerator reads for all, if all of them read the same bytes.
+//! Advises letting one accelerator read for all accelerators if all of them read the same bytes.
 
 use super::case::ReadLimit;
 use super::{Case, Proposal, Risk, Rule};
@@ -17,11 +17,11 @@ pub(super) static RULE: Rule = Rule {
     sees: "several accelerators read the same bytes",
     proposes: "`reader.file_access=broadcast`",
     change: "",
-    why: "{overlap_percent:.0} % of the bytes are read by several of {all_accelerators}: {read_bytes} were read[ of {unique_bytes}]",
+    why: "{overlap_percent:.0} % of the bytes are read by several of {all_accelerators}: {read_bytes} were read[, of which {unique_bytes} are distinct]",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]
-    fires: super::tests::all_read_the_same,
+    fires: super::tests::shared_reads,
 };
 
 fn propose(case: &Case) -> Option<Proposal> {
@@ -32,7 +32,7 @@ fn propose(case: &Case) -> Option<Proposal> {
     let reads_same = loader.file_access == FileAccess::Same && can_share;
     let lost_s = case.lost_s(&[WaitCause::Read, WaitCause::Open])?;
     let overlap = case.derived.value(&OVERLAP)?;
-    // If reads wait for latency, one reader for all waits as long as each of them.
+    // If reads wait for latency, a single reader waits as long as each of several readers.
     let saves_time = case.read_limit() != ReadLimit::Latency;
     let applies = reads_same && saves_time && plan.accelerators > 1 && !loader.in_memory;
     (applies && OVERLAP_SHARE_MIN <= overlap).then(|| {

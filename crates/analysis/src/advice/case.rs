@@ -1,6 +1,6 @@
 //! The input of the advice rules: a record with its metrics, answer and pipeline, and the figures that several rules share.
 //!
-//! It contains no rule.
+//! This module contains no rule.
 
 use crate::answer::Answer;
 use crate::predict::{NotPredictable, Pipeline, PipelineChange, Prediction};
@@ -13,20 +13,20 @@ use feedrate_measure::record::System;
 use feedrate_measure::waits::{WaitCause, Waits};
 use feedrate_spec::plan::{Plan, THREADS_MAX};
 
-/// Share of its bandwidth at which a storage counts as limited by it.
+/// Share of the bandwidth above which reads count as limited by bandwidth.
 const SATURATED_SHARE: f64 = 0.7;
-/// Share of idle time that reading threads should have.
+/// Share of time that reading threads should be idle, as a reserve.
 const SPARE_SHARE: f64 = 0.1;
 /// Largest share of the machine's memory that a dataset may take.
 const MEMORY_SHARE_MAX: f64 = 0.5;
 
-/// A run for which advice is wanted.
+/// A run to be advised on.
 pub struct Case<'a> {
     /// The run's record, with its metrics.
     pub derived: &'a Derived<'a>,
     /// Whether the run's accelerators were fed.
     pub answer: &'a Answer,
-    /// Reasons not to believe the run's numbers.
+    /// Reasons not to trust the run's numbers.
     pub doubts: &'a [Doubt],
     /// The fitted pipeline; `None` if nothing can be predicted from the record.
     pub pipeline: Option<Pipeline>,
@@ -40,7 +40,7 @@ pub(super) enum ReadLimit {
     Bandwidth,
     /// The storage serves a limited number of reads at a time.
     Concurrency,
-    /// The record is consistent with latency and with bandwidth.
+    /// Latency or bandwidth; the record is consistent with both.
     Either,
 }
 
@@ -50,23 +50,23 @@ pub(super) struct SampleTimes {
     pub(super) read_s: f64,
     pub(super) decode_s: f64,
     pub(super) client_s: f64,
-    /// Processor time spent to emulate the client.
+    /// Processor time spent emulating the client.
     pub(super) client_cpu_s: f64,
-    /// Processor time of the loader's own work, if that counts as the client's.
+    /// Processor time of the loader's own work, if it counts as the client's work.
     pub(super) loader_cpu_s: f64,
     pub(super) reads: f64,
     pub(super) opens: f64,
 }
 
 impl SampleTimes {
-    /// Time of one thread for a sample.
+    /// Time that one thread takes for a sample.
     pub(super) fn total_s(&self) -> f64 {
         self.open_s + self.read_s + self.decode_s + self.client_s
     }
 }
 
 impl<'a> Case<'a> {
-    /// The case of a record with its answer and doubts.
+    /// Creates the case of a record with its answer and doubts.
     pub fn new(derived: &'a Derived<'a>, answer: &'a Answer, doubts: &'a [Doubt]) -> Self {
         let pipeline = Pipeline::from_derived(derived).ok();
         Case { derived, answer, doubts, pipeline, waits: Waits::new(derived) }
@@ -90,7 +90,7 @@ impl<'a> Case<'a> {
         self.derived.value(&COMPUTE_S).unwrap_or(0.0)
     }
 
-    /// Total time of the longest kind of wait if its cause is one of `causes`, else `None`.
+    /// Total wait for the main cause if it is one of `causes`, otherwise `None`.
     pub(super) fn lost_s(&self, causes: &[WaitCause]) -> Option<f64> {
         let waits = self.waits?;
         let cause = waits.main_part()?.cause;
@@ -130,8 +130,7 @@ impl<'a> Case<'a> {
         (io.reads > 0).then(|| io.read_bytes as f64 / io.reads as f64)
     }
 
-    /// Whether the transfer size limits the requests. Much shorter requests are limited by something else: a chunk, a record,
-    /// the end of the file.
+    /// Whether the transfer size limits the size of requests. If requests are much shorter, chunks, records or files limit it.
     pub(super) fn is_limited_by_transfer_size(&self) -> bool {
         let piece_bytes = self.plan().loader.piece_bytes as f64;
         self.request_bytes().is_some_and(|bytes| piece_bytes <= 2.0 * bytes)
@@ -144,7 +143,7 @@ impl<'a> Case<'a> {
         self.derived.dataset_bytes as f64 / samples as f64
     }
 
-    /// Whether the dataset fits into the share of memory that it may take; `None` if the memory size is unknown.
+    /// Whether the dataset fits into half of the memory; `None` if the memory size is unknown.
     pub(super) fn fits_into_memory(&self) -> Option<bool> {
         let memory_bytes = self.derived.record.system.memory_bytes? as f64;
         Some(self.derived.dataset_bytes as f64 <= MEMORY_SHARE_MAX * memory_bytes)
@@ -156,8 +155,7 @@ impl<'a> Case<'a> {
         (samples > 0.0 && self.compute_s() > 0.0).then(|| self.compute_s() / samples)
     }
 
-    /// Time of a thread for a sample if it never waits for a processor. That is only known for a client, whose processor
-    /// time is recorded.
+    /// Time that a thread takes for a sample. With a client, waits for a processor are excluded, as the client's processor time is recorded.
     fn thread_s(&self) -> Option<f64> {
         let sample = self.sample()?;
         let loader = &self.plan().loader;
@@ -168,28 +166,28 @@ impl<'a> Case<'a> {
         Some(sample.open_s + sample.read_s + decode_s + sample.client_cpu_s)
     }
 
-    /// Number of cores that the client's work needs to feed all accelerators.
+    /// Number of cores that the client's work needs for feeding all accelerators.
     pub(super) fn client_cores(&self) -> Option<u32> {
         let sample = self.sample()?;
         let cores = (sample.client_cpu_s + sample.loader_cpu_s) / self.compute_per_sample_s()?;
         Some((cores / (1.0 - SPARE_SHARE) * f64::from(self.plan().accelerators)).ceil() as u32)
     }
 
-    /// Time for which accelerators waited while workers did the client's work, if that was the longest wait.
+    /// Wait for workers that did the client's work, if this was the main cause.
     pub(super) fn lost_to_client_s(&self) -> Option<f64> {
-        let waits = self.waits.filter(|waits| !waits.are_for_training())?;
+        let waits = self.waits.filter(|waits| !waits.is_client_in_training_process())?;
         Some(self.lost_s(&[WaitCause::Client])? - waits.receive_s)
     }
 
-    /// Number of threads that keep an accelerator fed if a sample takes each of them as long as now (utilisation law). `None`
-    /// if the process may not have that many threads.
+    /// Number of threads that keep an accelerator fed if a thread takes as long for a sample as in this run (utilisation law). `None`
+    /// if a process must not have that many threads.
     pub(super) fn threads_needed(&self) -> Option<u32> {
         let threads = self.thread_s()? / self.compute_per_sample_s()? / (1.0 - SPARE_SHARE);
         let is_possible = threads * f64::from(self.plan().accelerators) <= THREADS_MAX as f64;
         is_possible.then(|| (threads.ceil() as u32).max(1))
     }
 
-    /// Share of their time in which the reading threads were busy.
+    /// Share of time that the reading threads were busy.
     pub(super) fn busy_share(&self) -> Option<f64> {
         let io = &self.derived.io;
         let threads = self.plan().readers() * self.plan().loader.workers.max(1);
@@ -203,12 +201,12 @@ impl<'a> Case<'a> {
         self.derived.record.machines().iter().map(|machine: &System| machine.cpus).sum()
     }
 
-    /// Whether the storage may deliver more if more reads are in flight.
-    pub(super) fn gains_by_more_reads(&self) -> bool {
+    /// Whether the storage may deliver more bytes per second with more reads in flight.
+    pub(super) fn gains_from_more_reads(&self) -> bool {
         !matches!(self.read_limit(), ReadLimit::Bandwidth | ReadLimit::Concurrency)
     }
 
-    /// The limit of reads, from the emulated storage if there is one, else from the storage models that explain the record.
+    /// The limit of reads: of the emulated storage if there is one, otherwise of the storage models that explain the record.
     pub(super) fn read_limit(&self) -> ReadLimit {
         let Some(delivered) = self.derived.value(&DELIVERED_WHOLE) else {
             return ReadLimit::Either;
@@ -219,7 +217,7 @@ impl<'a> Case<'a> {
             return ReadLimit::Bandwidth;
         }
         let readers = self.plan().readers().saturating_mul(self.plan().loader.workers);
-        if self.plan().storage.throttle_concurrency.is_some_and(|places| places <= readers) {
+        if self.plan().storage.throttle_concurrency.is_some_and(|slots| slots <= readers) {
             return ReadLimit::Concurrency;
         }
         if self.derived.reads_are_emulated() {
@@ -243,11 +241,10 @@ const SHARDS_PER_THREAD_MIN: u64 = 4;
 
 /// Minimum ratio of open time to read time at which waits for tiny files count as waits for opens.
 const OPENS_SHARE_MIN: f64 = 0.5;
-/// Largest size of a tiny file or request. It is small for every storage: drishti and dfanalyzer start at 1 MiB, where
-/// latency becomes visible.
+/// Largest size of a tiny file or request, well below the 1 MiB at which drishti and dfanalyzer call requests small.
 pub(super) const TINY_BYTES: f64 = 65_536.0;
 
-/// Time lost because there are many files: the wait for opens, and for tiny files also for their single read.
+/// Time lost because there are many files: the wait for opens and, for tiny files, also the wait for reads.
 pub(super) fn lost_to_files_s(case: &Case) -> Option<f64> {
     let sample = case.sample()?;
     let bytes_per_open = case.derived.io.read_bytes as f64 / case.derived.io.opens.max(1) as f64;
@@ -259,28 +256,29 @@ pub(super) fn lost_to_files_s(case: &Case) -> Option<f64> {
     case.lost_s(causes)
 }
 
-/// Overrides that put the same samples into fewer files, with the evidence. `None` if the files are large or few.
+/// Overrides that put the same samples into fewer files, with the evidence. `None` if files are large or there are few.
 pub(super) fn fewer_files(case: &Case) -> Option<(Vec<String>, Facts)> {
     let plan = case.plan();
     let files = plan.dataset.files_train;
     let samples_per_file = plan.dataset.samples_per_file.max(1);
     let threads = u64::from(plan.accelerators) * u64::from(plan.loader.workers.max(1));
     let file_bytes = case.sample_bytes() * samples_per_file as f64;
-    let joined_by_size = (SHARD_BYTES / file_bytes.max(1.0)) as u64;
-    let joined_max = joined_by_size.min(files / (SHARDS_PER_THREAD_MIN * threads));
+    let merged_by_size = (SHARD_BYTES / file_bytes.max(1.0)) as u64;
+    let merged_max = merged_by_size.min(files / (SHARDS_PER_THREAD_MIN * threads));
     // Only a divisor of the number of files keeps the number of samples.
-    let joined =
-        (2..=joined_max.min(1 << 16)).rev().find(|joined| files.is_multiple_of(*joined))?;
+    let merged_files = (2..=merged_max.min(1 << 16))
+        .rev()
+        .find(|merged_files| files.is_multiple_of(*merged_files))?;
     let evidence = Facts::new()
         .with("files", files)
         .with("file_bytes", file_bytes as u64)
         .with("opened_files", case.derived.io.opens)
         .with("open_s", case.derived.io.open_ns as f64 / 1e9 / case.derived.io.opens.max(1) as f64)
-        .with("shards", files / joined)
-        .with("shard_samples", samples_per_file * joined);
+        .with("shards", files / merged_files)
+        .with("shard_samples", samples_per_file * merged_files);
     let overrides = vec![
-        format!("dataset.num_files_train={}", files / joined),
-        format!("dataset.num_samples_per_file={}", samples_per_file * joined),
+        format!("dataset.num_files_train={}", files / merged_files),
+        format!("dataset.num_samples_per_file={}", samples_per_file * merged_files),
     ];
     Some((overrides, evidence))
 }
@@ -291,7 +289,7 @@ const STALL_SHARE_MIN: f64 = 0.1;
 /// The wait of training for checkpoints, if it takes a large part of the run.
 pub(super) struct CheckpointStall {
     pub(super) total_s: f64,
-    /// The part that training could hide if it went on during the writing.
+    /// The part of the wait that training could overlap with writing.
     pub(super) hideable_s: f64,
     pub(super) evidence: Facts,
 }

@@ -1,5 +1,5 @@
-//! Advises chunks of one sample, if a sample spans several chunks that are read separately, or if a chunk holds several samples
-//! that are all read to get one.
+//! Advises chunks of one sample if a sample spans several chunks that are read separately, or if a chunk holds several samples and
+//! reading one sample reads the entire chunk.
 
 use super::{Case, Cost, Proposal, Risk, Rule};
 use crate::answer::AnswerKind;
@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
     sees: "HDF5 chunks hold half a sample or less, or two samples or more",
     proposes: "`dataset.hdf5.chunk_dims`",
     change: "",
-    why: "a sample of {sample_bytes} is stored in chunks of {chunk_bytes}, {reads_per_sample:.1} reads[; {amplification:.1} bytes are read for each byte of samples]",
+    why: "a sample of {sample_bytes} is stored in chunks of {chunk_bytes} and takes {reads_per_sample:.1} reads[; {amplification:.1} bytes are read for each byte of samples]",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Advises separate files for accelerators that share files: each skips the samples of the others, so its reads are not
-//! consecutive.
+//! Advises separate files for accelerators that share files: an accelerator skips the samples of other accelerators, so its reads
+//! are not consecutive.
 
 use super::{Case, Proposal, Risk, Rule};
 use crate::answer::AnswerKind;
@@ -19,11 +19,11 @@ pub(super) static RULE: Rule = Rule {
     sees: "reads go forwards but do not follow one another",
     proposes: "`reader.file_access=multi`",
     change: "",
-    why: "{consecutive_percent:.0} % of the reads follow the one before: each of {all_accelerators} skips the samples of the others",
+    why: "{consecutive_percent:.0} % of the reads start at the end of the previous read: each of {all_accelerators} skips the samples of the others",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]
-    fires: super::tests::samples_in_turn,
+    fires: super::tests::interleaved_samples,
 };
 
 fn propose(case: &Case) -> Option<Proposal> {

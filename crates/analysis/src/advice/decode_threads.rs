@@ -1,4 +1,4 @@
-//! Advises more threads if accelerators wait for decoding or for the client's work and cores are free for them; otherwise
+//! Advises more threads if accelerators wait for decoding or for the client's work and cores are free for threads. Otherwise advises
 //! more cores.
 
 use super::{Case, Cost, Proposal, Risk, Rule};
@@ -11,9 +11,9 @@ pub(super) static RULE: Rule = Rule {
     name: "decode_threads",
     source: "tf.data and Plumber: parallelism by the cost of each stage",
     sees: "training waits for decoding",
-    proposes: "more threads if there are cores, else cores",
+    proposes: "more threads if cores are free, otherwise more cores",
     change: "{lacks_cores} more, [for {for_client}|to decode]",
-    why: "[the client's work on a sample takes {client_s} of a processor|decoding a sample takes {decode_s}]: {needed_threads} threads for each accelerator would do, there are {threads}, and {cores}[; more workers only share them: {lacks_cores} more would do, or less work for each sample]",
+    why: "[the client's work on a sample takes {client_s} of a processor|decoding a sample takes {decode_s}]: each accelerator needs {needed_threads} threads and has {threads}, on {cores}[; more threads would only share the cores: {lacks_cores} more would suffice, or less work per sample]",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]
@@ -28,7 +28,7 @@ fn propose(case: &Case) -> Option<Proposal> {
     let threads = loader.decode_threads.unwrap_or(loader.workers);
     let needed = case.threads_needed()?;
     let accelerators = case.plan().accelerators.max(1);
-    let affordable = needed.min((case.cores() / accelerators).max(1));
+    let threads_max = needed.min((case.cores() / accelerators).max(1));
     // The client's work can be distributed over more cores, but not made faster.
     let client_s = lost_to_client_s.map(|_| sample.client_cpu_s + sample.loader_cpu_s);
     let (needed_cores, is_short) = match lost_to_client_s {
@@ -41,10 +41,11 @@ fn propose(case: &Case) -> Option<Proposal> {
         .with("threads", threads)
         .with("needed_threads", needed)
         .with("cores", case.cores());
-    if affordable > threads.max(1) {
-        let mut overrides = vec![format!("reader.read_threads={}", affordable.max(loader.workers))];
+    if threads_max > threads.max(1) {
+        let mut overrides =
+            vec![format!("reader.read_threads={}", threads_max.max(loader.workers))];
         if loader.decode_threads.is_some() {
-            overrides.push(format!("reader.computation_threads={affordable}"));
+            overrides.push(format!("reader.computation_threads={threads_max}"));
         }
         let proposal = RULE.proposal(&overrides, lost_s, evidence);
         return Some(Proposal { cost: Cost::Processors, risk: Risk::Memory, ..proposal });

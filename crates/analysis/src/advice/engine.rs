@@ -1,5 +1,5 @@
-//! Advises another I/O engine: one that bypasses the page cache if its copies keep the processors busy and it serves no reads,
-//! or a memory map if system calls take longer than copying their few bytes.
+//! Advises another I/O engine: direct I/O if the page cache serves no reads and copies out of it keep the processors busy, or a
+//! memory map if reads are so small that system calls take longer than the copies.
 
 use super::{Case, Proposal, Risk, Rule};
 use crate::answer::AnswerKind;
@@ -11,7 +11,7 @@ use feedrate_measure::waits::WaitCause;
 const LARGE_BYTES: f64 = (1 << 20) as f64;
 /// Request size below which the system call costs more than the copy.
 const SMALL_BYTES: f64 = 16_384.0;
-/// Longest read that can have been served without a device.
+/// Longest duration of a read that is served from memory.
 const CALL_MAX_S: f64 = 2e-5;
 /// Share of busy processors above which copies may slow down the run.
 const BUSY_SHARE_MIN: f64 = 0.8;
@@ -28,7 +28,7 @@ pub(super) static RULE: Rule = Rule {
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]
-    fires: super::tests::copies,
+    fires: super::tests::page_cache_copies,
 };
 
 fn propose(case: &Case) -> Option<Proposal> {

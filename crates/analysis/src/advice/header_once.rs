@@ -1,4 +1,4 @@
-//! Advises shuffling files instead of samples, if nearly every sample reopens its file and rereads the header.
+//! Advises shuffling files instead of samples if reading most samples opens a file and reads its header again.
 
 use super::{Case, Proposal, Risk, Rule};
 use crate::answer::AnswerKind;
@@ -15,7 +15,7 @@ pub(super) static RULE: Rule = Rule {
     sees: "files of several samples are opened again for most samples",
     proposes: "`reader.sample_shuffle=off`, shuffle files instead",
     change: "",
-    why: "{opened_files} were opened, of {files}, each with its header: samples are shuffled over all of them",
+    why: "{opened_files} were opened although there are only {files}, and each open reads the header again: samples are shuffled over all files",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]

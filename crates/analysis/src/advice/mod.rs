@@ -40,8 +40,8 @@ use feedrate_spec::plan::Plan;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// All rules. Among changes that save about the same time, the rule listed first is preferred. First come reasons to distrust or
-/// repeat the run, then changes that cost nothing, then those that need other files, then those that need hardware or memory.
+/// All rules. Of changes that save about the same time, the change of the first rule is preferred. The order is: reasons to distrust or
+/// repeat the run, changes that cost nothing, changes of files, and changes that need hardware or memory.
 pub static RULES: &[&Rule] = &[
     &run_again::RULE,
     &slow_accelerator::RULE,
@@ -72,7 +72,7 @@ pub static RULES: &[&Rule] = &[
 pub const ADVICE_MAX: usize = 5;
 /// Smallest predicted gain of utilisation, in points, for which a change is advised.
 const GAIN_MIN_POINTS: f64 = 1.0;
-/// Share of the best saving above which another change counts as equally good.
+/// Share of the largest saving above which other changes count as equally good.
 const AS_GOOD_SHARE: f64 = 0.85;
 
 /// A row of the table.
@@ -83,9 +83,9 @@ pub struct Rule {
     pub source: &'static str,
     /// The evidence that the rule looks for.
     pub sees: &'static str,
-    /// The change that it proposes, in general.
+    /// The proposed change in general.
     pub proposes: &'static str,
-    /// Template of instructions for a change that no setting makes; empty if settings make it.
+    /// Template of instructions for a change that settings cannot make; empty if settings can.
     pub change: &'static str,
     /// Template of the reason for a proposal.
     pub why: &'static str,
@@ -93,7 +93,7 @@ pub struct Rule {
     pub answers: &'static [AnswerKind],
     /// Proposes a change with its evidence; `None` if the rule does not apply.
     pub propose: fn(&Case) -> Option<Proposal>,
-    /// Changes a record of starving accelerators so that the rule fires.
+    /// Changes a record of waiting accelerators to make the rule fire.
     #[cfg(test)]
     fires: fn(&mut feedrate_measure::record::Record),
 }
@@ -109,7 +109,7 @@ pub struct Proposal {
     /// Changes of the storage or of decoding, for the prediction.
     #[serde(skip)]
     pub changes: Vec<PipelineChange>,
-    /// Mean time in seconds for which an accelerator waited on what the change would improve.
+    /// Mean time in seconds that an accelerator lost and that the change could save.
     pub lost_s: Option<f64>,
     /// Figures of the record and of the change.
     pub evidence: Facts,
@@ -124,7 +124,7 @@ names! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Cost {
-        /// Only a setting.
+        /// A setting is changed.
         Setting = "setting",
         /// Processor time.
         Processors = "processors",
@@ -134,7 +134,7 @@ names! {
         LocalDisk = "local_disk",
         /// The dataset must be written again.
         Dataset = "dataset",
-        /// Fewer accelerators train at a time.
+        /// Fewer accelerators train at the same time.
         Accelerators = "accelerators",
         /// Other hardware.
         Hardware = "hardware",
@@ -204,8 +204,8 @@ impl Rule {
 /// Finds the changes that would help, best first, at most [`ADVICE_MAX`]. Empty if the accelerators were fed and did not wait
 /// for checkpoints.
 ///
-/// `plan_with` returns the plan of the workload with some overrides, or `None` if they are not possible; such a change is not
-/// proposed.
+/// `plan_with` returns the plan of the workload with the given overrides, or `None` if the overrides are not possible. Impossible changes
+/// are not proposed.
 pub fn advise(case: &Case, plan_with: &dyn Fn(&[String]) -> Option<Plan>) -> Vec<Advice> {
     let unchanged = case.predict(&case.derived.record.plan, &[]).and_then(Result::ok);
     let found = proposals(case)
@@ -214,7 +214,7 @@ pub fn advise(case: &Case, plan_with: &dyn Fn(&[String]) -> Option<Plan>) -> Vec
     rank(found)
 }
 
-/// Predicts the effect of one proposal; `None` if it is not possible or would not help.
+/// Predicts the effect of one proposal; `None` if the change is not possible or would not help.
 fn advise_one(
     case: &Case,
     proposal: Proposal,
@@ -248,12 +248,12 @@ fn advise_one(
     let predicted_s = least_percent.zip(unchanged).map(|(percent, unchanged)| {
         case.compute_s() * 100.0 * (1.0 / unchanged.au_percent - 1.0 / percent).max(0.0)
     });
-    // A change cannot save more time than was lost to what it improves, even if the prediction is far off.
+    // A change cannot save more time than was lost, even if the prediction says so.
     let saved_s = predicted_s.into_iter().chain(proposal.lost_s).reduce(f64::min).unwrap_or(0.0);
     Some(RankedAdvice { advice: Advice { proposal, prediction }, saved_s })
 }
 
-/// The predicted utilisation; if the prediction is ambiguous, the lowest one that is possible.
+/// The predicted utilisation, or the lowest possible utilisation if the prediction is ambiguous.
 fn least_percent(outcome: &Result<Prediction, NotPredictable>) -> Option<f64> {
     match outcome {
         Ok(prediction) => Some(prediction.au_percent),
@@ -262,14 +262,14 @@ fn least_percent(outcome: &Result<Prediction, NotPredictable>) -> Option<f64> {
     }
 }
 
-/// Whether the rule applies to fed runs too: such rules are about waits outside of steps.
+/// Whether the rule also applies if accelerators were fed. Such rules are about waits outside of steps.
 fn concerns_fed_runs(proposal: &Proposal) -> bool {
     let rule = RULES.iter().find(|rule| rule.name == proposal.rule);
     rule.is_some_and(|rule| rule.answers.contains(&AnswerKind::Yes))
 }
 
-/// Finds the changes that would help like [`advise`], but without plans and therefore without predictions. For a run with a
-/// client no other dataset is proposed, because the client's cost with another format is unknown.
+/// Finds the changes that would help, as [`advise`] does, but without plans and predictions. If the run has a client, no other dataset is
+/// proposed, because the client's cost with another format is unknown.
 pub fn ranked_proposals(case: &Case) -> Vec<Proposal> {
     let has_known_client =
         |proposal: &Proposal| case.plan().loader.client.is_none() || proposal.cost != Cost::Dataset;
@@ -287,16 +287,16 @@ fn proposals(case: &Case) -> impl Iterator<Item = Proposal> {
         .iter()
         .filter(|rule| rule.answers.contains(&case.answer.kind))
         .filter_map(|rule| (rule.propose)(case))
-        .filter(|proposal| changes_format(case.plan(), &proposal.overrides))
+        .filter(|proposal| has_effect(case.plan(), &proposal.overrides))
 }
 
-/// False if the only override is the format that the dataset has already.
-fn changes_format(plan: &Plan, overrides: &[String]) -> bool {
+/// Whether the overrides change something: `false` if they only set the format that the dataset already has.
+fn has_effect(plan: &Plan, overrides: &[String]) -> bool {
     overrides != [format!("dataset.format={}", plan.dataset.format)]
 }
 
-/// Sorts advice and keeps the first [`ADVICE_MAX`]. Changes that save about as much as the best come first, in the order of
-/// their rules; the others follow by the time they save. Hardware never comes before a setting.
+/// Sorts advice and keeps the first [`ADVICE_MAX`]. Changes that save about as much as the best change come first, in the order of
+/// their rules. Other changes follow, sorted by the time that they save. Hardware never comes before a setting.
 fn rank(mut found: Vec<RankedAdvice>) -> Vec<Advice> {
     let cost = |ranked: &RankedAdvice| ranked.advice.proposal.cost;
     let settings = found.iter().filter(|ranked| cost(ranked) == Cost::Setting);

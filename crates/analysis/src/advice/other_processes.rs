@@ -1,4 +1,4 @@
-//! Reports other processes that keep the processors busy, if the loader's work takes longer because of them.
+//! Reports other processes that keep the processors busy and thereby delay the loader's work.
 
 use super::{Case, Cost, Proposal, Rule};
 use crate::answer::{AnswerKind, UnknownBecause};
@@ -12,7 +12,7 @@ const OTHERS_SHARE_MIN: f64 = 0.25;
 /// Share of busy processors above which work waits for a processor.
 const BUSY_SHARE_MIN: f64 = 0.9;
 
-/// Ratio of actual to configured decode time below which decoding is not CPU-starved.
+/// Ratio of actual to configured decode time up to which decoding is not short of CPU time.
 const NOT_STARVED_RATIO_MAX: f64 = 1.1;
 /// Ratio of elapsed to processor time above which work counts as delayed.
 const DELAYED_RATIO_MIN: f64 = 1.25;
@@ -21,13 +21,13 @@ pub(super) static RULE: Rule = Rule {
     name: "other_processes",
     source: "tf.data and Plumber: CPU saturation of the client",
     sees: "all processors are busy, a quarter of them with other programs, and that costs time",
-    proposes: "the busiest process is named",
-    change: "[stop {process}, or have |have ]more cores, or fewer threads that decode",
+    proposes: "stop the busiest process, which is named",
+    change: "[stop {process}, or ]use more cores or fewer decoding threads",
     why: "{all_cores} were {busy_percent:.0} % busy, other programs used {others:.1} of them[, mostly {process} (process {process_id})]",
     answers: &[AnswerKind::No, AnswerKind::Unknown],
     propose,
     #[cfg(test)]
-    fires: super::tests::others_compute,
+    fires: super::tests::busy_other_processes,
 };
 
 fn propose(case: &Case) -> Option<Proposal> {
@@ -51,11 +51,11 @@ fn propose(case: &Case) -> Option<Proposal> {
     let cpus: u32 = record.machines().iter().map(System::all_cpus).sum();
     let busy_shares = record.epochs.iter().map(|epoch| epoch.host.cpu_busy_share);
     let busy_share = busy_shares.sum::<Option<f64>>()? / record.epochs.len() as f64;
-    let run_cpu_s = derived.sum_of_host(|host| host.process_cpu_ns)? as f64 / 1e9;
+    let run_cpu_s = derived.sum_over_epochs(|host| host.process_cpu_ns)? as f64 / 1e9;
     let copied_s = if is_cached { sample.read_s } else { 0.0 };
     let work_s =
         (sample.decode_s + sample.client_s - configured_s + copied_s) * derived.io.samples as f64;
-    // Without other processes the run's threads would still share the processors.
+    // The run's own threads would share the processors even without other processes.
     let threads = f64::from(case.plan().readers() * case.plan().loader.workers.max(1));
     let undisturbed_s = run_cpu_s * (threads / f64::from(case.cores().max(1))).max(1.0);
     // Other processes of lower priority only use idle processors and do not delay the run.
@@ -82,7 +82,7 @@ fn propose(case: &Case) -> Option<Proposal> {
     })
 }
 
-/// The share of the wait for samples that would disappear if each sample took `delay_s` less.
+/// Share of the wait for samples that would be saved if each sample took `delay_s` less.
 fn avoidable_share(case: &Case, sample_s: f64, delay_s: f64) -> f64 {
     let threads = f64::from(case.plan().loader.workers.max(1));
     let compute_s = case.compute_per_sample_s().unwrap_or(0.0);

@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
     sees: "accelerators wait while threads are idle",
     proposes: "`reader.prefetch_size`",
     change: "",
-    why: "the reading threads are busy {busy_percent:.0} % of the time and wait for room: {in_flight_batches} at most are in flight",
+    why: "the reading threads are busy {busy_percent:.0} % of the time and otherwise wait for space in the buffer: at most {in_flight_batches} are in flight",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]
@@ -28,7 +28,7 @@ fn propose(case: &Case) -> Option<Proposal> {
     let loader = &case.plan().loader;
     let busy_share = case.busy_share()?;
     let has_idle_threads = busy_share <= BUSY_SHARE_MAX && loader.workers > 0;
-    (has_idle_threads && case.gains_by_more_reads()).then(|| {
+    (has_idle_threads && case.gains_from_more_reads()).then(|| {
         let prefetch_size = (4 * loader.prefetch_size).max(4 * loader.workers);
         let evidence = Facts::new()
             .with("busy_percent", 100.0 * busy_share)

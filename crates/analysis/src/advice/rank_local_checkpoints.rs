@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn propose(case: &Case) -> Option<Proposal> {
     let stall = CheckpointStall::new(case)?;
-    // With one machine the storage may not be shared, so the part of the wait that background checkpoints could hide is not counted.
+    // The storage of a single machine may not be shared. Then only the wait that asynchronous checkpoints could not hide counts.
     let is_shared = 1 < case.derived.record.machines().len();
     let lost_s = if is_shared { stall.total_s } else { stall.total_s - stall.hideable_s };
     if lost_s <= 0.0 {

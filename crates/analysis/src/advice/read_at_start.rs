@@ -1,4 +1,4 @@
-//! Advises reading the dataset into memory at the start, if several epochs read the same bytes and memory can hold them.
+//! Advises reading the dataset into memory at the start if several epochs read the same bytes and memory can hold the dataset.
 
 use super::{Case, Cost, Proposal, Risk, Rule};
 use crate::answer::AnswerKind;
@@ -8,7 +8,7 @@ use feedrate_measure::waits::WaitCause;
 pub(super) static RULE: Rule = Rule {
     name: "read_at_start",
     source: "I/O analyses of candle_nt3 and mma_adsp; CoorDL (VLDB'21)",
-    sees: "the dataset fits half of the memory, over enough epochs",
+    sees: "the dataset fits into half of the memory and is read in enough epochs",
     proposes: "`reader.read_type`, `reader.read_at_start`",
     change: "",
     why: "the {dataset_bytes} of the dataset fit into {memory_bytes} of memory; reading them takes {load_s}, which is worth it from {break_even:.1} epochs on",

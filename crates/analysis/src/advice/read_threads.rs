@@ -1,5 +1,5 @@
-//! Advises the smallest number of reading threads that feeds an accelerator, if its threads wait for the latency of the
-//! storage, each with one request in flight.
+//! Advises the smallest number of reading threads that feeds an accelerator if each thread has one request in flight and waits for
+//! the latency of the storage.
 
 use super::{Case, Proposal, Risk, Rule};
 use crate::answer::AnswerKind;
@@ -10,14 +10,14 @@ use feedrate_measure::waits::WaitCause;
 pub(super) static RULE: Rule = Rule {
     name: "read_threads",
     source: "Little's law; Chien et al. (2018), threads 2.3 to 7.8 times; I/O analyses of frnn and cosmoflow",
-    sees: "threads wait for latency, one request each",
-    proposes: "the smallest `reader.read_threads` that feeds",
+    sees: "threads wait for the latency of one request each",
+    proposes: "the smallest `reader.read_threads` that feeds the accelerators",
     change: "",
-    why: "a sample takes a thread {sample_s}[, its compute {compute_s}][; {in_flight:.1} reads are in flight]",
+    why: "a thread needs {sample_s} for a sample[, which is computed in {compute_s}][; {in_flight:.1} reads are in flight]",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]
-    fires: super::tests::latency,
+    fires: super::tests::latency_bound,
 };
 
 fn propose(case: &Case) -> Option<Proposal> {
@@ -25,7 +25,7 @@ fn propose(case: &Case) -> Option<Proposal> {
     let sample = case.sample()?;
     let threads = case.plan().loader.workers;
     let needed = case.threads_needed()?;
-    let is_saturated = sample.open_s < sample.read_s && !case.gains_by_more_reads();
+    let is_saturated = sample.open_s < sample.read_s && !case.gains_from_more_reads();
     (threads < needed && !is_saturated).then(|| {
         // If the threads wait for opens, hardly any reads are in flight, and the figure explains nothing.
         let in_flight = case.derived.value(&IN_FLIGHT).filter(|reads| 0.1 <= *reads);
@@ -41,17 +41,17 @@ fn propose(case: &Case) -> Option<Proposal> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{advised, latency};
+    use super::super::tests::{advised_rules, latency_bound};
     use feedrate_measure::record::Record;
 
     #[test]
-    fn no_more_threads_are_advised_than_the_storage_serves_at_a_time() {
+    fn threads_are_not_advised_beyond_the_concurrency_of_the_storage() {
         let is_advised = |concurrency| {
             let change = |record: &mut Record| {
-                latency(record);
+                latency_bound(record);
                 record.plan.storage.throttle_concurrency = Some(concurrency);
             };
-            advised(change).contains(&"read_threads")
+            advised_rules(change).contains(&"read_threads")
         };
         assert_eq!([is_advised(1), is_advised(1000)], [false, true]);
     }

@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
     answers: &[AnswerKind::Unknown],
     propose,
     #[cfg(test)]
-    fires: super::tests::from_memory,
+    fires: super::tests::served_from_memory,
 };
 
 fn propose(case: &Case) -> Option<Proposal> {

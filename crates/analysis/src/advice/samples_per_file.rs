@@ -1,4 +1,4 @@
-//! Advises more samples per file, if files hold few samples and accelerators wait for opens.
+//! Advises more samples per file if files hold few samples and accelerators wait for opens.
 
 use super::{Case, Cost, Proposal, Risk, Rule, case};
 use crate::answer::AnswerKind;

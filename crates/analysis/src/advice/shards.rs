@@ -1,4 +1,4 @@
-//! Advises shards of many samples, if each sample has its own file and accelerators wait for opens.
+//! Advises shards of many samples if each sample has a separate file and accelerators wait for opens.
 
 use super::{Case, Cost, Proposal, Risk, Rule, case};
 use crate::answer::AnswerKind;

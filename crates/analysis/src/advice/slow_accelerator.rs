@@ -1,4 +1,4 @@
-//! Names the accelerators that compute longer than the others, which wait for them.
+//! Names the accelerators that compute longer than the others and make them wait.
 
 use super::{Case, Cost, Proposal, Rule};
 use crate::answer::AnswerKind;
@@ -7,20 +7,20 @@ use feedrate_measure::waits::WaitCause;
 use feedrate_measure::window::Scope;
 use std::collections::BTreeMap;
 
-/// Minimum ratio of the steps in which a slow accelerator finishes last to an equal share of the steps.
+/// Minimum share of the steps in which a slow accelerator finishes last, as a multiple of an equal share of all accelerators.
 const EXCESS_MIN: f64 = 1.5;
 
 pub(super) static RULE: Rule = Rule {
     name: "slow_accelerator",
     source: "drishti P18, shared-file straggler; Darshan's slowest rank",
     sees: "one accelerator comes last far more often than the others",
-    proposes: "it is named",
+    proposes: "look at that accelerator, which is named",
     change: "look at accelerator[s {accelerators}| {accelerator}]",
-    why: "accelerator[s {accelerators}| {accelerator}] came last in {last_percent:.0} % of the steps[: {compute_s} of compute a step, the others {others_compute_s}]",
+    why: "accelerator[s {accelerators}| {accelerator}] came last in {last_percent:.0} % of the steps[: a step computes for {compute_s}, and for {others_compute_s} on the others]",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]
-    fires: super::tests::one_is_slow,
+    fires: super::tests::one_slow_accelerator,
 };
 
 fn propose(case: &Case) -> Option<Proposal> {
@@ -63,11 +63,11 @@ fn propose(case: &Case) -> Option<Proposal> {
     Some(Proposal { cost: Cost::Attention, ..RULE.proposal(&[], lost_s, evidence) })
 }
 
-/// Mean compute time of a step over the accelerators for which `is_included` holds.
+/// Mean compute time of a step over the included accelerators.
 fn mean_step_compute_s(case: &Case, is_included: impl Fn(usize) -> bool) -> Option<f64> {
     let mut compute_ns = 0_u64;
     let mut steps = 0_usize;
-    for scope in Scope::all(case.derived.record) {
+    for scope in Scope::whole_epochs(case.derived.record) {
         for (index, accelerator) in scope.epoch.accelerators.iter().enumerate() {
             if !is_included(index) {
                 continue;

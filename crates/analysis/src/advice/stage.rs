@@ -1,5 +1,5 @@
-//! Advises a copy of the dataset on a local disk, if several epochs read the same bytes from slow storage and memory cannot
-//! hold them.
+//! Advises a copy of the dataset on a local disk if several epochs read the same bytes from slow storage and memory cannot hold
+//! the dataset.
 
 use super::{Case, Cost, Proposal, Risk, Rule};
 use crate::answer::AnswerKind;
@@ -10,7 +10,7 @@ use feedrate_measure::waits::WaitCause;
 pub(super) static RULE: Rule = Rule {
     name: "stage",
     source: "CoorDL (VLDB'21), caches of a machine; I/O analyses of climate_segmentation and imagenet_cnn",
-    sees: "the dataset does not fit into memory, over enough epochs",
+    sees: "the dataset does not fit into memory and is read in enough epochs",
     proposes: "`reader.stage=DIR` on a local disk",
     change: "reader.stage=DIR, a folder of a local disk",
     why: "each epoch reads the {dataset_bytes} again; copying them takes {copy_s}, which is worth it from {break_even:.1} epochs on",

@@ -1,4 +1,5 @@
-//! Reports by how much the storage is too slow: the missing bandwidth and requests per second, or the excess time of reads or opens.
+//! Reports how much faster the storage would have to be: the missing bandwidth and requests per second, or the target time of reads or
+//! opens.
 
 use super::case::ReadLimit;
 use super::{Case, Cost, Proposal, Rule};
@@ -30,7 +31,7 @@ fn propose(case: &Case) -> Option<Proposal> {
     if missing <= 0.0 {
         return None;
     }
-    // Operations per second that the missing bytes would take.
+    // Operations per second for reading the missing bytes.
     let missing_per_second = |count: u64| missing * count as f64 / io.read_bytes as f64;
     let (lost_s, change, evidence) = if let Some(lost_s) = case.lost_s(&[WaitCause::Open]) {
         let open_s = io.open_ns as f64 / 1e9 / io.opens.max(1) as f64;

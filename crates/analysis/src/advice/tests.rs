@@ -7,7 +7,7 @@ use crate::answer::Answer;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt;
 use feedrate_measure::example::{block, epoch, plan, record};
-use feedrate_measure::record::access::{FilesRead, Follows};
+use feedrate_measure::record::access::{FilesRead, ReadPosition};
 use feedrate_measure::record::{
     CheckpointRecord, HostEpoch, IoCounters, Mount, OtherProcess, Record, StepCauses,
 };
@@ -15,16 +15,17 @@ use feedrate_spec::plan::{CheckpointPlan, ClientPlan, FileAccess};
 use feedrate_spec::workload::{Override, Shuffle, Strictness, TimeSpec, parse};
 use std::collections::BTreeSet;
 
-/// A record of two accelerators with 40 steps of 200 ms, half of which they wait for a read of 2 MB.
-fn starved() -> Record {
+/// A record of two accelerators with 40 steps of 200 ms. In each step they wait 100 ms for a read of 2 MB. The functions below change it to
+/// make a rule fire.
+fn waiting_record() -> Record {
     let blocks = vec![vec![block(0, &[(100, 100, 0, 2_000_000); 40])]; 2];
     let mut record = record(plan(2, 40), vec![epoch(1, blocks)]);
     record.plan.dataset.record_bytes = 2e6;
     record.plan.dataset.record_dims = vec![2_000_000];
     record.plan.loader.piece_bytes = 4 << 20;
     record.plan.storage.throttle_bytes_per_second = Some(20e6);
-    // The threads have no time to spare.
-    each_io(&mut record, |io| {
+    // The reading threads are always busy.
+    change_io(&mut record, |io| {
         io.read_ns *= 2;
         io.access.samples_read = io.samples;
     });
@@ -41,24 +42,24 @@ fn with_case<T>(record: &Record, check: impl Fn(&Case) -> T) -> T {
 }
 
 /// Names of the rules that are advised for the changed record, best first.
-pub(super) fn advised(change: impl Fn(&mut Record)) -> Vec<&'static str> {
-    let mut record = starved();
+pub(super) fn advised_rules(change: impl Fn(&mut Record)) -> Vec<&'static str> {
+    let mut record = waiting_record();
     change(&mut record);
     with_case(&record, |case| ranked_proposals(case).iter().map(|proposal| proposal.rule).collect())
 }
 
-fn each_io(record: &mut Record, change: impl Fn(&mut IoCounters)) {
+fn change_io(record: &mut Record, change: impl Fn(&mut IoCounters)) {
     for epoch in &mut record.epochs {
         epoch.accelerators.iter_mut().for_each(|accelerator| change(&mut accelerator.io));
     }
 }
 
-fn each_causes(record: &mut Record, change: fn(&mut StepCauses)) {
+fn change_causes(record: &mut Record, change: fn(&mut StepCauses)) {
     record.epochs.iter_mut().filter_map(|epoch| epoch.causes.as_mut()).for_each(change);
 }
 
 /// Each read waits equally long, independent of its size.
-pub(super) fn latency(record: &mut Record) {
+pub(super) fn latency_bound(record: &mut Record) {
     record.plan.storage.throttle_bytes_per_second = None;
     record.plan.storage.read_delay_s = 0.2;
 }
@@ -67,14 +68,14 @@ pub(super) fn slow_disk(record: &mut Record) {
     record.plan.storage.throttle_bytes_per_second = Some(20e6);
 }
 
-fn opens(record: &mut Record) {
-    each_io(record, |io| (io.open_ns, io.read_ns) = (io.read_ns, 1000));
-    each_causes(record, |causes| std::mem::swap(&mut causes.open_ns, &mut causes.read_ns));
-    latency(record);
+fn slow_opens(record: &mut Record) {
+    change_io(record, |io| (io.open_ns, io.read_ns) = (io.read_ns, 1000));
+    change_causes(record, |causes| std::mem::swap(&mut causes.open_ns, &mut causes.read_ns));
+    latency_bound(record);
 }
 
 pub(super) fn tiny_files(record: &mut Record) {
-    opens(record);
+    slow_opens(record);
     record.plan.dataset.record_bytes = 4096.0;
     record.plan.dataset.record_dims = vec![64, 64];
     record.plan.dataset.files_train = 4096;
@@ -85,10 +86,10 @@ pub(super) fn small_files(record: &mut Record) {
     record.plan.dataset.samples_per_file = 4;
 }
 
-fn in_requests(record: &mut Record, bytes: u64, follows: Follows) {
-    each_io(record, |io| {
+fn split_into_requests(record: &mut Record, bytes: u64, follows: ReadPosition) {
+    change_io(record, |io| {
         io.reads = io.read_bytes / bytes;
-        (0..io.reads).for_each(|_| io.access.read(bytes, follows));
+        (0..io.reads).for_each(|_| io.access.count_read(bytes, follows));
         io.access.samples_read = io.samples;
         (io.access.payload_samples, io.access.payload_bytes) = (io.samples, io.read_bytes);
     });
@@ -96,18 +97,18 @@ fn in_requests(record: &mut Record, bytes: u64, follows: Follows) {
 }
 
 pub(super) fn small_requests(record: &mut Record) {
-    in_requests(record, 4096, Follows::Next);
+    split_into_requests(record, 4096, ReadPosition::Consecutive);
     record.plan.storage.throttle_bytes_per_second = None;
     record.plan.storage.throttle_latency_s = 0.001;
 }
 
-pub(super) fn few_at_a_time(record: &mut Record) {
-    in_requests(record, 200_000, Follows::Next);
-    latency(record);
+pub(super) fn limited_concurrency(record: &mut Record) {
+    split_into_requests(record, 200_000, ReadPosition::Consecutive);
+    latency_bound(record);
     record.plan.storage.throttle_concurrency = Some(1);
 }
 
-pub(super) fn all_read_the_same(record: &mut Record) {
+pub(super) fn shared_reads(record: &mut Record) {
     record.plan.loader.file_access = FileAccess::Same;
     let read =
         FilesRead { unique_bytes: 80_000_000, overlap_bytes: 80_000_000, files_by_ranks: vec![] };
@@ -115,13 +116,13 @@ pub(super) fn all_read_the_same(record: &mut Record) {
 }
 
 pub(super) fn small_chunks(record: &mut Record) {
-    in_requests(record, 4096, Follows::Next);
+    split_into_requests(record, 4096, ReadPosition::Consecutive);
     record.plan.loader.piece_bytes = 4 << 20;
     record.plan.dataset.encoding.chunk_dims = vec![1, 4096];
 }
 
-pub(super) fn samples_in_turn(record: &mut Record) {
-    in_requests(record, 100_000, Follows::Ahead);
+pub(super) fn interleaved_samples(record: &mut Record) {
+    split_into_requests(record, 100_000, ReadPosition::Forward);
     record.plan.loader.piece_bytes = 4 << 20;
     record.plan.loader.file_access = FileAccess::Shared;
 }
@@ -129,52 +130,52 @@ pub(super) fn samples_in_turn(record: &mut Record) {
 pub(super) fn samples_of_all_files(record: &mut Record) {
     record.plan.dataset.samples_per_file = 64;
     record.plan.loader.sample_shuffle = Shuffle::Random;
-    each_io(record, |io| (io.opens, io.reads) = (io.samples, 2 * io.samples));
-    latency(record);
+    change_io(record, |io| (io.opens, io.reads) = (io.samples, 2 * io.samples));
+    latency_bound(record);
 }
 
 pub(super) fn many_reads_of_a_small_file(record: &mut Record) {
-    in_requests(record, 100, Follows::Ahead);
+    split_into_requests(record, 100, ReadPosition::Forward);
     record.plan.loader.piece_bytes = 4 << 20;
     let read = FilesRead { unique_bytes: 4600, overlap_bytes: 0, files_by_ranks: vec![] };
     record.epochs[0].files_read = Some(read);
     record.plan.dataset.files_train = 1;
-    each_io(record, |io| io.opens = 1);
-    latency(record);
+    change_io(record, |io| io.opens = 1);
+    latency_bound(record);
 }
 
 pub(super) fn slow_decode(record: &mut Record) {
-    each_io(record, |io| (io.decode_ns, io.read_ns) = (io.read_ns, 1000));
-    each_causes(record, |causes| std::mem::swap(&mut causes.decode_ns, &mut causes.read_ns));
+    change_io(record, |io| (io.decode_ns, io.read_ns) = (io.read_ns, 1000));
+    change_causes(record, |causes| std::mem::swap(&mut causes.decode_ns, &mut causes.read_ns));
 }
 
-/// 16 threads share two cores: a sample takes 200 ms of processor time, and eight times as long.
+/// 16 threads share two cores: a sample takes 200 ms of processor time, and eight times as long in total.
 fn slow_client(record: &mut Record) {
     record.system.cpus = 2;
     record.plan.loader.workers = 16;
     record.plan.loader.client = Some(ClientPlan { per_sample_s: 0.2, ..ClientPlan::default() });
-    each_io(record, |io| {
+    change_io(record, |io| {
         (io.client_burnt_ns, io.client_ns) = (io.read_ns, 8 * io.read_ns);
         io.read_ns = 1000;
     });
-    each_causes(record, |causes| {
+    change_causes(record, |causes| {
         causes.client_ns = std::mem::replace(&mut causes.read_ns, vec![0; causes.last.len()]);
     });
 }
 
-pub(super) fn text(record: &mut Record) {
+pub(super) fn text_files(record: &mut Record) {
     slow_decode(record);
-    in_requests(record, 1 << 18, Follows::Next);
-    each_io(record, |io| io.access.payload_bytes = io.read_bytes / 4);
+    split_into_requests(record, 1 << 18, ReadPosition::Consecutive);
+    change_io(record, |io| io.access.payload_bytes = io.read_bytes / 4);
 }
 
 /// Threads wait for space in the prefetch buffer half of the time.
 pub(super) fn full_buffer(record: &mut Record) {
     record.plan.storage.throttle_bytes_per_second = Some(200e6);
-    each_io(record, |io| io.read_ns /= 2);
+    change_io(record, |io| io.read_ns /= 2);
 }
 
-pub(super) fn copies(record: &mut Record) {
+pub(super) fn page_cache_copies(record: &mut Record) {
     record.plan.storage.throttle_bytes_per_second = None;
     record.epochs[0].host = HostEpoch {
         process_device_read_bytes: Some(160_000_000),
@@ -184,8 +185,8 @@ pub(super) fn copies(record: &mut Record) {
     };
 }
 
-pub(super) fn from_memory(record: &mut Record) {
-    copies(record);
+pub(super) fn served_from_memory(record: &mut Record) {
+    page_cache_copies(record);
     record.epochs[0].host.process_device_read_bytes = Some(0);
     record.epochs[0].host.resident_before_bytes = Some(160_000_000);
 }
@@ -219,7 +220,7 @@ pub(super) fn checkpoint_storm(record: &mut Record) {
         ..CheckpointRecord::default()
     };
     record.epochs[0].checkpoints = vec![saved];
-    let alone = feedrate_measure::example::checkpoints_alone(3).plan.checkpoint.unwrap();
+    let alone = feedrate_measure::example::checkpoint_only_record(3).plan.checkpoint.unwrap();
     record.plan.checkpoint = Some(CheckpointPlan { alone: None, ..alone });
 }
 
@@ -230,14 +231,14 @@ pub(super) fn long_checkpoints(record: &mut Record) {
 }
 
 /// The second accelerator computes as long as the first one computes and waits together.
-pub(super) fn one_is_slow(record: &mut Record) {
+pub(super) fn one_slow_accelerator(record: &mut Record) {
     let blocks =
         |load, compute, barrier| vec![block(0, &[(load, compute, barrier, 2_000_000); 40])];
     record.epochs = vec![epoch(1, vec![blocks(1, 100, 100), blocks(1, 200, 0)])];
     record.plan.metric.au_target_percent = 99.9;
 }
 
-pub(super) fn others_compute(record: &mut Record) {
+pub(super) fn busy_other_processes(record: &mut Record) {
     slow_decode(record);
     record.epochs[0].host = HostEpoch {
         cpu_busy_share: Some(0.98),
@@ -247,15 +248,15 @@ pub(super) fn others_compute(record: &mut Record) {
     };
 }
 
-fn text_with_client(record: &mut Record) {
-    text(record);
+fn text_files_with_client(record: &mut Record) {
+    text_files(record);
     record.plan.loader.client = Some(ClientPlan::default());
 }
 
 #[test]
 fn every_rule_fires_and_its_overrides_are_valid() {
     for rule in RULES {
-        let mut record = starved();
+        let mut record = waiting_record();
         (rule.fires)(&mut record);
         let found = with_case(&record, |case| {
             assert!(rule.answers.contains(&case.answer.kind), "{}: {:?}", rule.name, case.answer);
@@ -287,20 +288,20 @@ fn names_are_unique() {
 #[test]
 fn nothing_is_advised_for_a_fed_run() {
     for rule in RULES {
-        let mut record = starved();
+        let mut record = waiting_record();
         (rule.fires)(&mut record);
         record.plan.metric.au_target_percent = 1.0;
         record.epochs[0].checkpoints.clear();
         let is_fed = with_case(&record, |case| case.answer.fed == Some(true));
         let found = with_case(&record, |case| ranked_proposals(case).len());
-        // Runs that memory served are not fed but unknown.
+        // If memory served the run, it is unknown whether accelerators were fed.
         assert!(!is_fed || found == 0, "{}", rule.name);
     }
 }
 
 #[track_caller]
 fn check_first(expected: &[&str], change: fn(&mut Record)) {
-    let advised = advised(change);
+    let advised = advised_rules(change);
     let first = advised.first().copied().unwrap_or("nothing");
     assert!(expected.contains(&first), "{advised:?}");
 }
@@ -308,28 +309,28 @@ fn check_first(expected: &[&str], change: fn(&mut Record)) {
 #[test]
 fn the_first_advice_addresses_the_cause() {
     check_first(&["fewer_accelerators", "storage"], slow_disk);
-    check_first(&["read_threads", "transfer_size"], latency);
+    check_first(&["read_threads", "transfer_size"], latency_bound);
     check_first(&["shards"], tiny_files);
     check_first(&["shards"], |record| {
         tiny_files(record);
         // Reading a file takes twice as long as opening it.
-        each_io(record, |io| {
+        change_io(record, |io| {
             (io.open_ns, io.read_ns) = (io.open_ns / 2, io.open_ns);
             io.opens = io.read_bytes / 4096;
         });
-        each_causes(record, |causes| std::mem::swap(&mut causes.open_ns, &mut causes.read_ns));
+        change_causes(record, |causes| std::mem::swap(&mut causes.open_ns, &mut causes.read_ns));
     });
     check_first(&["binary_format"], text);
     check_first(&["binary_format"], |record| {
-        each_io(record, |io| {
+        change_io(record, |io| {
             (io.access.payload_samples, io.access.payload_bytes) = (io.samples, io.read_bytes / 64);
         });
     });
     check_first(&["binary_format", "decode_threads"], slow_decode);
     // The cost of a client with files of another format is unknown.
-    assert!(!advised(text_with_client).contains(&"binary_format"));
+    assert!(!advised_rules(text_files_with_client).contains(&"binary_format"));
     check_first(&["transfer_size"], small_requests);
-    check_first(&["broadcast"], all_read_the_same);
+    check_first(&["broadcast"], shared_reads);
     check_first(&["asynchronous_checkpoints"], |record| {
         checkpoint_storm(record);
         record.plan.metric.au_target_percent = 1.0;
@@ -342,32 +343,32 @@ fn the_first_advice_addresses_the_cause() {
     check_first(&["chunk_is_sample"], |record| {
         small_chunks(record);
         record.plan.dataset.encoding.chunk_dims = vec![16, 2_000_000];
-        each_io(record, |io| io.access.payload_bytes /= 16);
+        change_io(record, |io| io.access.payload_bytes /= 16);
     });
 }
 
 #[test]
-fn storage_is_not_mentioned_if_it_is_not_the_cause() {
-    assert_eq!(advised(from_memory), ["run_again"]);
-    assert_eq!(advised(one_is_slow), ["slow_accelerator"]);
-    assert_eq!(advised(others_compute)[0], "other_processes");
-    assert!(!advised(others_compute).contains(&"storage"));
+fn storage_is_not_advised_if_it_is_not_the_cause() {
+    assert_eq!(advised_rules(served_from_memory), ["run_again"]);
+    assert_eq!(advised_rules(one_slow_accelerator), ["slow_accelerator"]);
+    assert_eq!(advised_rules(busy_other_processes)[0], "other_processes");
+    assert!(!advised_rules(busy_other_processes).contains(&"storage"));
 }
 
 #[test]
 fn prefetch_is_not_advised_for_busy_threads() {
-    assert!(!advised(latency).contains(&"prefetch"));
-    assert!(advised(full_buffer).contains(&"prefetch"));
-    assert!(!advised(|record| each_io(record, |io| io.read_ns /= 2)).contains(&"prefetch"));
+    assert!(!advised_rules(latency_bound).contains(&"prefetch"));
+    assert!(advised_rules(full_buffer).contains(&"prefetch"));
+    assert!(!advised_rules(|record| change_io(record, |io| io.read_ns /= 2)).contains(&"prefetch"));
 }
 
-/// A thread reads a batch in 200 ms that is computed in 100 ms: three threads, with a tenth of their time to spare.
+/// A thread reads a batch in 200 ms, and a step computes in 100 ms. With a reserve of a tenth, this needs three threads.
 #[test]
 fn the_smallest_sufficient_number_of_threads_is_advised() {
-    let mut record = starved();
-    latency(&mut record);
+    let mut record = waiting_record();
+    latency_bound(&mut record);
     for (threads, times) in [("reader.read_threads=3", 1), ("reader.read_threads=5", 2)] {
-        each_io(&mut record, |io| io.read_ns *= times);
+        change_io(&mut record, |io| io.read_ns *= times);
         let found = with_case(&record, ranked_proposals);
         let proposal = found.iter().find(|found| found.rule == "read_threads").unwrap();
         assert_eq!(proposal.overrides, [threads]);
@@ -376,8 +377,8 @@ fn the_smallest_sufficient_number_of_threads_is_advised() {
 
 #[test]
 fn changes_without_predicted_effect_are_not_advised() {
-    let mut record = starved();
-    latency(&mut record);
+    let mut record = waiting_record();
+    latency_bound(&mut record);
     let unchanged = with_case(&record, |case| advise(case, &|_| Some(case.plan().clone())));
     assert!(unchanged.iter().all(|advice| advice.proposal.overrides.is_empty()), "{unchanged:?}");
     let changed = with_case(&record, |case| {
@@ -406,9 +407,9 @@ fn changes_without_predicted_effect_are_not_advised() {
 #[test]
 fn smaller_chunks_are_advised_if_entire_chunks_are_read_for_one_sample() {
     let advised_for = |read_bytes: u64| {
-        advised(|record| {
+        advised_rules(|record| {
             record.plan.dataset.encoding.chunk_dims = vec![16, 2_000_000];
-            each_io(record, |io| {
+            change_io(record, |io| {
                 (io.access.payload_samples, io.access.payload_bytes) =
                     (io.samples, io.samples * 2_000_000);
                 io.read_bytes = io.samples * read_bytes;
@@ -419,12 +420,12 @@ fn smaller_chunks_are_advised_if_entire_chunks_are_read_for_one_sample() {
     assert!(!advised_for(2_000_000).contains(&"chunk_is_sample"));
 }
 
-/// Opens are half of the wait. More threads would save the other half too, but only the wait for opens counts.
+/// Opens are half of the wait. More threads would save both halves, but only the wait for opens counts.
 #[test]
 fn predicted_savings_beyond_the_lost_time_do_not_count() {
-    let mut record = starved();
+    let mut record = waiting_record();
     tiny_files(&mut record);
-    each_io(&mut record, |io| {
+    change_io(&mut record, |io| {
         (io.open_ns, io.read_ns) = (io.open_ns / 100 * 52, io.open_ns / 100 * 48)
     });
     let scale = |waits_ns: &mut Vec<u64>, percent: u64| {
@@ -462,35 +463,35 @@ fn an_ambiguous_prediction_counts_with_its_lowest_utilisation() {
 
 #[test]
 fn larger_requests_are_advised_before_other_changes() {
-    let names = advised(|record| {
+    let names = advised_rules(|record| {
         small_requests(record);
         record.plan.storage.throttle_latency_s = 0.0;
-        each_io(record, |io| io.opens = 40);
+        change_io(record, |io| io.opens = 40);
     });
     assert_eq!(names, ["transfer_size", "read_threads", "storage"]);
 }
 
-/// One of two reads of a sample is the header, which 63 of 64 samples need not read.
+/// One of the two reads of a sample reads the header, but only one of 64 samples needs it.
 #[test]
 fn only_repeated_header_reads_can_be_saved() {
-    let mut record = starved();
+    let mut record = waiting_record();
     samples_of_all_files(&mut record);
-    each_io(&mut record, |io| io.open_ns = 0);
+    change_io(&mut record, |io| io.open_ns = 0);
     let found = with_case(&record, |case| (header_once::RULE.propose)(case)).unwrap();
     assert!((found.lost_s.unwrap() - 4.0 * 0.5 * 63.0 / 64.0).abs() < 1e-9, "{found:?}");
 }
 
-/// Two accelerators that consume a sample every 100 ms each need 0.2 s / 0.1 s = 2 cores, with a tenth to spare.
+/// Each of two accelerators consumes a sample every 100 ms and needs 0.2 s / 0.1 s = 2 cores, with a reserve of a tenth.
 #[test]
 fn missing_cores_follow_from_the_processor_time_of_the_client() {
-    let mut record = starved();
+    let mut record = waiting_record();
     slow_client(&mut record);
     let missing = |record: &Record| {
         let proposal = with_case(record, |case| (decode_threads::RULE.propose)(case))?;
         Some(proposal.evidence.render("{lacks_cores} {client_s} {needed_threads}"))
     };
     assert_eq!(missing(&record).as_deref(), Some("3 cores 200 ms 3"));
-    // Now each accelerator waits for the single process of the training, which more cores do not help.
-    each_io(&mut record, |io| io.receive_ns = 3_900_000_000);
+    // Now each accelerator waits for the single training process, which more cores do not speed up.
+    change_io(&mut record, |io| io.receive_ns = 3_900_000_000);
     assert_eq!(missing(&record), None);
 }

@@ -1,4 +1,4 @@
-//! Advises larger requests if they are smaller than the data that is needed and each waits for the latency of the storage.
+//! Advises larger requests if requests are smaller than samples and each request waits for the latency of the storage.
 
 use super::case::{ReadLimit, TINY_BYTES};
 use super::{Case, Proposal, Risk, Rule};
@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
     sees: "requests are shorter than samples",
     proposes: "`reader.transfer_size`",
     change: "",
-    why: "{reads_per_sample:.1} requests of {request_bytes} for a sample, each of them {read_s}",
+    why: "a sample takes {reads_per_sample:.1} requests of {request_bytes}, and each of them {read_s}",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]
@@ -47,18 +47,18 @@ fn propose(case: &Case) -> Option<Proposal> {
     })
 }
 
-/// A size as workload files write it: `4MiB`.
+/// Formats a size for a workload file: `4MiB`.
 fn size_text(bytes: u64) -> String {
     if bytes < 1 << 20 { format!("{}KiB", bytes >> 10) } else { format!("{}MiB", bytes >> 20) }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{advised, few_at_a_time};
+    use super::super::tests::{advised_rules, limited_concurrency};
 
     #[test]
     fn larger_requests_are_advised_if_the_storage_serves_few_at_a_time() {
-        let advised = advised(few_at_a_time);
+        let advised = advised_rules(limited_concurrency);
         assert!(advised.contains(&"transfer_size"), "{advised:?}");
         assert!(!advised.contains(&"read_threads"), "{advised:?}");
     }

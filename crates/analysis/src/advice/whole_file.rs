@@ -1,5 +1,4 @@
-//! Advises staging files in memory if small files are read in many small requests. Staging reads each file once, in large
-//! requests.
+//! Advises staging files in memory if small files are read in many small requests. Staging reads each file once in large requests.
 
 use super::{Case, Cost, Proposal, Rule};
 use crate::answer::AnswerKind;
@@ -7,7 +6,7 @@ use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::UNIQUE_BYTES;
 use feedrate_measure::waits::WaitCause;
 
-/// Largest file that one request reads.
+/// Largest size of a small file.
 const FILE_BYTES_MAX: f64 = (4 << 20) as f64;
 /// Minimum number of reads per open for which staging is proposed.
 const READS_PER_OPEN_MIN: f64 = 8.0;

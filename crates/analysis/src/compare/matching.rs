@@ -1,5 +1,5 @@
-//! The settings that must match on both sides of a comparison, unless they are its subject. Otherwise a difference says nothing
-//! about the storage. Other settings are not considered here.
+//! The settings that must match on both sides of a comparison unless they are its subject. If they do not match, a difference says
+//! nothing about the storage. Other settings are not considered here.
 
 use feedrate_results::run::{ROWS, Run, factor};
 
@@ -10,7 +10,7 @@ pub struct MatchingKey {
     pub name: &'static str,
     /// The value of a run; `None` if unknown.
     value: fn(&Run) -> Option<String>,
-    /// The content that the value stands for. Runs with the same content match even if their values differ.
+    /// The content that the value names. Runs with the same content match even if their values differ.
     content: fn(&Run) -> Option<String>,
     /// Largest relative difference of matching numbers. Measured numbers are never exactly equal.
     tolerance: f64,
@@ -78,7 +78,7 @@ fn sample_bytes(run: &Run) -> Option<f64> {
     run.record_length_bytes.or(run.mean_sample_bytes)
 }
 
-/// The configured compute time of a step, else the measured one.
+/// The configured compute time of a step, or the measured time if none is configured.
 fn compute_s(run: &Run) -> Option<String> {
     let configured = run.settings.get("train.compute.mean");
     configured.cloned().or_else(|| text(run.step_times.compute_s_per_step))

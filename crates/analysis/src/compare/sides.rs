@@ -1,6 +1,6 @@
-//! The sides of a comparison: the runs below a folder, of feedrate or of DLIO, or those of a study's rows.
+//! The sides of a comparison: the runs of feedrate or DLIO below a folder, or the runs of a study's rows.
 //!
-//! Runs that are not compared are kept with the reason.
+//! Runs that are not compared are listed with the reason.
 
 use super::SideDoubt;
 use feedrate_measure::doubt::Severity;
@@ -23,7 +23,7 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// The runs whose settings represent the side: the usable ones, or the invalid ones if there are no others.
+    /// The runs whose settings represent the side: the usable runs, or the invalid runs if none is usable.
     pub(super) fn representative(&self) -> &[Run] {
         if self.runs.is_empty() { &self.invalid } else { &self.runs }
     }
@@ -49,7 +49,7 @@ impl Runs {
     }
 }
 
-/// Finds a run that is on both sides, or a copy of such a run, and returns its two folders.
+/// Finds a run that is on both sides, possibly as a copy, and returns both folders.
 pub fn find_shared_run<'a>(a: &'a Runs, b: &'a Runs) -> Option<(&'a Path, &'a Path)> {
     let folder = |run: &Run| std::fs::canonicalize(&run.path).ok();
     let is_same_run = |run: &Run, other: &Run| {
@@ -108,15 +108,15 @@ fn has_foreign_runs(path: &Path) -> bool {
     find(path).is_ok_and(|(found, _)| found.iter().any(|run| run.origin != RunOrigin::Feedrate))
 }
 
-/// The responses that are compared by default: utilisation, and throughput in samples, which measures the same work for every format
-/// and size.
+/// The responses that are compared by default: utilisation, and throughput in samples, as samples are the same work for every format and
+/// size.
 pub static MAIN_RESPONSES: [&Metric; 2] = [&AU_ALL_STEPS, &SAMPLES_WHOLE];
 
 /// Keeps the settings that both feedrate and DLIO have.
 fn keep_common_settings(run: &mut Run) {
     run.settings.retain(|key, _| {
         let is_in_table = ROWS.iter().any(|(_, plan, dlio)| plan == key && !dlio.is_empty());
-        // In DLIO this setting enables checkpoints, in feedrate it is their format.
+        // This setting enables checkpoints in DLIO and is their format in feedrate.
         ["workload", "accelerators"].contains(&key.as_str())
             || (is_in_table && key != "workflow.checkpoint")
     });
@@ -133,7 +133,7 @@ mod tests {
     use std::fs;
     use std::path::PathBuf;
 
-    /// Writes three runs each with 4 and 8 reading threads. Times grow with `slower`, the threads and the run.
+    /// Writes three runs with 4 and three with 8 reading threads. Times grow with `slower`, the threads and the number of the run.
     fn write_runs(root: &Path, slower: f64) {
         for (threads, threads_factor) in [(4, 1.0), (8, 2.0)] {
             for run in 0..3 {
@@ -223,10 +223,10 @@ mod tests {
 
     #[test]
     fn runs_of_feedrate_and_dlio_are_compared_by_their_common_settings() {
-        let own_folder = tempfile::tempdir().unwrap();
+        let feedrate_folder = tempfile::tempdir().unwrap();
         let dlio_folder = tempfile::tempdir().unwrap();
         for load_ms in [1000, 1001] {
-            let folder: PathBuf = own_folder.path().join(load_ms.to_string());
+            let folder: PathBuf = feedrate_folder.path().join(load_ms.to_string());
             fs::create_dir_all(&folder).unwrap();
             let mut record = simple(&[(load_ms, 1000, 0, 1_000_000); 20]);
             record.started = format!("2026-11-21T10:00:00.00{load_ms}");
@@ -236,7 +236,7 @@ mod tests {
             let slower = 1.0 + f64::from(run) / 1000.0;
             Fake { slower, ..Fake::default() }.write(dlio_folder.path(), &format!("run{run}"));
         }
-        let (a, b) = read(own_folder.path(), dlio_folder.path());
+        let (a, b) = read(feedrate_folder.path(), dlio_folder.path());
         let found = compare(
             a,
             b,
@@ -247,8 +247,8 @@ mod tests {
         );
         let differs =
             vec!["workload", "processes", "batch_size", "record_length_bytes", "computation_time"];
-        let ground = VerdictReason::NotComparable { differs, unknown: vec![] };
-        assert_eq!((found.findings.len(), &found.findings[0].reason), (1, &ground));
+        let reason = VerdictReason::NotComparable { differs, unknown: vec![] };
+        assert_eq!((found.findings.len(), &found.findings[0].reason), (1, &reason));
         let settings: Vec<&str> =
             found.differs_in.iter().map(|differing| differing.setting.as_str()).collect();
         assert!(

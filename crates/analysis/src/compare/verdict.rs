@@ -3,7 +3,7 @@
 use super::{
     ComparedResponse, IntervalEstimate, Pairing, Question, Side, VerdictReason, replicate_of,
 };
-use crate::estimate::{ResponseScale, limited_to_points};
+use crate::estimate::{ResponseScale, clamp_to_points};
 use crate::precision::{ALPHA, CONFIDENCE, POWER, RUNS_MAX};
 use feedrate_measure::metric::{Better, Metric, Unit};
 use feedrate_measure::stats::{self, Difference, Interval, Margin, Samples};
@@ -17,7 +17,7 @@ pub(super) struct ComparedPair {
     b: Side,
     difference: IntervalEstimate,
     ratio: Option<IntervalEstimate>,
-    /// The difference on the scale of the response; `None` if there are too few values, or one has no logarithm.
+    /// The difference on the scale of the response; `None` if there are too few values, or if a value has no logarithm.
     tested: Option<Difference>,
     pairing: Pairing,
     /// A reason that rules out a test and therefore decides the verdict.
@@ -71,7 +71,7 @@ impl ComparedPair {
         let difference_interval = difference.and_then(|difference| {
             let interval = difference.interval(CONFIDENCE)?;
             let is_percent = response.unit == Unit::Percent;
-            Some(if is_percent { limited_to_points(interval) } else { interval })
+            Some(if is_percent { clamp_to_points(interval) } else { interval })
         });
         let means = a.mean.estimate.filter(|&a| a > 0.0).zip(b.mean.estimate);
         let ratio = log_ratio.map(|log| log.estimate.exp()).or(means.map(|(a, b)| b / a));
@@ -89,7 +89,7 @@ impl ComparedPair {
         }
     }
 
-    /// Sets the numbers of invalid runs. An `obstacle` of the whole experiment replaces the one of this response.
+    /// Sets the numbers of invalid runs. If the whole experiment has an obstacle, it replaces the obstacle of this response.
     pub(super) fn with_obstacle(
         mut self,
         obstacle: Option<VerdictReason>,
@@ -169,7 +169,7 @@ fn verdict_reason(pair: &ComparedPair, p: Option<f64>, question: Question) -> Ve
             let equivalence_p = stats::equivalence_p(&difference, margin.low, margin.high);
             (equivalence_p, VerdictReason::Within(share))
         }
-        // The probability of this result if B is worse by the margin.
+        // This p-value assumes that B is worse by the margin.
         Question::NoWorseThan(share) => {
             let reversed = Difference { estimate: -difference.estimate, ..difference };
             let not_worse_p = match better {
@@ -211,26 +211,28 @@ fn margin(question: Question, pair: &ComparedPair) -> Margin {
     }
 }
 
-/// The number of runs per side that would answer the question if the true difference equals the observed one. Within the margin, they show
-/// equivalence; outside, they detect the difference. `None` if the number is impractically large, or if there are as many runs already.
+/// The number of runs per side that would answer the question if the true difference equals the observed difference. If that is within the
+/// margin, this number of runs shows equivalence; otherwise, it detects the difference. `None` if the number is impractically large, or if
+/// there are already enough runs.
 fn runs_to_decide(pair: &ComparedPair, difference: &Difference, margin: Margin) -> Option<u64> {
     let count_a = pair.a.values.len() as f64;
     let count_b = pair.b.values.len() as f64;
-    // `noise` is the standard deviation of the tested quantity, a value or the difference of a pair; `run_noise` is that of a single run.
+    // `noise` is the standard deviation of the tested quantity, which is a value or the difference of a pair. `run_noise` is the standard
+    // deviation of a single run.
     let (samples, noise, run_noise) = match pair.pairing {
         Pairing::None => {
             let noise = difference.standard_error / (1.0 / count_a + 1.0 / count_b).sqrt();
-            (Samples::Two, noise, noise)
+            (Samples::Independent, noise, noise)
         }
         Pairing::ByReplicate => {
             let noise = difference.standard_error * count_a.sqrt();
-            (Samples::Pairs, noise, noise / 2.0_f64.sqrt())
+            (Samples::Paired, noise, noise / 2.0_f64.sqrt())
         }
     };
     let runs = if margin.low < difference.estimate && difference.estimate < margin.high {
-        stats::samples_within(margin, difference.estimate, noise, samples, ALPHA, POWER)
+        stats::runs_for_equivalence(margin, difference.estimate, noise, samples, ALPHA, POWER)
     } else {
-        stats::samples_for_difference(difference.estimate / run_noise, CONFIDENCE, POWER)
+        stats::runs_for_difference(difference.estimate / run_noise, CONFIDENCE, POWER)
     };
     runs.filter(|&runs| count_a.min(count_b) < runs as f64 && runs <= RUNS_MAX)
 }

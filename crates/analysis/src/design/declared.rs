@@ -1,6 +1,6 @@
 //! The factors that the CSV of a study declares: the order of their levels, and the baseline.
 //!
-//! It works on a parsed table and reads no file.
+//! This module works on a parsed table and reads no file.
 
 use super::Factor;
 use feedrate_results::import::normalized_text;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeclaredFactors {
     factors: BTreeMap<String, DeclaredLevels>,
-    /// The order of the rows as a design of feedrate states it: `a block is a replicate, random order in each block, seed 1`.
+    /// The order of the rows, as described by a design of feedrate: `a block is a replicate, random order in each block, seed 1`.
     pub order: Option<String>,
 }
 
@@ -70,7 +70,7 @@ impl DeclaredFactors {
         let name = factor_name(key);
         for text in split_outside_quotes(levels.trim_end_matches(", logarithmic"), |c| c == ',') {
             let baseline_text = text.trim().strip_suffix(" (baseline)");
-            let level = normalised(baseline_text.unwrap_or(text.trim()));
+            let level = normalized_level(baseline_text.unwrap_or(text.trim()));
             self.add(&name, &level);
             if baseline_text.is_some() {
                 let baseline = Some(Baseline::Level(level));
@@ -86,7 +86,7 @@ impl DeclaredFactors {
         }
     }
 
-    /// Sets the baselines that are not declared yet to the levels that all baseline rows share.
+    /// For each factor without a declared baseline, makes the level that all baseline rows share the baseline.
     fn set_baselines(&mut self, rows: &[BTreeMap<String, String>]) {
         for (name, levels) in &mut self.factors {
             let first = rows[0].get(name);
@@ -100,16 +100,16 @@ impl DeclaredFactors {
     }
 
     /// Sorts the levels of an overview in the declared order; numbers ascend.
-    pub fn order(&self, overview: &mut Overview) {
+    pub fn sort_levels(&self, overview: &mut Overview) {
         for factor in &mut overview.factors {
             let name = factor_name(&factor.factor);
-            factor.levels.sort_by_key(|row| self.position(&name, &normalised(&row.level)));
+            factor.levels.sort_by_key(|row| self.position(&name, &normalized_level(&row.level)));
             factor.levels.sort_by(|a, b| compare_levels(&a.level, &b.level));
         }
     }
 
     /// Whether the study declares this factor.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(super) fn declares(&self, name: &str) -> bool {
         self.factors.contains_key(name)
     }
 
@@ -144,7 +144,7 @@ fn row_levels(row: &Row) -> BTreeMap<String, String> {
     let mut levels = BTreeMap::new();
     for setting in &row.settings {
         if let Some(value) = setting.value.as_deref() {
-            levels.insert(factor_name(&setting.key), normalised(value));
+            levels.insert(factor_name(&setting.key), normalized_level(value));
         }
     }
     for (name, value) in [("processes", Some(row.accelerators)), ("epochs", row.epochs)] {
@@ -155,7 +155,7 @@ fn row_levels(row: &Row) -> BTreeMap<String, String> {
     levels
 }
 
-fn normalised(level: &str) -> String {
+fn normalized_level(level: &str) -> String {
     normalized_text(&unquote(level))
 }
 

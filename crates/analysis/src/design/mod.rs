@@ -48,25 +48,26 @@ pub struct Factor {
     pub baseline: usize,
     /// Names of settings that always changed together with this one.
     pub followers: Vec<String>,
-    /// Whether it stays a factor even if other settings changed together with it: it is declared by the study, or [`SOURCE`].
+    /// Whether this stays a factor even if other settings changed together with it. This holds for [`SOURCE`] and for factors that the study
+    /// declares.
     pub is_independent: bool,
 }
 
-/// The treatment of factors that always change together in the selected runs.
+/// The treatment of aliased factors, which always change together in the selected runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Twins {
+enum AliasedFactors {
     /// Both stay factors, although their effects cannot be separated.
-    Apart,
-    /// The later one becomes a follower of the first, as in a design of these runs alone.
-    Follow,
+    Separate,
+    /// The later factor becomes a follower of the first, as in a design of only these runs.
+    Merged,
 }
 
 /// Runs with the same levels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DesignCell {
-    /// For each factor the index of the level.
+    /// Index of the level of each factor.
     pub levels: Vec<usize>,
-    /// Indexes of the runs in the list that the design was made from.
+    /// Indexes of the runs in the list from which the design was made.
     pub runs: Vec<usize>,
 }
 
@@ -89,7 +90,7 @@ impl Design {
         declared: &DeclaredFactors,
     ) -> Self {
         let mut factors: Vec<(Factor, Vec<usize>)> = Vec::new();
-        // The level of each run, numbered by first appearance: equal for twins, however their levels are sorted.
+        // The level of each run, numbered by first appearance. Aliased factors have equal numbers, regardless of the order of their levels.
         let mut appearances: Vec<Vec<usize>> = Vec::new();
         for key in candidate_keys(runs, members, declared) {
             let (levels, run_levels) = levels_by_appearance(runs, members, key);
@@ -97,10 +98,10 @@ impl Design {
                 continue;
             }
             let name = factor(key);
-            let twin = appearances.iter().position(|other| *other == run_levels);
-            match twin {
-                Some(twin) if !is_independent(name, declared) => {
-                    factors[twin].0.followers.push(name.into())
+            let aliased = appearances.iter().position(|other| *other == run_levels);
+            match aliased {
+                Some(aliased) if !is_independent(name, declared) => {
+                    factors[aliased].0.followers.push(name.into())
                 }
                 _ => {
                     appearances.push(run_levels.clone());
@@ -118,13 +119,13 @@ impl Design {
         for index in 0..design.factors.len() {
             let declared_baseline = declared.baseline(&design.factors[index]);
             design.factors[index].baseline =
-                declared_baseline.unwrap_or_else(|| design.commonest_level(index));
+                declared_baseline.unwrap_or_else(|| design.most_common_level(index));
         }
         design
     }
 
-    /// The level that most cells have; of equally common ones the first.
-    fn commonest_level(&self, factor: usize) -> usize {
+    /// The level of most cells; of equally common levels the first.
+    fn most_common_level(&self, factor: usize) -> usize {
         let mut counts = vec![0; self.factors[factor].levels.len()];
         self.cells.iter().for_each(|cell| counts[cell.levels[factor]] += 1);
         let levels = (0..counts.len()).rev();
@@ -136,24 +137,24 @@ impl Design {
         self.factors.iter().position(|factor| factor.name == name)
     }
 
-    /// The design of a part of its runs and factors. Levels without runs, and factors with one level, are removed.
-    pub fn restricted(
+    /// Restricts the design to some of its runs and factors. Levels without runs, and factors with one level, are removed.
+    pub fn restrict(
         &self,
         has_factor: impl Fn(&Factor) -> bool,
         has_run: impl Fn(usize) -> bool,
     ) -> Design {
-        self.selected(has_factor, has_run, Twins::Apart)
+        self.select(has_factor, has_run, AliasedFactors::Separate)
     }
 
-    fn selected(
+    fn select(
         &self,
         has_factor: impl Fn(&Factor) -> bool,
         has_run: impl Fn(usize) -> bool,
-        twins: Twins,
+        aliased_factors: AliasedFactors,
     ) -> Design {
         let runs = self.cells.iter().flat_map(|cell| cell.runs.iter().map(move |&run| (cell, run)));
         let kept_runs: Vec<(&DesignCell, usize)> = runs.filter(|&(_, run)| has_run(run)).collect();
-        // The kept factors, each with its kept levels.
+        // The kept factors with their kept levels.
         let mut kept: Vec<(usize, Vec<usize>)> = Vec::new();
         let mut followers: BTreeMap<usize, Vec<String>> = BTreeMap::new();
         let mut candidates: Vec<usize> =
@@ -166,18 +167,19 @@ impl Design {
                 kept_runs.iter().map(move |(cell, _)| (cell.levels[index], cell.levels[other]))
             };
             let levels: BTreeSet<usize> = level_pairs(index).map(|(level, _)| level).collect();
-            let is_twin = |(other, other_levels): &&(usize, Vec<usize>)| {
+            let is_aliased = |(other, other_levels): &&(usize, Vec<usize>)| {
                 other_levels.len() == levels.len()
                     && level_pairs(*other).collect::<BTreeSet<_>>().len() == levels.len()
             };
-            match kept.iter().find(is_twin) {
+            match kept.iter().find(is_aliased) {
                 _ if levels.len() < 2 => {}
-                Some((twin, _))
-                    if twins == Twins::Follow && !self.factors[index].is_independent =>
+                Some((aliased, _))
+                    if aliased_factors == AliasedFactors::Merged
+                        && !self.factors[index].is_independent =>
                 {
-                    let twin_followers = followers.entry(*twin).or_default();
-                    twin_followers.push(self.factors[index].name.clone());
-                    twin_followers.extend(self.factors[index].followers.clone());
+                    let merged_followers = followers.entry(*aliased).or_default();
+                    merged_followers.push(self.factors[index].name.clone());
+                    merged_followers.extend(self.factors[index].followers.clone());
                 }
                 _ => kept.push((index, levels.into_iter().collect())),
             }
@@ -201,15 +203,15 @@ impl Design {
             let old_baseline = self.factors[*index].baseline;
             let kept_baseline = levels.iter().position(|&level| level == old_baseline);
             design.factors[new_index].baseline =
-                kept_baseline.unwrap_or_else(|| design.commonest_level(new_index));
+                kept_baseline.unwrap_or_else(|| design.most_common_level(new_index));
         }
         design
     }
 
-    /// A set of cells that share the levels of all factors except `free`.
+    /// Selects a set of cells with the same levels of all factors except `free`.
     ///
-    /// It is the set at the baselines, which findings compare, if that has at least two cells. Otherwise it is the set with most cells,
-    /// then most baselines, then most runs.
+    /// The set at the baselines, which findings compare, is preferred if it has at least two cells. Otherwise the set with most cells is
+    /// selected; of equal sets, the set with most baselines, then with most runs.
     pub fn slice(&self, free: &[usize]) -> Vec<&DesignCell> {
         let mut slices: BTreeMap<Vec<usize>, Vec<&DesignCell>> = BTreeMap::new();
         for cell in &self.cells {
@@ -224,19 +226,18 @@ impl Design {
             let runs: usize = cells.iter().map(|cell| cell.runs.len()).sum();
             (is_baseline_slice, cells.len(), baselines, runs)
         };
-        // `max_by_key` returns the last maximum, and the first set is wanted.
+        // `max_by_key` returns the last maximum, but the first set is needed.
         let best = slices.into_iter().rev().max_by_key(preference);
         best.map_or(Vec::new(), |(_, cells)| cells)
     }
 
-    /// The levels of a cell for all factors except `free`.
+    /// The levels of a cell for the factors that are held constant: all except `free`.
     pub fn held_levels(&self, cell: &DesignCell, free: &[usize]) -> Vec<usize> {
         let held = (0..cell.levels.len()).filter(|index| !free.contains(index));
         held.map(|index| cell.levels[index]).collect()
     }
 
-    /// Another factor whose level determines the level of `factor` in every run, if there is one with more levels or it is
-    /// [`PROCESSES`].
+    /// Finds another factor whose level determines the level of `factor` in every run. It must have more levels or be [`PROCESSES`].
     pub fn determined_by(&self, factor: usize) -> Option<usize> {
         let count = self.factors[factor].levels.len();
         (0..self.factors.len()).filter(|&other| other != factor).find(|&other| {
@@ -255,8 +256,8 @@ impl Design {
 }
 
 impl Factor {
-    /// Makes a factor from its levels in the order of appearance and the level of each run. Returns it with the levels of the runs as
-    /// indexes of its sorted levels.
+    /// Makes a factor from its levels in the order of appearance and the level of each run. Also returns the level of each run as an index
+    /// of the sorted levels.
     fn new(
         key: &str,
         levels: Vec<&str>,
@@ -268,7 +269,7 @@ impl Factor {
         order.sort_by_key(|&index| declared.position(name, levels[index]));
         order.sort_by(|&a, &b| compare_levels(levels[a], levels[b]));
         let mut sorted_index = vec![0; order.len()];
-        order.iter().enumerate().for_each(|(to, &from)| sorted_index[from] = to);
+        order.iter().enumerate().for_each(|(new, &old)| sorted_index[old] = new);
         let sorted_levels: Vec<String> =
             order.iter().map(|&index| levels[index].to_string()).collect();
         let factor = Factor {
@@ -293,7 +294,7 @@ impl Factor {
     }
 
     /// The levels except the baseline.
-    pub fn others(&self) -> impl Iterator<Item = usize> + Clone + use<> {
+    pub fn non_baseline_levels(&self) -> impl Iterator<Item = usize> + Clone + use<> {
         let baseline = self.baseline;
         (0..self.levels.len()).filter(move |&level| level != baseline)
     }
@@ -305,7 +306,7 @@ impl Factor {
 }
 
 fn is_independent(name: &str, declared: &DeclaredFactors) -> bool {
-    declared.has(name) || name == SOURCE
+    declared.declares(name) || name == SOURCE
 }
 
 /// Groups runs with equal levels into cells.
@@ -320,8 +321,8 @@ fn group_into_cells(runs: impl Iterator<Item = (Vec<usize>, usize)>) -> Vec<Desi
         .collect()
 }
 
-/// All settings except the workload, in the order of preference: of several that always change together the first is the factor. Those
-/// of the CSV come first, then those of [`ROWS`].
+/// All settings except the workload, in the order of preference. Of settings that always change together, the first becomes the factor.
+/// Settings of the CSV come first, then settings in [`ROWS`].
 fn candidate_keys<'a>(
     runs: &[&'a Settings],
     members: &[usize],
@@ -330,7 +331,7 @@ fn candidate_keys<'a>(
     let all = members.iter().flat_map(|&run| runs[run].keys().map(String::as_str));
     let distinct: BTreeSet<&str> = all.filter(|key| *key != "workload").collect();
     let mut keys: Vec<&str> = distinct.into_iter().collect();
-    keys.sort_by_key(|key| (!declared.has(factor(key)), table_position(key)));
+    keys.sort_by_key(|key| (!declared.declares(factor(key)), table_position(key)));
     keys
 }
 

@@ -1,6 +1,6 @@
-//! The strata of a design: the parts whose runs may be compared, with one source, one machine and one sample size each.
+//! The strata of a design. The runs of a stratum may be compared, as they have one source, one machine and one sample size.
 
-use super::{Design, DesignCell, SOURCE, Twins};
+use super::{AliasedFactors, Design, DesignCell, SOURCE};
 use feedrate_results::run::Run;
 use feedrate_spec::units;
 use std::borrow::Borrow;
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The setting that names the machine of rank 0.
 pub const HOST: &str = "host";
 
-/// A part of a design whose runs may be compared.
+/// The part of a design with runs that may be compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stratum {
     /// The name that distinguishes it from the other strata; empty if it is the only one.
@@ -38,7 +38,7 @@ struct StratumKey<'a> {
 /// The sample size of a stratum.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum SampleSize {
-    /// The size of most runs, or a size that was varied in order to compare sizes.
+    /// The size of most runs, or a size that was varied to compare sizes.
     Common,
     Other(u64),
     Unknown,
@@ -47,8 +47,8 @@ enum SampleSize {
 impl Design {
     /// The strata, sorted by source and machine.
     ///
-    /// Runs whose sample size differs from the most common one form a separate stratum, unless they were made to compare sizes: then
-    /// they differ from runs of the common size in nothing else, or override nothing else.
+    /// Runs with an uncommon sample size form a separate stratum, unless they were made to compare sizes. Such runs differ from runs of the
+    /// common size only in their size, or override only the size.
     pub fn strata<R: Borrow<Run>>(&self, runs: &[R]) -> Vec<Stratum> {
         let common_size = self.common_size(runs);
         let mut strata: BTreeMap<StratumKey, BTreeSet<usize>> = BTreeMap::new();
@@ -97,15 +97,16 @@ impl Design {
             names.join(", ")
         };
         // A single stratum keeps the factors of the design.
-        let twins = if is_single { Twins::Apart } else { Twins::Follow };
+        let aliased_factors =
+            if is_single { AliasedFactors::Separate } else { AliasedFactors::Merged };
         strata
             .iter()
             .map(|(key, members)| Stratum {
                 name: if is_single { String::new() } else { name(key) },
-                design: self.selected(
+                design: self.select(
                     |factor| ![SOURCE, HOST].contains(&factor.name.as_str()),
                     |run| members.contains(&run),
-                    twins,
+                    aliased_factors,
                 ),
             })
             .collect()

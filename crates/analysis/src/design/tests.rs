@@ -15,8 +15,8 @@ fn design(runs: &[Settings], declared: &DeclaredFactors) -> Design {
     designs(&runs.iter().collect::<Vec<_>>(), declared).remove(0)
 }
 
-/// Each factor with its levels, the baseline in brackets.
-fn text(design: &Design) -> Vec<String> {
+/// Formats each factor with its levels and the baseline in brackets.
+fn factor_texts(design: &Design) -> Vec<String> {
     let level_text = |factor: &Factor, index: usize| {
         let level = &factor.levels[index];
         if index == factor.baseline { format!("[{level}]") } else { level.clone() }
@@ -30,7 +30,7 @@ fn text(design: &Design) -> Vec<String> {
 }
 
 /// Runs that change one factor at a time from png and 8 threads.
-fn one_at_a_time() -> Vec<Settings> {
+fn one_factor_at_a_time() -> Vec<Settings> {
     [("8", "png"), ("8", "npz"), ("8", "hdf5"), ("16", "png"), ("4", "png")]
         .map(|(threads, format)| run(&[("loader.workers", threads), ("dataset.format", format)]))
         .into()
@@ -51,7 +51,7 @@ fn settings_that_change_together_are_one_factor() {
         run(&settings)
     });
     let design = design(&runs, &DeclaredFactors::default());
-    assert_eq!(text(&design), ["batch_size: 1 [2]", "format: [npz] png"]);
+    assert_eq!(factor_texts(&design), ["batch_size: 1 [2]", "format: [npz] png"]);
     assert_eq!(design.factors[0].followers, ["x.threads"]);
     assert_eq!(design.factors[1].followers, ["dataset.encoding"]);
     assert_eq!(design.cells.len(), 3);
@@ -60,15 +60,15 @@ fn settings_that_change_together_are_one_factor() {
 
 #[test]
 fn numbers_ascend_and_other_levels_keep_their_order() {
-    let design = design(&one_at_a_time(), &DeclaredFactors::default());
-    assert_eq!(text(&design), ["format: [png] npz hdf5", "read_threads: 4 [8] 16"]);
+    let design = design(&one_factor_at_a_time(), &DeclaredFactors::default());
+    assert_eq!(factor_texts(&design), ["format: [png] npz hdf5", "read_threads: 4 [8] 16"]);
     assert_eq!(design.factors[1].numbers, Some(vec![4.0, 8.0, 16.0]));
     let mixed = ["8", "", "2"].map(|size| match size {
         "" => run(&[]),
         size => run(&[("loader.prefetch_size", size)]),
     });
     let mixed_design = self::design(&mixed, &DeclaredFactors::default());
-    assert_eq!(text(&mixed_design), ["prefetch_size: [2] 8 unset"]);
+    assert_eq!(factor_texts(&mixed_design), ["prefetch_size: [2] 8 unset"]);
 }
 
 #[test]
@@ -77,8 +77,8 @@ fn the_csv_declares_the_order_of_levels_and_the_baseline() {
         "model,epochs,processes,overrides,run\n# baseline: w, 1 process\n\
          # factor format (dataset.format): npz, hdf5 (baseline), png\nw,,1,dataset.format=png,N\n",
     );
-    let design = design(&one_at_a_time(), &factors);
-    assert_eq!(text(&design), ["format: npz [hdf5] png", "read_threads: 4 [8] 16"]);
+    let design = design(&one_factor_at_a_time(), &factors);
+    assert_eq!(factor_texts(&design), ["format: npz [hdf5] png", "read_threads: 4 [8] 16"]);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn levels_of_an_overview_are_in_the_declared_order() {
     let table = Table::parse("s.csv", csv).unwrap();
     let rows: Vec<Row> = table.rows().cloned().collect();
     let mut overview = Overview::new(&rows, &StudyState::default());
-    DeclaredFactors::from_table(&table).order(&mut overview);
+    DeclaredFactors::from_table(&table).sort_levels(&mut overview);
     let factors = overview.factors.iter().map(|factor| {
         let levels: Vec<&str> = factor.levels.iter().map(|row| row.level.as_str()).collect();
         format!("{}: {}", factor.factor, levels.join(" "))
@@ -110,12 +110,12 @@ fn a_comment_above_rows_marks_the_baseline() {
             ("dataset.format", "png"),
         ]));
     };
-    let mut declared_runs = one_at_a_time();
+    let mut declared_runs = one_factor_at_a_time();
     add_processes(&mut declared_runs);
     // Two levels of read_threads are not declared.
     let found = design(&declared_runs, &declared(csv));
     assert_eq!(
-        text(&found),
+        factor_texts(&found),
         ["format: npz hdf5 [png]", "processes: 1 [4]", "read_threads: 4 [8] 16"]
     );
     // Without the comment the baseline is the level that most cells have.
@@ -124,7 +124,7 @@ fn a_comment_above_rows_marks_the_baseline() {
         .into();
     runs.rotate_left(1);
     assert_eq!(
-        text(&design(&runs, &DeclaredFactors::default())),
+        factor_texts(&design(&runs, &DeclaredFactors::default())),
         ["read_threads: 1 [2]", "x: [b] a c"]
     );
 }
@@ -141,19 +141,22 @@ fn declared_factors_stay_separate_even_if_they_changed_together() {
 
 #[test]
 fn a_design_can_be_restricted_to_some_runs_and_factors() {
-    let design = design(&one_at_a_time(), &DeclaredFactors::default());
-    let few = design.restricted(|_| true, |run| run != 0 && run != 3);
-    assert_eq!(text(&few), ["format: [png] npz hdf5", "read_threads: 4 [8]"]);
+    let design = design(&one_factor_at_a_time(), &DeclaredFactors::default());
+    let few = design.restrict(|_| true, |run| run != 0 && run != 3);
+    assert_eq!(factor_texts(&few), ["format: [png] npz hdf5", "read_threads: 4 [8]"]);
     assert_eq!(few.cells.iter().map(|cell| cell.runs.len()).sum::<usize>(), 3);
-    let formats = design.restricted(|factor| factor.name == "format", |_| true);
-    assert_eq!((text(&formats).len(), formats.cells[0].runs.as_slice()), (1, &[0, 3, 4][..]));
-    let without_threads = design.restricted(|_| true, |run| run == 1 || run == 2);
-    assert_eq!(text(&without_threads), ["format: [npz] hdf5"]);
+    let formats = design.restrict(|factor| factor.name == "format", |_| true);
+    assert_eq!(
+        (factor_texts(&formats).len(), formats.cells[0].runs.as_slice()),
+        (1, &[0, 3, 4][..])
+    );
+    let without_threads = design.restrict(|_| true, |run| run == 1 || run == 2);
+    assert_eq!(factor_texts(&without_threads), ["format: [npz] hdf5"]);
 }
 
 #[test]
 fn a_slice_is_at_the_baselines() {
-    let design = design(&one_at_a_time(), &DeclaredFactors::default());
+    let design = design(&one_factor_at_a_time(), &DeclaredFactors::default());
     let slice_runs = |free| -> Vec<usize> {
         design.slice(&[free]).iter().flat_map(|cell| cell.runs.clone()).collect()
     };
@@ -176,7 +179,7 @@ fn a_restricted_design_keeps_factors_that_change_together() {
         run(&[("accelerators", accelerators), ("loader.batch_size", batch)])
     });
     let design = design(&runs, &DeclaredFactors::default());
-    let restricted = design.restricted(|_| true, |run| run != 2);
-    assert_eq!(restricted.factors.len(), 2, "{:?}", text(&restricted));
+    let restricted = design.restrict(|_| true, |run| run != 2);
+    assert_eq!(restricted.factors.len(), 2, "{:?}", factor_texts(&restricted));
     assert!(restricted.factors.iter().all(|factor| factor.followers.is_empty()));
 }

@@ -13,16 +13,16 @@ use feedrate_results::run::Run;
 
 /// Smallest change of windowed utilisation, in points, that is reported as an artefact.
 const SHOWN_MIN_POINTS: f64 = 1.0;
-/// The same without replicates: larger than noise alone.
+/// Smallest such change without replicates. It exceeds what noise alone would cause.
 const SHOWN_MIN_UNTESTED_POINTS: f64 = 5.0;
 /// Smallest change of utilisation over all steps, in points, that is reported as hidden.
 const HIDDEN_MIN_POINTS: f64 = 5.0;
-/// Smallest ratio of the two changes for which the figures agree.
+/// Smallest ratio of the smaller to the larger change at which the figures agree.
 const AGREEMENT_MIN: f64 = 1.0 / 3.0;
 
-/// The steps from one level of a factor to the next, all else equal, in which only one of the two figures changes.
+/// Finds the steps from one level of a factor to the next, with all other levels equal, in which only one of the two figures changes.
 ///
-/// Both figures are from the same runs, so their contradiction does not need replicates.
+/// Both figures are from the same runs, so a contradiction can be found without replicates.
 pub(super) fn artefacts(group: &UsedRuns) -> Vec<Finding> {
     let design = group.effective_design(|_| true);
     let mut steps = Vec::new();
@@ -85,7 +85,7 @@ impl<'a> LevelRuns<'a> {
         })
     }
 
-    /// For each run the logarithm of windowed utilisation ÷ utilisation over all steps, or ÷ throughput if that is unknown.
+    /// For each run, the logarithm of windowed utilisation ÷ utilisation over all steps, or ÷ throughput if that is unknown.
     fn gaps(&self) -> Vec<f64> {
         let reference = if self.all_steps.is_some() { &AU_ALL_STEPS } else { &SAMPLES_WHOLE };
         let gaps = self.runs.iter().filter_map(|run| {
@@ -98,9 +98,9 @@ impl<'a> LevelRuns<'a> {
 }
 
 impl LevelStep<'_> {
-    /// Whether the window hides a change (`true`) or shows one that is not real (`false`); `None` if the figures agree.
+    /// Whether the window hides a change (`true`) or shows a change that is not real (`false`); `None` if the figures agree.
     ///
-    /// With replicates each of the `step_count` steps is tested, at the significance level divided by their number (Bonferroni).
+    /// With replicates, each of the `step_count` steps is tested, at the significance level divided by their number (Bonferroni).
     fn is_hidden(&self, step_count: usize) -> Option<bool> {
         let WindowArtefact { rate, rate_if_linear, windowed_percent, all_steps_percent, .. } =
             self.artefact;

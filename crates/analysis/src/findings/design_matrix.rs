@@ -1,6 +1,6 @@
 //! One response of one design, prepared for its tests: the values of each cell and the models fitted to them.
 //!
-//! The tests themselves are in the modules of the findings.
+//! The modules of the findings contain the tests.
 
 use super::exclusions::doubt_caveats;
 use super::{MARGIN, UsedRuns, finding_about};
@@ -12,11 +12,11 @@ use feedrate_measure::stats::{Anova, Cell, Combination, LevelStep, Model, Term, 
 use feedrate_results::run::Run;
 use std::collections::BTreeSet;
 
-/// Maximum number of model columns. Testing more levels and pairs of levels individually takes longer than it is worth.
+/// Maximum number of model columns. Testing more levels and pairs of levels individually takes too long.
 const COLUMNS_MAX: usize = 200;
 
-/// Maximum sum of the positive weights of a difference. It is 1 for a difference of two means, and a little more if levels were
-/// not combined equally often.
+/// Maximum sum of the positive weights of a difference. The sum is 1 for a difference of two means, and slightly larger if levels were not
+/// combined equally often.
 const POSITIVE_WEIGHTS_MAX: f64 = 1.25;
 
 /// The values of a response by cell, with the models fitted to them. Rates and durations are stored as logarithms, see
@@ -24,7 +24,7 @@ const POSITIVE_WEIGHTS_MAX: f64 = 1.25;
 pub(super) struct DesignMatrix<'a> {
     pub(super) response: &'static Metric,
     pub(super) scale: ResponseScale,
-    /// The design of the runs that have the response. The baseline of each factor is a level that others can be compared with.
+    /// The design of the runs that have the response. The baseline of each factor can be compared with other levels.
     pub(super) design: Design,
     /// The baselines of the original design.
     baselines: Vec<usize>,
@@ -32,7 +32,7 @@ pub(super) struct DesignMatrix<'a> {
     pub(super) cells: Vec<Cell>,
     /// The runs of each cell in the order of its values.
     pub(super) runs: Vec<Vec<&'a Run>>,
-    /// Pairs of factors of which all combinations of levels were run.
+    /// Pairs of factors whose combinations of levels were all run.
     pub(super) pairs: Vec<(usize, usize)>,
     /// Number of such pairs that are not tested because there are too many levels.
     pub(super) pairs_dropped: usize,
@@ -48,7 +48,7 @@ pub(super) struct DesignMatrix<'a> {
 /// A comparison of two levels as a combination of cells.
 pub(super) struct Contrast {
     pub(super) combination: Combination,
-    /// Whether it assumes that factors do not interact.
+    /// Whether the contrast assumes that factors do not interact.
     pub(super) is_additive: bool,
 }
 
@@ -83,7 +83,7 @@ impl<'a> DesignMatrix<'a> {
         let additive = Model::new(&cells, &counts, &factor_terms);
         let baselines: Vec<usize> = design.factors.iter().map(|factor| factor.baseline).collect();
         for (index, factor) in design.factors.iter_mut().enumerate() {
-            let set_of_level = additive.comparable(index);
+            let set_of_level = additive.comparable_sets(index);
             factor.baseline = reference_level(&set_of_level, &cells, index, baselines[index]);
         }
         Some(DesignMatrix {
@@ -111,8 +111,8 @@ impl<'a> DesignMatrix<'a> {
         })
     }
 
-    /// Whether a contrast is a difference of two means within the range of possible values. For percentages, a long chain of
-    /// differences can leave that range; rates are not limited.
+    /// Whether a contrast is approximately a difference of two means and is possible. A sum of many differences of percentages can exceed
+    /// 100 points; rates have no limit.
     fn is_plausible(&self, combination: &Combination) -> bool {
         let positive: f64 = combination.weights.iter().filter(|weight| **weight > 0.0).sum();
         self.scale == ResponseScale::Logarithm
@@ -129,8 +129,8 @@ impl<'a> DesignMatrix<'a> {
         self.full.interaction(from_baseline(a), from_baseline(b))
     }
 
-    /// The share of the variation that a factor explains, in percent, from the model without pairs if pairs cannot be separated
-    /// from it. `None` if not all levels can be compared.
+    /// The share of the variation that a factor explains, in percent. If pairs cannot be separated from the factor, the model without pairs
+    /// is used. `None` if not all levels can be compared.
     pub(super) fn share_percent(&self, factor: usize) -> Option<f64> {
         let levels = self.design.factors[factor].levels.len();
         let term = [&self.anova, &self.anova_additive].into_iter().find_map(|anova| {
@@ -151,7 +151,7 @@ impl<'a> DesignMatrix<'a> {
     }
 
     /// The baseline and the levels that can be compared with it, in the order of the levels.
-    pub(super) fn comparable(&self, factor: usize) -> Vec<usize> {
+    pub(super) fn comparable_levels(&self, factor: usize) -> Vec<usize> {
         let Factor { levels, baseline, .. } = &self.design.factors[factor];
         let is_comparable = |level: usize| {
             level == *baseline || self.additive.difference(factor, *baseline, level).is_some()
@@ -159,7 +159,7 @@ impl<'a> DesignMatrix<'a> {
         (0..levels.len()).filter(|&level| is_comparable(level)).collect()
     }
 
-    /// The cell of all baselines, as factors with levels, if it was not run and would make all levels of all factors comparable.
+    /// The cell of all baselines, as names of factors and levels, if it was not run and would make all levels of all factors comparable.
     pub(super) fn missing_baseline_cell(&self) -> Option<Vec<(String, String)>> {
         let was_run = self.cells.iter().any(|cell| cell.levels == self.baselines);
         if self.is_too_large() || was_run {
@@ -186,7 +186,7 @@ impl<'a> DesignMatrix<'a> {
         self.anova_additive.terms.len() < self.design.factors.len()
     }
 
-    /// Whether the runs ignore the factor at both levels, so that they are replicates.
+    /// Whether the runs at both levels ignore the factor, which makes them replicates.
     pub(super) fn is_ignored(&self, factor: usize, levels: [usize; 2]) -> bool {
         let name = &self.design.factors[factor].name;
         let cells = self.cells.iter().zip(&self.runs);
@@ -201,8 +201,8 @@ impl<'a> DesignMatrix<'a> {
         self.anova.pure.mean_square().map(f64::sqrt)
     }
 
-    /// The equivalence margin in percent or points. For mean percentages below 20 it is a tenth of the mean, because two points of
-    /// 5 % are not negligible.
+    /// The equivalence margin in percent or points. If percentages average less than 20, it is a tenth of the mean, because two points
+    /// of 5 % are not negligible.
     pub(super) fn margin(&self) -> f64 {
         let means: Vec<f64> = self.cells.iter().filter_map(|cell| mean(&cell.values)).collect();
         let largest = 100.0 * MARGIN;
@@ -225,9 +225,9 @@ impl<'a> DesignMatrix<'a> {
         if self.cells.len() == combinations { mean(&means) } else { None }
     }
 
-    /// Number of runs that a combination of cells uses and that have a level, given as factor and level.
-    pub(super) fn run_count(&self, combination: &Combination, at: (usize, usize)) -> usize {
-        let cells = combination.cells().filter(|&cell| self.cells[cell].levels[at.0] == at.1);
+    /// Number of runs with a level among the cells that a combination uses. `level` is a factor and its level.
+    pub(super) fn run_count(&self, combination: &Combination, level: (usize, usize)) -> usize {
+        let cells = combination.cells().filter(|&cell| self.cells[cell].levels[level.0] == level.1);
         cells.map(|cell| self.cells[cell].values.len()).sum()
     }
 
@@ -258,7 +258,7 @@ impl<'a> DesignMatrix<'a> {
         }
     }
 
-    /// The difference with a sign that is positive for an improvement.
+    /// The difference with a positive sign if it is an improvement.
     pub(super) fn gain(&self, difference: f64) -> f64 {
         if self.response.better == Better::Higher { difference } else { -difference }
     }
@@ -269,8 +269,8 @@ fn single_factor_terms(factors: usize) -> Vec<Term> {
     (0..factors).map(|factor| vec![factor]).collect()
 }
 
-/// The level that other levels of a factor are compared with: the baseline if it belongs to the largest set of comparable levels,
-/// else the level of that set that most cells have. `set_of_level` is the number of the set of each level.
+/// The level with which other levels of a factor are compared: the baseline if it belongs to the largest set of comparable levels,
+/// otherwise the level in that set with most cells. `set_of_level` is the number of the set of each level.
 fn reference_level(
     set_of_level: &[usize],
     cells: &[Cell],
@@ -284,8 +284,8 @@ fn reference_level(
     };
     let levels_in =
         |set: usize| (0..set_of_level.len()).filter(move |&level| set_of_level[level] == set);
-    // Sets are ordered by their number of levels, then by their number of runs. Of equal sets, the one with the baseline is used, else the
-    // first.
+    // Sets are ordered by their number of levels, then by their number of runs. Of equal sets, the set with the baseline is preferred, then
+    // the first.
     let baseline_set = set_of_level[baseline];
     let size = |set: &usize| {
         let runs: usize = levels_in(*set).map(|level| weight(level).1).sum();
@@ -295,13 +295,13 @@ fn reference_level(
     if largest == baseline_set {
         return baseline;
     }
-    // `max_by_key` returns the last maximum, and the first level is wanted.
+    // `max_by_key` returns the last maximum, but the first level is needed.
     let mut levels: Vec<usize> = levels_in(largest).collect();
     levels.reverse();
     levels.into_iter().max_by_key(|&level| weight(level)).unwrap_or(baseline)
 }
 
-/// Pairs of factors of which all combinations of levels were run. Only for these can an interaction be tested.
+/// Pairs of factors whose combinations of levels were all run. An interaction can be tested only for these.
 fn crossed_pairs(cells: &[Cell], counts: &[usize]) -> Vec<(usize, usize)> {
     let pairs = (0..counts.len()).flat_map(|a| (a + 1..counts.len()).map(move |b| (a, b)));
     let crossed = pairs.filter(|&(a, b)| {

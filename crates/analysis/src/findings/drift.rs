@@ -6,7 +6,7 @@ use crate::finding::{Finding, FindingKind, Quantity, Subject};
 use crate::precision::ALPHA;
 use feedrate_measure::stats::{Difference, mean, slope};
 
-/// The change of repeated runs in the order in which they were made.
+/// A change of repeated runs in the order in which they were made.
 pub(super) struct Drift {
     /// The change over the longest distance between two runs of one cell, on the scale of the response.
     change: Difference,
@@ -17,7 +17,7 @@ pub(super) struct Drift {
 
 /// Fits one slope within all repeated cells, sentinels included (analysis of covariance, Montgomery, Design and Analysis of
 /// Experiments, ch. 15.3). `None` for fewer than three degrees of freedom.
-pub(super) fn drift(matrix: &DesignMatrix) -> Option<Drift> {
+pub(super) fn fit_drift(matrix: &DesignMatrix) -> Option<Drift> {
     let mut orders = Vec::new();
     let mut values = Vec::new();
     let mut cells = Vec::new();
@@ -40,7 +40,7 @@ pub(super) fn drift(matrix: &DesignMatrix) -> Option<Drift> {
         cells.push(index);
     }
     let fit = slope(&orders, &values)?;
-    // `slope` counts one mean; here each cell has its own.
+    // `slope` subtracts one mean from the degrees of freedom, but each cell has a separate mean.
     let freedom = values.len() as f64 - cells.len() as f64 - 1.0;
     if freedom < 3.0 {
         return None;
@@ -64,7 +64,7 @@ impl Drift {
         let quantity = Quantity::LastRunAgainstFirst;
         let effect = matrix.scale.effect(quantity, estimate, Some(&self.change), self.runs);
         let mut finding = matrix.finding(FindingKind::Drift, &[], Subject::Drift, self.cells);
-        finding.effects = vec![effect.tested(Some(self.p), tests)];
+        finding.effects = vec![effect.with_p(Some(self.p), tests)];
         finding.magnitude = matrix.scale.magnitude(estimate);
         Some(finding)
     }

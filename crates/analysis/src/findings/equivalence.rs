@@ -1,6 +1,6 @@
-//! Finds factors without a relevant effect, and levels beyond which greater ones bring no gain.
+//! Finds factors without a relevant effect, and levels above which greater levels bring no gain.
 //!
-//! Both are shown by tests of equivalence. That no difference was found shows nothing.
+//! Tests of equivalence show both. The absence of a significant difference shows neither.
 
 use super::design_matrix::DesignMatrix;
 use super::main_effects::{LevelTest, cells_used, is_significant};
@@ -18,14 +18,14 @@ fn margin(matrix: &DesignMatrix) -> (f64, f64) {
     }
 }
 
-/// Significance level of one claim. There is one claim per factor, so it is divided by their number (Bonferroni), and by two so that
-/// the 95 % interval is within the margin.
+/// Significance level of one claim. It is divided by the number of factors, as there is one claim per factor (Bonferroni). It is also halved,
+/// which requires the 95 % instead of the 90 % interval to be within the margin.
 fn alpha(matrix: &DesignMatrix) -> f64 {
     ALPHA / 2.0 / matrix.design.factors.len() as f64
 }
 
-/// The finding that all levels of a factor are equivalent to the baseline: one claim of several parts, each of which must hold
-/// (intersection-union test, Berger, Technometrics 24, 1982).
+/// The finding that all levels of a factor are equivalent to the baseline. Each level must be shown to be equivalent (intersection-union
+/// test, Berger, Technometrics 24, 1982).
 pub(super) fn no_effect(
     matrix: &DesignMatrix,
     factor: usize,
@@ -44,13 +44,13 @@ pub(super) fn no_effect(
     let levels = tests.iter().map(|test| tested.levels[test.level].clone()).collect();
     let subject = Subject::Equivalent { levels, margin: matrix.margin() };
     let mut finding = matrix.finding(FindingKind::NoEffect, &[factor], subject, cells_used(tests));
-    let effect = hull(matrix, quantity, &differences, n)?;
+    let effect = largest_with_hull(matrix, quantity, &differences, n)?;
     finding.effects = vec![EffectSize { p: Some(p), ..effect }];
     Some(finding)
 }
 
 /// The largest of several differences, with the interval that covers the 95 % intervals of all of them.
-fn hull(
+fn largest_with_hull(
     matrix: &DesignMatrix,
     quantity: Quantity,
     differences: &[Difference],
@@ -66,15 +66,15 @@ fn hull(
     let largest = estimates.max_by(|a, b| a.abs().total_cmp(&b.abs()))?;
     let effect = matrix.scale.effect(quantity, largest, None, n);
     Some(EffectSize {
-        low: Some(matrix.scale.back(low)),
-        high: Some(matrix.scale.back(high)),
+        low: Some(matrix.scale.to_response_unit(low)),
+        high: Some(matrix.scale.to_response_unit(high)),
         ..effect
     })
 }
 
-/// The finding of the smallest level of a numeric factor that greater levels do not improve by more than the margin. Levels are
-/// tested from the greatest down to the first that fails, so the level of significance holds without correction (fixed sequence,
-/// Maurer, Hothorn and Lehmacher 1995).
+/// The finding of the smallest level of a numeric factor above which greater levels improve the response by at most the margin. Levels are
+/// tested from the greatest down to the first that fails, so p-values need no correction (fixed sequence, Maurer, Hothorn and Lehmacher
+/// 1995).
 pub(super) fn no_gain(
     matrix: &DesignMatrix,
     factor: usize,
@@ -82,19 +82,19 @@ pub(super) fn no_gain(
 ) -> Option<Finding> {
     let tested = &matrix.design.factors[factor];
     tested.numbers.as_ref()?;
-    let levels = matrix.comparable(factor);
+    let levels = matrix.comparable_levels(factor);
     if levels.len() < 3 {
         return None;
     }
     let mut smallest = None;
     for index in (0..levels.len() - 1).rev() {
-        match without_gain(matrix, factor, &levels[index..]) {
+        match gainless_contrasts(matrix, factor, &levels[index..]) {
             Some(contrasts) => smallest = Some((index, contrasts)),
             None => break,
         }
     }
     let (index, contrasts) = smallest?;
-    // A factor that only makes the response worse has an effect, which is reported instead.
+    // If the factor only makes the response worse, its effect is reported instead.
     if index == 0 && tests.iter().any(|test| is_significant(test.p)) {
         return None;
     }
@@ -105,7 +105,7 @@ pub(super) fn no_gain(
     });
     let n = run_counts.filter(|&runs| runs > 0).min()?;
     let level = tested.levels[levels[index]].clone();
-    let effect = hull(matrix, Quantity::MoreThan(level.clone()), &differences, n)?;
+    let effect = largest_with_hull(matrix, Quantity::MoreThan(level.clone()), &differences, n)?;
     let subject = Subject::NoGain { level, margin: matrix.margin() };
     let cells = contrasts.iter().flat_map(|(combination, _)| combination.cells());
     let mut finding = matrix.finding(FindingKind::NoEffect, &[factor], subject, cells);
@@ -114,8 +114,8 @@ pub(super) fn no_gain(
     Some(finding)
 }
 
-/// Compares all levels with the first; `None` if one may be better by more than the margin.
-fn without_gain(
+/// Compares all levels with the first level. Returns the contrasts, or `None` if a level may be more than the margin better.
+fn gainless_contrasts(
     matrix: &DesignMatrix,
     factor: usize,
     levels: &[usize],
@@ -124,7 +124,7 @@ fn without_gain(
     let mut contrasts = Vec::new();
     for &other in &levels[1..] {
         let combination = matrix.difference(factor, levels[0], other)?.combination;
-        let difference = combination.welch(&matrix.cells)?;
+        let difference = combination.welch_difference(&matrix.cells)?;
         let loss = Difference { estimate: -matrix.gain(difference.estimate), ..difference };
         if alpha(matrix) <= loss.p_above(-gain_max)? {
             return None;

@@ -8,8 +8,8 @@ use feedrate_results::doubt::IGNORED_SETTING;
 use feedrate_results::run::Run;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Doubts that concern only some responses, with the prefix of their names. No response begins with `reported`, so those doubts
-/// concern none.
+/// Doubts that concern only some responses, with the prefix of the names of these responses. No response begins with `reported`, so doubts
+/// with this prefix concern no response.
 const DOUBTS_OF_SOME_RESPONSES: &[(&str, &str)] = &[
     ("wrong_step_count", "reported"),
     ("au_misreported", "reported"),
@@ -19,7 +19,7 @@ const DOUBTS_OF_SOME_RESPONSES: &[(&str, &str)] = &[
     ("throughput_misreported", "reported"),
 ];
 
-fn concerns(doubt: &str, response: &str) -> bool {
+fn concerns_response(doubt: &str, response: &str) -> bool {
     let limited = DOUBTS_OF_SOME_RESPONSES.iter().find(|(name, _)| *name == doubt);
     limited.is_none_or(|(_, prefix)| response.starts_with(prefix))
 }
@@ -29,7 +29,9 @@ pub(super) fn doubt_caveats(runs: &[&Run], responses: &[&Metric]) -> Vec<Caveat>
     let doubts: BTreeSet<&str> = runs.iter().flat_map(|run| warnings(run)).collect();
     doubts
         .into_iter()
-        .filter(|doubt| responses.iter().any(|response| concerns(doubt, response.id.name())))
+        .filter(|doubt| {
+            responses.iter().any(|response| concerns_response(doubt, response.id.name()))
+        })
         .map(|doubt| Caveat::RunsDoubted(doubt.into()))
         .collect()
 }

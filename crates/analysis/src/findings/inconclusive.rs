@@ -1,4 +1,4 @@
-//! Questions that the runs leave open, grouped by the reason, with what would answer them.
+//! Questions that the runs leave open, grouped by reason, with the runs that would answer them.
 
 use super::design_matrix::DesignMatrix;
 use super::{JudgedResponse, UsedRuns, is_invalid, open_finding};
@@ -8,7 +8,7 @@ use crate::finding::{
     EffectSize, Finding, Inconclusive, NamedLevels, Noise, OpenQuestion, OpenQuestions,
 };
 use crate::precision::{CONFIDENCE, POWER, RUNS_MAX};
-use feedrate_measure::stats::samples_for_difference;
+use feedrate_measure::stats::runs_for_difference;
 use feedrate_results::run::Run;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ pub(super) enum OpenPoint {
     NoReplicates(OpenQuestion),
     /// The interval contains both zero and relevant differences.
     Noise { factor: String, widest: EffectSize },
-    /// Another factor always changed together with this one.
+    /// Another factor always changed together with this factor.
     Confounded(OpenQuestion),
     /// A third factor always changed together with the pair.
     Aliased(OpenQuestion),
@@ -28,8 +28,8 @@ pub(super) enum OpenPoint {
     TooManyLevels(OpenQuestion),
 }
 
-/// Number of reasons of an [`OpenPoint`]. Findings of these reasons are sorted after those that concern all responses of a workload,
-/// which have larger magnitudes.
+/// Number of reasons of an [`OpenPoint`]. Findings about all responses of a workload have larger magnitudes than this, so they are sorted
+/// before findings for these reasons.
 const REASONS: usize = 6;
 
 impl OpenPoint {
@@ -55,9 +55,9 @@ impl OpenPoint {
     }
 }
 
-/// The finding of factors that the program of the runs ignores: a difference between their levels is noise, and the absence of one
+/// The finding of factors that the program of the runs ignores. A difference between their levels is noise, and the absence of a difference
 /// shows nothing.
-pub(super) fn ignored(group: &UsedRuns) -> Option<Finding> {
+pub(super) fn ignored_factors(group: &UsedRuns) -> Option<Finding> {
     let mut levels: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut reasons: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for (index, factor) in group.design.factors.iter().enumerate() {
@@ -105,8 +105,8 @@ pub(super) fn separate_strata(all: &UsedRuns, strata: &[Stratum]) -> Option<Find
     Some(Finding { magnitude: 0.0, ..finding })
 }
 
-/// The finding of factors of which the usable runs have one level only, because all runs with the other levels are invalid.
-pub(super) fn only_invalid(all: &Design, group: &UsedRuns) -> Option<Finding> {
+/// The finding of factors with a single level in the usable runs, because all runs with other levels are invalid.
+pub(super) fn invalid_levels(all: &Design, group: &UsedRuns) -> Option<Finding> {
     let used = group.design;
     if used.cells.is_empty() {
         return None;
@@ -145,7 +145,7 @@ pub(super) fn only_invalid(all: &Design, group: &UsedRuns) -> Option<Finding> {
     Some(Finding { factors, magnitude: REASONS as f64 + 2.0, ..finding })
 }
 
-/// A response with its open points that share a reason.
+/// A response with its open points for one reason.
 type OpenResponse<'j, 'a> = (&'j JudgedResponse<'a>, Vec<&'j OpenPoint>);
 
 /// One finding per reason, over all responses of a workload.
@@ -165,11 +165,11 @@ fn finding_for_reason(workload: &str, reason: usize, judged: &[JudgedResponse]) 
     let (first, points) = concerned.first()?;
     let inconclusive = match points[0] {
         OpenPoint::NoReplicates(_) => {
-            let repeated = judged.iter().find_map(|response| noise(response.matrix));
-            Inconclusive::NoReplicates { questions: questions(&concerned), noise: repeated }
+            let repeated_noise = judged.iter().find_map(|response| noise(response.matrix));
+            Inconclusive::NoReplicates { questions: questions(&concerned), noise: repeated_noise }
         }
         OpenPoint::Noise { .. } => {
-            Inconclusive::TooNoisy(concerned.iter().filter_map(too_noisy).collect())
+            Inconclusive::TooNoisy(concerned.iter().filter_map(hiding_noise).collect())
         }
         OpenPoint::Confounded(_) => Inconclusive::Confounded {
             questions: questions(&concerned),
@@ -188,7 +188,7 @@ fn finding_for_reason(workload: &str, reason: usize, judged: &[JudgedResponse]) 
     Some(finding)
 }
 
-/// The distinct questions, in the order of the first response that has each.
+/// The distinct questions, in the order in which they first occur.
 fn questions(concerned: &[OpenResponse]) -> OpenQuestions {
     let mut questions: Vec<OpenQuestion> = Vec::new();
     let points = concerned.iter().flat_map(|(_, points)| points);
@@ -201,9 +201,11 @@ fn questions(concerned: &[OpenResponse]) -> OpenQuestions {
     OpenQuestions { questions, responses: responses.collect() }
 }
 
-/// The noise of a response, the factors whose effects it hides, and their widest effects. The number of runs is only given if
-/// it is at least the number of runs that the largest cell already has.
-fn too_noisy((response, points): &OpenResponse) -> Option<(Noise, Vec<String>, Vec<EffectSize>)> {
+/// The noise of a response, the factors whose effects it hides, and their widest effects. The number of runs is omitted if the largest cell
+/// already has more runs.
+fn hiding_noise(
+    (response, points): &OpenResponse,
+) -> Option<(Noise, Vec<String>, Vec<EffectSize>)> {
     let most = response.matrix.cells.iter().map(|cell| cell.values.len()).max()?;
     let estimated = noise(response.matrix)?;
     let runs = estimated.runs.filter(|&runs| most as u64 <= runs);
@@ -227,7 +229,7 @@ fn noise(matrix: &DesignMatrix) -> Option<Noise> {
         ResponseScale::Percent => (noise, margin),
     };
     let runs = if noise > 0.0 {
-        samples_for_difference(margin_on_scale / noise, CONFIDENCE, POWER)
+        runs_for_difference(margin_on_scale / noise, CONFIDENCE, POWER)
             .filter(|&runs| runs <= RUNS_MAX)
     } else {
         Some(2)

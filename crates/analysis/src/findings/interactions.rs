@@ -1,6 +1,6 @@
 //! Tests interactions: whether the effect of one factor depends on the level of another.
 //!
-//! Each cell has its own variance (Welch, Satterthwaite).
+//! Each cell has a separate variance (Welch, Satterthwaite).
 
 use super::design_matrix::DesignMatrix;
 use super::inconclusive::OpenPoint;
@@ -14,7 +14,7 @@ pub(super) struct PairTest {
     /// Index among the pairs of the matrix.
     pair: usize,
     levels: [usize; 2],
-    /// `None` if the design does not determine it.
+    /// `None` if the design does not determine the interaction.
     combination: Option<Combination>,
     difference: Option<Difference>,
     pub(super) p: Option<f64>,
@@ -30,11 +30,12 @@ impl PairTest {
 pub(super) fn test_pairs(matrix: &DesignMatrix) -> Vec<PairTest> {
     let mut tests = Vec::new();
     for (pair, &(a, b)) in matrix.pairs.iter().enumerate() {
-        for level_a in matrix.design.factors[a].others() {
-            for level_b in matrix.design.factors[b].others() {
+        for level_a in matrix.design.factors[a].non_baseline_levels() {
+            for level_b in matrix.design.factors[b].non_baseline_levels() {
                 let combination = matrix.interaction((a, level_a), (b, level_b));
-                let difference =
-                    combination.as_ref().and_then(|combination| combination.welch(&matrix.cells));
+                let difference = combination
+                    .as_ref()
+                    .and_then(|combination| combination.welch_difference(&matrix.cells));
                 let p = difference.and_then(|difference| difference.p());
                 let levels = [level_a, level_b];
                 tests.push(PairTest { pair, levels, combination, difference, p });
@@ -45,7 +46,7 @@ pub(super) fn test_pairs(matrix: &DesignMatrix) -> Vec<PairTest> {
 }
 
 /// The factors that interact with `factor`.
-pub(super) fn partners(
+pub(super) fn interacting_factors(
     matrix: &DesignMatrix,
     tests: &[PairTest],
     factor: usize,
@@ -58,7 +59,7 @@ pub(super) fn partners(
         .collect()
 }
 
-/// One finding for each pair of factors that interact. `test_count` is the number of tests that p-values are corrected for.
+/// Returns one finding for each pair of factors that interact. `test_count` is the number of tests for which p-values are corrected.
 pub(super) fn findings(
     matrix: &DesignMatrix,
     tests: &[PairTest],
@@ -88,7 +89,7 @@ fn pair_finding(
     let subject = Subject::Interaction(Interaction { levels, bases, changes });
     let n = combination.cells().map(|cell| matrix.cells[cell].values.len()).min()?;
     let effect = matrix.scale.effect(quantity, difference.estimate, Some(&difference), n);
-    let mut tested_effect = effect.tested(largest.p, test_count);
+    let mut tested_effect = effect.with_p(largest.p, test_count);
     tested_effect.share_percent = matrix.pair_share_percent(pair);
     let mut finding = matrix.finding(FindingKind::Effect, &[a, b], subject, combination.cells());
     finding.effects = vec![tested_effect];
@@ -96,15 +97,15 @@ fn pair_finding(
     Some(finding)
 }
 
-/// The effect of the second factor at the level of the first and at its baseline; `None` if not all combinations of the other
-/// factors were run.
+/// The effect of the second factor at the level and at the baseline of the first factor; `None` if not all combinations of other factors
+/// were run.
 fn conditional_effects(matrix: &DesignMatrix, tested: [(usize, usize); 2]) -> Option<[f64; 2]> {
     let [(a, level_a), (b, level_b)] = tested;
     let base_b = matrix.design.factors[b].baseline;
     let effect_at = |level: usize| {
         let changed = matrix.mean_at((a, level), (b, level_b))?;
         let unchanged = matrix.mean_at((a, level), (b, base_b))?;
-        Some(matrix.scale.back(changed - unchanged))
+        Some(matrix.scale.to_response_unit(changed - unchanged))
     };
     Some([effect_at(level_a)?, effect_at(matrix.design.factors[a].baseline)?])
 }
@@ -126,8 +127,8 @@ pub(super) fn open_points(matrix: &DesignMatrix, tests: &[PairTest]) -> Vec<Open
         }
     }
     let mut open: Vec<OpenPoint> =
-        summarised(aliased).into_iter().map(OpenPoint::Aliased).collect();
-    open.extend(summarised(unreplicated).into_iter().map(OpenPoint::NoReplicates));
+        summarise_pairs(aliased).into_iter().map(OpenPoint::Aliased).collect();
+    open.extend(summarise_pairs(unreplicated).into_iter().map(OpenPoint::NoReplicates));
     let dropped = matrix.pairs_dropped;
     if dropped > 0 {
         open.push(OpenPoint::TooManyLevels(OpenQuestion::Pairs(dropped)));
@@ -141,7 +142,7 @@ pub(super) fn open_points(matrix: &DesignMatrix, tests: &[PairTest]) -> Vec<Open
     open
 }
 
-/// The pairs themselves if there are few, else their number.
-fn summarised(pairs: Vec<OpenQuestion>) -> Vec<OpenQuestion> {
+/// Returns the pairs if there are few, otherwise one question with their number.
+fn summarise_pairs(pairs: Vec<OpenQuestion>) -> Vec<OpenQuestion> {
     if pairs.len() <= PAIRS_NAMED_MAX { pairs } else { vec![OpenQuestion::Pairs(pairs.len())] }
 }

@@ -1,4 +1,4 @@
-//! Tests main effects: the levels of a factor against its baseline. Each cell has its own variance (Welch, Satterthwaite).
+//! Tests main effects: the levels of a factor against its baseline. Each cell has a separate variance (Welch, Satterthwaite).
 
 use super::JudgedResponse;
 use super::design_matrix::{Contrast, DesignMatrix};
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 pub(super) struct LevelTest {
     pub(super) factor: usize,
     pub(super) level: usize,
-    /// `None` if the design does not determine it.
+    /// `None` if the design does not determine the difference.
     pub(super) contrast: Option<Contrast>,
     /// `None` if a cell of the contrast was run only once.
     pub(super) difference: Option<Difference>,
@@ -27,13 +27,14 @@ pub(super) fn test_levels(matrix: &DesignMatrix) -> Vec<LevelTest> {
     let mut tests = Vec::new();
     for (index, factor) in matrix.design.factors.iter().enumerate() {
         let base = factor.baseline;
-        for level in factor.others() {
+        for level in factor.non_baseline_levels() {
             if matrix.is_ignored(index, [base, level]) {
                 continue;
             }
             let contrast = matrix.difference(index, base, level);
             let combination = contrast.as_ref().map(|contrast| &contrast.combination);
-            let difference = combination.and_then(|combination| combination.welch(&matrix.cells));
+            let difference =
+                combination.and_then(|combination| combination.welch_difference(&matrix.cells));
             tests.push(LevelTest {
                 factor: index,
                 level,
@@ -54,12 +55,12 @@ pub(super) fn is_significant(p: Option<f64>) -> bool {
 }
 
 impl LevelTest {
-    /// Whether a cell of the contrast was run only once, so that the difference cannot be tested.
+    /// Whether the difference cannot be tested because a cell of the contrast was run only once.
     fn is_unreplicated(&self) -> bool {
         self.contrast.is_some() && self.difference.is_none()
     }
 
-    /// Number of runs with the level or with the baseline, whichever has fewer.
+    /// Number of runs with the level or with the baseline, whichever is smaller.
     pub(super) fn n(&self, matrix: &DesignMatrix) -> usize {
         let Some(contrast) = &self.contrast else { return 0 };
         let base = matrix.design.factors[self.factor].baseline;
@@ -80,7 +81,7 @@ impl LevelTest {
     }
 }
 
-/// The cells that some tests use.
+/// The cells that `tests` use.
 pub(super) fn cells_used(tests: &[&LevelTest]) -> Vec<usize> {
     tests.iter().flat_map(|test| test.cells()).collect()
 }
@@ -125,7 +126,7 @@ pub(super) fn conclude(
     }
 }
 
-/// The finding of a factor of which at least one level differs significantly from the baseline.
+/// The finding that at least one level of a factor differs significantly from the baseline.
 fn significant_effect(
     matrix: &DesignMatrix,
     factor: usize,
@@ -154,7 +155,7 @@ fn significant_effect(
     let cells = cells_used(&significant);
     let mut finding = matrix.finding(FindingKind::Effect, &[factor], subject, cells);
     finding.effects =
-        significant.iter().map(|test| test.effect(matrix).tested(test.p, test_count)).collect();
+        significant.iter().map(|test| test.effect(matrix).with_p(test.p, test_count)).collect();
     finding.effects[0].share_percent = share_percent;
     finding.magnitude = matrix.scale.magnitude(significant[0].estimate);
     let contrasts = || significant.iter().filter_map(|test| test.contrast.as_ref());
@@ -180,10 +181,11 @@ fn is_largest_share(matrix: &DesignMatrix, factor: usize, share: f64) -> bool {
     let mut indexed = factors.iter().enumerate();
     !other_shares.is_empty()
         && other_shares.iter().all(|other| *other < share)
-        && indexed.all(|(index, factor)| matrix.comparable(index).len() == factor.levels.len())
+        && indexed
+            .all(|(index, factor)| matrix.comparable_levels(index).len() == factor.levels.len())
 }
 
-/// The finding of differences between runs of which at least one was not repeated. It only describes them.
+/// The finding of differences between levels that were not all repeated. It describes the runs and claims nothing.
 fn untested_effect(matrix: &DesignMatrix, factor: usize, tests: &[&LevelTest]) -> Finding {
     let unreplicated: Vec<&LevelTest> =
         tests.iter().copied().filter(|test| test.is_unreplicated()).collect();

@@ -1,7 +1,7 @@
 //! Derives findings from the runs of a study, each with numbers, intervals, evidence and caveats, most important first.
 //!
-//! A claim needs a test, and the p-values of a response are corrected for multiple tests. What the runs leave open is a finding too, one
-//! per reason.
+//! A claim needs a test, and the p-values of a response are corrected for multiple tests. Open questions are findings too, one per
+//! reason.
 
 mod design_matrix;
 mod exclusions;
@@ -30,8 +30,8 @@ use std::collections::BTreeSet;
 /// Equivalence margin: 2 %, or two points of a percentage; less for percentages below 20.
 pub const MARGIN: f64 = 0.02;
 
-/// One metric of utilisation and one of throughput: of each kind the metric that most runs have, and of equally frequent ones the most
-/// accurate.
+/// Returns one metric of utilisation and one of throughput. Of each kind, it is the metric known for most runs; of equally frequent metrics,
+/// the most accurate.
 pub fn main_responses(runs: &[&Run]) -> Vec<&'static Metric> {
     let preferred = throughput(runs.iter().copied());
     let kinds: [&[&'static Metric]; 2] = [
@@ -40,9 +40,9 @@ pub fn main_responses(runs: &[&Run]) -> Vec<&'static Metric> {
     ];
     let count =
         |metric: &&'static Metric| runs.iter().filter(|run| run.metric(metric).is_some()).count();
-    // `max_by_key` returns the last maximum, and the first metric is wanted.
-    let commonest = kinds.iter().filter_map(|kind| kind.iter().rev().copied().max_by_key(count));
-    commonest.filter(|metric| 0 < count(metric)).collect()
+    // `max_by_key` returns the last maximum, but the first metric is needed.
+    let most_common = kinds.iter().filter_map(|kind| kind.iter().rev().copied().max_by_key(count));
+    most_common.filter(|metric| 0 < count(metric)).collect()
 }
 
 /// Derives the findings about `responses` from `runs`, to which the designs refer by index.
@@ -56,8 +56,8 @@ pub fn findings(designs: &[Design], runs: &[&Run], responses: &[&'static Metric]
     findings
 }
 
-/// Whether an effect is larger than the equivalence margin, however certain it is.
-pub fn matters(effect: &EffectSize) -> bool {
+/// Whether an effect is larger than the equivalence margin, regardless of its certainty.
+pub fn exceeds_margin(effect: &EffectSize) -> bool {
     is_beyond_margin(effect.unit, effect.estimate)
 }
 
@@ -77,16 +77,16 @@ fn sort_key(finding: &Finding) -> (bool, usize) {
         finding.kind,
         FindingKind::Effect | FindingKind::Epochs | FindingKind::Checkpoints | FindingKind::Drift
     );
-    (is_difference && !finding.effects.iter().any(may_matter), finding.kind.rank())
+    (is_difference && !finding.effects.iter().any(may_exceed_margin), finding.kind.rank())
 }
 
 /// Whether the estimate or an end of its interval is beyond the equivalence margin.
-fn may_matter(effect: &EffectSize) -> bool {
+fn may_exceed_margin(effect: &EffectSize) -> bool {
     let values = [Some(effect.estimate), effect.low, effect.high];
     values.into_iter().flatten().any(|value| is_beyond_margin(effect.unit, value))
 }
 
-/// Adds a finding. If several workloads leave the same question open, it becomes one finding.
+/// Adds a finding. Findings of several workloads about the same open question are merged.
 fn add(findings: &mut Vec<Finding>, finding: Finding) {
     let same = findings
         .iter_mut()
@@ -107,9 +107,9 @@ fn workload_findings(
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(exclusions::excluded_runs(&UsedRuns { design, runs }));
-    let used = design.restricted(|_| true, |run| !is_invalid(runs[run]));
+    let used = design.restrict(|_| true, |run| !is_invalid(runs[run]));
     let group = UsedRuns { design: &used, runs };
-    findings.extend(inconclusive::only_invalid(design, &group));
+    findings.extend(inconclusive::invalid_levels(design, &group));
     let strata = used.strata(runs);
     findings.extend(inconclusive::separate_strata(&group, &strata));
     for stratum in strata {
@@ -123,7 +123,7 @@ fn stratum_findings(design: &Design, runs: &[&Run], responses: &[&'static Metric
     let group = UsedRuns { design, runs };
     let mut findings = artefact::artefacts(&group);
     findings.extend(over_time::over_time(&group));
-    findings.extend(inconclusive::ignored(&group));
+    findings.extend(inconclusive::ignored_factors(&group));
     let matrices: Vec<DesignMatrix> =
         responses.iter().filter_map(|response| DesignMatrix::new(&group, response)).collect();
     let judged: Vec<JudgedResponse> = matrices.iter().map(judge).collect();
@@ -168,12 +168,12 @@ impl<'a> UsedRuns<'a> {
         self.design.cells.iter().flat_map(|cell| cell.runs.iter().copied()).collect()
     }
 
-    /// The design of the runs for which `is_included` holds, without the factors that all of them ignore. Runs that differ only in
-    /// such factors become replicates.
+    /// The design of the runs that `is_included` selects, without the factors that all these runs ignore. Runs that differ only in ignored
+    /// factors become replicates.
     fn effective_design(&self, is_included: impl Fn(usize) -> bool) -> Design {
         let included: Vec<usize> =
             self.used_indexes().into_iter().filter(|&run| is_included(run)).collect();
-        self.design.restricted(
+        self.design.restrict(
             |factor| {
                 included.iter().any(|&run| self.runs[run].ignored_reason(&factor.name).is_none())
             },
@@ -205,11 +205,11 @@ struct JudgedResponse<'a> {
     open: Vec<inconclusive::OpenPoint>,
 }
 
-/// Makes all tests of a response, corrects them together, and derives its findings.
+/// Makes all tests of a response, corrects their p-values together, and derives the findings.
 fn judge<'a>(matrix: &'a DesignMatrix<'a>) -> JudgedResponse<'a> {
     let mut level_tests = main_effects::test_levels(matrix);
     let mut pair_tests = interactions::test_pairs(matrix);
-    let mut drift = drift::drift(matrix);
+    let mut drift = drift::fit_drift(matrix);
     let mut superlinear = scaling::test_superlinear(matrix);
     let mut p_values: Vec<&mut f64> = Vec::new();
     p_values.extend(level_tests.iter_mut().filter_map(|test| test.p.as_mut()));
@@ -225,7 +225,7 @@ fn judge<'a>(matrix: &'a DesignMatrix<'a>) -> JudgedResponse<'a> {
         match equivalence::no_effect(matrix, factor, &tests) {
             Some(found) => judged.findings.push(found),
             None => {
-                let partners = interactions::partners(matrix, &pair_tests, factor);
+                let partners = interactions::interacting_factors(matrix, &pair_tests, factor);
                 main_effects::conclude(&mut judged, factor, tests.clone(), &partners, test_count);
                 judged.findings.extend(equivalence::no_gain(matrix, factor, &tests));
             }

@@ -1,4 +1,4 @@
-//! Finds runs far from the other runs of their cell. They are reported for inspection and never excluded.
+//! Finds runs that are far from the other runs of their cell. They are reported for inspection and never excluded.
 
 use super::design_matrix::DesignMatrix;
 use super::finding_about;

@@ -1,5 +1,5 @@
-//! Finds changes within runs: the first epoch compared with later ones, and training during and after checkpoints compared with
-//! training before.
+//! Finds changes within runs: the first epoch compared with later epochs, and training during and after checkpoints compared with
+//! training before checkpoints.
 //!
 //! Each run is compared with itself, so experiments with different settings count together. Replicates show how much the change
 //! varies.
@@ -30,7 +30,7 @@ struct PartTest<'a> {
     experiments: usize,
 }
 
-/// One finding about epochs and one about checkpoints, if runs have several epochs or checkpoints. Their tests are corrected
+/// Returns a finding about epochs and one about checkpoints, if runs have several epochs or checkpoints. The p-values of both are corrected
 /// together.
 pub(super) fn over_time(group: &UsedRuns) -> Vec<Finding> {
     let mut epochs = Vec::new();
@@ -70,7 +70,7 @@ fn saved_checkpoints(run: &Run) -> impl Iterator<Item = CheckpointPhases<'_>> {
     checkpoint_phases(&run.phases, CheckpointKind::Save)
 }
 
-/// The difference between the first epoch and the mean of later ones, on the scale of the response.
+/// The difference between the first epoch and the mean of later epochs, on the scale of the response.
 fn first_epoch_change(run: &Run, response: &Metric) -> Option<f64> {
     let values = run.series.get(&response.id)?.iter();
     let epochs: Option<Vec<f64>> = values.map(|value| scaled(response, (*value)?)).collect();
@@ -78,8 +78,8 @@ fn first_epoch_change(run: &Run, response: &Metric) -> Option<f64> {
     Some(first - mean(later)?)
 }
 
-/// The difference between a phase and the phase before the checkpoint, on the scale of the response: the mean over the checkpoints
-/// that have both phases in one epoch.
+/// The difference between a phase and the phase before the checkpoint, on the scale of the response. It is a mean over the checkpoints with
+/// both phases in one epoch.
 fn checkpoint_change(run: &Run, response: &Metric, select: SelectPhase) -> Option<f64> {
     let value = |phase: &Phase| {
         let known = if response.id == SAMPLES_WHOLE.id {
@@ -98,8 +98,7 @@ fn checkpoint_change(run: &Run, response: &Metric, select: SelectPhase) -> Optio
     mean(&changes.collect::<Vec<f64>>())
 }
 
-/// Whether two phases belong to one epoch. The first steps of an epoch wait even without a checkpoint before them, so they do not
-/// show the effect of one.
+/// Whether two phases belong to one epoch. The first steps of an epoch always wait, so they do not show the effect of a checkpoint.
 fn are_in_one_epoch(run: &Run, before: &Phase, after: &Phase) -> bool {
     let mut epochs = run.phases.iter().filter(|phase| phase.phase == PhaseKind::Epoch);
     epochs.any(|epoch| {
@@ -108,7 +107,7 @@ fn are_in_one_epoch(run: &Run, before: &Phase, after: &Phase) -> bool {
 }
 
 impl<'a> PartTest<'a> {
-    /// The unweighted mean over experiments. If some experiments have replicates, only these are used, so that the mean has an interval.
+    /// Tests the unweighted mean over experiments. If some experiments have replicates, only these are used, as others have no interval.
     fn new(
         group: &UsedRuns<'a>,
         quantity: Quantity,
@@ -147,7 +146,7 @@ impl<'a> PartTest<'a> {
         let quantity = self.quantity.clone();
         let difference = self.difference.as_ref();
         let effect = scale.effect(quantity, self.estimate, difference, self.runs.len());
-        if self.p.is_some() { effect.tested(self.p, test_count) } else { effect }
+        if self.p.is_some() { effect.with_p(self.p, test_count) } else { effect }
     }
 
     fn magnitude(&self) -> f64 {

@@ -1,4 +1,4 @@
-//! Finds how throughput grows with the number of processes: its efficiency relative to linear growth, and superlinear growth.
+//! Finds how throughput grows with the number of processes: the efficiency relative to linear growth, and superlinear growth.
 
 use super::MARGIN;
 use super::design_matrix::DesignMatrix;
@@ -31,7 +31,7 @@ impl ProcessLevels {
         }
         let factor = matrix.design.factor(PROCESSES)?;
         let numbers = matrix.design.factors[factor].numbers.clone()?;
-        let levels = matrix.comparable(factor);
+        let levels = matrix.comparable_levels(factor);
         let is_usable = 1.0 <= numbers[0] && 2 <= levels.len();
         is_usable.then_some(ProcessLevels { factor, levels, numbers })
     }
@@ -40,7 +40,7 @@ impl ProcessLevels {
         self.levels[0]
     }
 
-    /// Estimates growth from the smallest number of processes to that of `level`. Returns the combination of cells of the estimate, and
+    /// Estimates growth from the smallest number of processes to the number at `level`. Returns the combination of cells of the estimate, and
     /// the logarithm of the growth relative to linear growth.
     fn excess(&self, matrix: &DesignMatrix, level: usize) -> Option<(Combination, f64)> {
         let combination = matrix.difference(self.factor, self.first(), level)?.combination;
@@ -78,7 +78,7 @@ pub(super) fn test_superlinear(matrix: &DesignMatrix) -> Vec<SuperlinearTest> {
     let Some(processes) = ProcessLevels::new(matrix) else { return Vec::new() };
     let tests = processes.levels[1..].iter().filter_map(|&level| {
         let (combination, estimate) = processes.excess(matrix, level)?;
-        let excess = Difference { estimate, ..combination.welch(&matrix.cells)? };
+        let excess = Difference { estimate, ..combination.welch_difference(&matrix.cells)? };
         Some(SuperlinearTest { level, excess, p: excess.p()? })
     });
     tests.collect()
@@ -98,7 +98,7 @@ pub(super) fn scaling(
     if let Some(SuperlinearTest { level, p, .. }) = largest {
         let kind = FindingKind::Superlinear;
         let mut finding = processes.finding(matrix, level, kind, Subject::MoreThanLinear)?;
-        finding.effects = vec![finding.effects.remove(0).tested(Some(p), test_count)];
+        finding.effects = vec![finding.effects.remove(0).with_p(Some(p), test_count)];
         return Some(finding);
     }
     let last = *processes.levels.last()?;

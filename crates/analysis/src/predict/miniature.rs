@@ -1,7 +1,7 @@
-//! Runs a miniature of a plan in virtual time on a modelled storage: few steps of few samples, scaled up to the entire run.
+//! Simulates a scaled-down plan in virtual time on a modelled storage. A few steps of few samples represent the entire run.
 //!
-//! One simulated sample stands for several and takes as long as all of them. In a queue that serves one request after another, the total
-//! time is the same.
+//! One simulated sample represents several real samples and takes as long as all of them. In a queue that serves one request after another,
+//! the total time is the same.
 
 use super::NotPredictable;
 use super::model::{SampleCost, StorageModel};
@@ -20,11 +20,11 @@ use feedrate_spec::workload::TimeSpec;
 
 /// Approximate number of simulated samples. More take longer without changing the result.
 const SAMPLES: u64 = 3000;
-/// Minimum number of steps of the shorter of two runs, whose difference gives the time of a step.
+/// Minimum number of steps of the shorter of two runs. The time of a step is computed from their difference.
 const STEPS_MIN: u64 = 12;
 /// Size of a simulated sample. The rates of the model are scaled to it.
 const SAMPLE_BYTES: f64 = 1e6;
-/// Maximum number of simulated accelerators. They stand for more accelerators on a correspondingly faster storage.
+/// Maximum number of simulated accelerators. Each may represent several real accelerators, on a correspondingly faster storage.
 const READERS_MAX: u32 = 32;
 /// Maximum number of reads of a simulated sample.
 const READS_MAX: f64 = 8.0;
@@ -104,11 +104,11 @@ impl Simulation<'_> {
         if all_steps <= 2 * miniature.steps {
             let simulated = miniature.run(self, all_steps)?;
             let times = simulated.epochs[0];
-            return Ok((LinearTimes::through(times, times), simulated));
+            return Ok((LinearTimes::from_runs(times, times), simulated));
         }
         let short = miniature.run(self, miniature.steps)?;
         let long = miniature.run(self, 2 * miniature.steps)?;
-        Ok((LinearTimes::through(short.epochs[0], long.epochs[0]), long))
+        Ok((LinearTimes::from_runs(short.epochs[0], long.epochs[0]), long))
     }
 }
 
@@ -121,8 +121,8 @@ struct LinearTimes {
 }
 
 impl LinearTimes {
-    /// The line through two runs. If both are the same run, the line through it and the origin.
-    fn through(short: EpochTimes, long: EpochTimes) -> Self {
+    /// The line through two runs, or through one run and the origin if both runs are the same.
+    fn from_runs(short: EpochTimes, long: EpochTimes) -> Self {
         let base = if long.steps > short.steps { short } else { EpochTimes::default() };
         let steps = long.steps - base.steps;
         LinearTimes {
@@ -145,10 +145,10 @@ impl LinearTimes {
 /// The scale of the simulated run.
 struct Miniature {
     readers: u32,
-    /// Number of real accelerators that a simulated one stands for.
+    /// Number of real accelerators that a simulated accelerator represents.
     real_accelerators_per_reader: f64,
     batch_size: u64,
-    /// Number of real samples that a simulated one stands for.
+    /// Number of real samples that a simulated sample represents.
     real_samples_per_sample: f64,
     /// Number of reads of a simulated sample.
     reads: f64,
@@ -169,9 +169,9 @@ impl Miniature {
         let claims_entire_batches =
             loader::find(&loader.kind).is_some_and(|kind| kind.claims_per_batch(all_samples) == 1);
         // Workers that share a batch need enough samples for all of them.
-        let wanted = if claims_entire_batches { 1 } else { 2 * workers };
-        let affordable = SAMPLES / (3 * steps_min * u64::from(readers)).max(1);
-        let batch_size = all_samples.min(affordable.max(wanted));
+        let samples_wanted = if claims_entire_batches { 1 } else { 2 * workers };
+        let samples_affordable = SAMPLES / (3 * steps_min * u64::from(readers)).max(1);
+        let batch_size = all_samples.min(samples_affordable.max(samples_wanted));
         let steps = (SAMPLES / (3 * batch_size * u64::from(readers)).max(1)).max(steps_min);
         let real_samples_per_sample = all_samples as f64 / batch_size as f64;
         Miniature {
@@ -246,18 +246,18 @@ impl Miniature {
         loader.in_memory = false;
         loader.materialize = false;
         loader.verify = false;
-        // These are included in the cost of a sample and in the number of steps.
+        // The cost of a sample and the number of steps include the effects of these settings.
         loader.head = None;
         loader.shuffle_block = None;
         loader.reread_share = 0.0;
         loader.piece_bytes = (SAMPLE_BYTES / self.reads).ceil() as u64;
-        // If an entire epoch is read at the start, the miniature does so too.
+        // If an entire epoch is read at the start, it is also read at the start of the simulation.
         for held in [&mut loader.held_batches, &mut loader.held_at_start] {
             if plan.train.steps_per_epoch <= u64::from(*held) + 1 {
                 *held = (steps - 1).min(u64::from(*held)) as u32;
             }
         }
-        loader.preprocess = scaled(loader.preprocess, self.real_samples_per_sample);
+        loader.preprocess = scale_time(loader.preprocess, self.real_samples_per_sample);
 
         // Decoding is included in the client's work.
         let cost = simulation.cost;
@@ -278,19 +278,19 @@ impl Miniature {
         plan
     }
 
-    /// The simulated storage, with latencies and rates for the samples that a simulated one stands for.
+    /// The simulated storage. Its latencies and rates account for the real samples that a simulated sample represents.
     fn storage(&self, plan: &Plan, simulation: Simulation) -> SimulatedStorage {
         let cost = simulation.cost;
         let model = simulation.model;
         let samples = self.real_samples_per_sample;
         let sample_bytes = mean_sample_bytes(plan);
         let rate = |sample_s: f64| (sample_s > 0.0).then(|| sample_bytes / sample_s);
-        // Number of real reads that a simulated one stands for.
+        // Number of real reads that a simulated read represents.
         let real_reads_per_read = cost.reads * samples / self.reads;
         let stream_s = model.stream_bytes_per_second.map_or(0.0, |rate| cost.bytes / rate)
             * samples
             / self.reads;
-        let delay = model.concurrency.map_or(1.0, |places| self.rounding_factor(places));
+        let delay = model.concurrency.map_or(1.0, |slots| self.rounding_factor(slots));
         let latency_s = (real_reads_per_read * model.latency_s + stream_s) * delay;
         let latency_spread = model.latency_spread / real_reads_per_read.max(1.0).sqrt();
         let bytes_s = model.bytes_per_second.map_or(0.0, |rate| cost.bytes / rate);
@@ -299,22 +299,22 @@ impl Miniature {
         let cores = simulation.cores.max(1);
         SimulatedStorage {
             bytes_per_second: rate(shared_s),
-            latency: drawn(latency_s, latency_spread),
-            concurrency: model.concurrency.map(|places| self.scaled_down(places) as u32),
+            latency: random_time(latency_s, latency_spread),
+            concurrency: model.concurrency.map(|slots| self.scale_down(slots) as u32),
             open: constant(cost.opens * samples * model.open_s),
             decode_bytes_per_second: rate(cost.cpu_s * samples * self.rounding_factor(cores)),
-            cores: Some(self.scaled_down(cores) as u32),
+            cores: Some(self.scale_down(cores) as u32),
         }
     }
 
-    /// The number of cores or concurrent reads in the simulation that stand for `number` real ones; at least one.
-    fn scaled_down(&self, number: u32) -> f64 {
+    /// Scales a real number of cores or concurrent reads to the simulation; at least one.
+    fn scale_down(&self, number: u32) -> f64 {
         (f64::from(number) / self.real_accelerators_per_reader).round().max(1.0)
     }
 
-    /// The factor by which work takes longer to make up for a number that [`Self::scaled_down`] rounded up.
+    /// The factor by which work takes longer, to compensate if [`Self::scale_down`] rounded up.
     fn rounding_factor(&self, number: u32) -> f64 {
-        (self.scaled_down(number) * self.real_accelerators_per_reader / f64::from(number)).max(1.0)
+        (self.scale_down(number) * self.real_accelerators_per_reader / f64::from(number)).max(1.0)
     }
 }
 
@@ -322,8 +322,8 @@ fn constant(mean: f64) -> TimeSpec {
     TimeSpec::Constant { mean }
 }
 
-/// Random times with a mean and a coefficient of variation; constant if that is small.
-fn drawn(mean_s: f64, spread: f64) -> TimeSpec {
+/// Random times with this mean and coefficient of variation; constant if the variation is small.
+fn random_time(mean_s: f64, spread: f64) -> TimeSpec {
     if mean_s <= 0.0 || spread < 0.05 {
         return constant(mean_s);
     }
@@ -331,7 +331,7 @@ fn drawn(mean_s: f64, spread: f64) -> TimeSpec {
 }
 
 /// Multiplies a time by a factor. A random time becomes constant.
-pub(super) fn scaled(spec: TimeSpec, factor: f64) -> TimeSpec {
+pub(super) fn scale_time(spec: TimeSpec, factor: f64) -> TimeSpec {
     if factor == 1.0 || spec == TimeSpec::None { spec } else { constant(spec.mean_s() * factor) }
 }
 

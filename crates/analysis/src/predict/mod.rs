@@ -1,7 +1,7 @@
-//! Predicts the utilisation of a changed run from the record of another run, with an interval for what the record leaves open.
+//! Predicts the utilisation of a changed run from the record of another run, with an interval for the remaining uncertainty.
 //!
-//! First the pipeline of the record is fitted ([`Pipeline`]), with every storage model that explains the record. A prediction then
-//! simulates the changed plan on each of them in virtual time. Predictions are data; `report` words them.
+//! First, a [`Pipeline`] is fitted to the record, with every storage model that explains the record. A prediction then simulates the changed
+//! plan on each model in virtual time. Predictions are data; `report` words them.
 
 mod model;
 mod miniature;
@@ -17,7 +17,7 @@ pub use pipeline::Pipeline;
 use feedrate_measure::verdict::Bound;
 use feedrate_spec::names;
 use feedrate_spec::plan::Plan;
-use miniature::{EpochTimes, Simulation, scaled};
+use miniature::{EpochTimes, Simulation, scale_time};
 use model::SampleCost;
 use pipeline::FittedModel;
 use schemars::JsonSchema;
@@ -26,7 +26,7 @@ use serde::Serialize;
 /// A change of the storage or of decoding, below the workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PipelineChange {
-    /// `storage.bandwidth`: the rate of all readers together, limited in bytes or in requests.
+    /// `storage.bandwidth`: the total rate of all readers, limited in bytes or in requests.
     Bandwidth(Scale),
     /// `storage.latency`: the latency of a read.
     Latency(Scale),
@@ -38,7 +38,7 @@ pub enum PipelineChange {
     DecodeTime(Scale),
 }
 
-/// The size of a change: a factor like `2x`, or a new value in bytes per second, seconds or reads.
+/// The size of a change: a factor such as `2x`, or a new value in bytes per second, seconds or reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
     /// A factor.
@@ -72,7 +72,7 @@ pub struct Prediction {
     pub samples_per_second: f64,
 }
 
-/// The reason why a record does not allow a prediction, with the run that would allow it.
+/// The reason why a record does not allow a prediction. The descriptions name a run that would.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "name", rename_all = "snake_case")]
 pub enum NotPredictable {
@@ -84,11 +84,11 @@ pub enum NotPredictable {
     OnlyWatched,
     /// Memory served most bytes, so the storage is unknown. A run with a cold cache or a larger dataset is needed.
     ServedFromMemory,
-    /// The changed plan reads other files, or reads them in another way, and the cost is unknown. A run of that plan is needed.
+    /// The changed plan reads other files, or reads files differently, at an unknown cost. A run of that plan is needed.
     OtherFiles,
-    /// The changed plan reads samples in another order, and the number of opens and reads is unknown. A run of that plan is needed.
+    /// The changed plan reads samples in another order, with an unknown number of opens and reads. A run of that plan is needed.
     OtherOrder,
-    /// Accelerators read together, or one for all, which is not modelled. A run of the changed plan is needed.
+    /// Accelerators read collectively, or one accelerator reads for all; neither is modelled. A run of the changed plan is needed.
     CollectiveReads,
     /// The record does not show whether reads wait for latency or for bandwidth. A run with more reading threads or with requests of
     /// another size is needed.
@@ -135,9 +135,9 @@ impl PipelineChange {
 
 /// Largest difference, in points, between the predictions of models that explain the record.
 const SPAN_MAX_POINTS: f64 = 16.0;
-/// Difference between runs on the same emulated storage, in points.
+/// Expected difference between runs on the same emulated storage, in points.
 const NOISE_EMULATED_POINTS: f64 = 1.5;
-/// Difference between runs on the same real storage, in points.
+/// Expected difference between runs on the same real storage, in points.
 const NOISE_POINTS: f64 = 3.0;
 /// Uncertainty of a prediction for each point by which it changes the utilisation, in points.
 const UNCERTAINTY_OF_CHANGE: f64 = 0.05;
@@ -153,10 +153,10 @@ impl Pipeline {
         changes: &[PipelineChange],
     ) -> Result<Prediction, NotPredictable> {
         let plan = &self.with_compute(plan);
-        let is_seen =
-            |change: &&PipelineChange| self.storage.iter().any(|model| change.is_seen(model));
-        if let Some(unseen) = changes.iter().find(|change| !is_seen(change)) {
-            return Err(NotPredictable::NotSeen { key: unseen.key() });
+        let is_applicable =
+            |change: &&PipelineChange| self.storage.iter().any(|model| change.is_applicable(model));
+        if let Some(inapplicable) = changes.iter().find(|change| !is_applicable(change)) {
+            return Err(NotPredictable::NotSeen { key: inapplicable.key() });
         }
         let cost = self.cost(plan)?;
         let mut predictions = Vec::new();
@@ -179,7 +179,7 @@ impl Pipeline {
         let least_percent = lowest(|prediction| prediction.au_percent);
         let most_percent = highest(|prediction| prediction.au_percent);
         if most_percent - least_percent > SPAN_MAX_POINTS {
-            // If all models have a shared limit, more threads do not distinguish them.
+            // If readers share a limit in all models, more threads do not distinguish the models.
             let have_shared_limit = self.models.iter().all(|fitted| fitted.storage.is_shared());
             let has_one_request =
                 plan.readers() * plan.loader.workers.max(1) == 1 || self.requests_in_flight < 1.5;
@@ -206,7 +206,8 @@ impl Pipeline {
         changes: &[PipelineChange],
     ) -> Result<Prediction, NotPredictable> {
         let mut changed = plan.clone();
-        let mut model = fitted.storage.behind(StorageModel::emulated(&plan.storage_of_steps()));
+        let mut model =
+            fitted.storage.combine_with(StorageModel::from_emulation(&plan.storage_of_steps()));
         for change in changes {
             change.apply(&mut model, &mut cost, &mut changed);
             if matches!(change, PipelineChange::Bandwidth(Scale::Value(_))) {
@@ -254,7 +255,7 @@ impl Pipeline {
 
 impl PipelineChange {
     /// Whether `model` has the limit or time that the change scales. A new value always applies.
-    fn is_seen(self, model: &StorageModel) -> bool {
+    fn is_applicable(self, model: &StorageModel) -> bool {
         let rates = [model.bytes_per_second, model.stream_bytes_per_second];
         match self {
             PipelineChange::Bandwidth(Scale::Times(factor)) => {
@@ -283,14 +284,14 @@ impl PipelineChange {
             PipelineChange::OpenLatency(scale) => model.open_s = scale.apply(model.open_s),
             PipelineChange::Concurrency(scale) => {
                 // An unlimited concurrency stays unlimited if it is multiplied.
-                let places = scale.apply(model.concurrency.map_or(f64::INFINITY, f64::from));
-                model.concurrency = places.is_finite().then(|| (places.round() as u32).max(1));
+                let slots = scale.apply(model.concurrency.map_or(f64::INFINITY, f64::from));
+                model.concurrency = slots.is_finite().then(|| (slots.round() as u32).max(1));
             }
             PipelineChange::DecodeTime(scale) => {
                 let decode_s = cost.cpu_s + plan.loader.preprocess.mean_s();
                 let factor = if decode_s > 0.0 { scale.apply(decode_s) / decode_s } else { 1.0 };
                 cost.cpu_s *= factor;
-                plan.loader.preprocess = scaled(plan.loader.preprocess, factor);
+                plan.loader.preprocess = scale_time(plan.loader.preprocess, factor);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The models of a storage and of a sample. Plain values with the rules to combine them.
+//! The models of a storage and of a sample, as plain values with rules for combining them.
 
 use feedrate_measure::record::ReadLimits;
 use feedrate_spec::plan::StoragePlan;
@@ -6,7 +6,7 @@ use feedrate_spec::plan::StoragePlan;
 /// The reads of a run as they arrive at the device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DeviceTraffic {
-    /// Bytes at the device per byte that is read.
+    /// Bytes transferred by the device per byte read.
     pub(super) bytes_per_byte: f64,
     pub(super) requests: DeviceRequests,
 }
@@ -16,14 +16,14 @@ pub(super) struct DeviceTraffic {
 pub(super) enum DeviceRequests {
     /// Requests per read.
     PerRead(f64),
-    /// Requests per byte that is read: the page cache reads ahead in requests of its own size.
+    /// Requests per byte read, as the page cache chooses the size of requests.
     PerByte(f64),
 }
 
 /// A model of a storage: the times that opens and reads take.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StorageModel {
-    /// Bandwidth that all readers share, first come first served; `None` if unlimited.
+    /// Bandwidth that all readers share, in order of arrival; `None` if unlimited.
     pub bytes_per_second: Option<f64>,
     /// Interval between two reads of all readers, for reads of any size: 1 ÷ IOPS.
     pub request_s: f64,
@@ -41,7 +41,7 @@ pub struct StorageModel {
 
 impl StorageModel {
     /// The storage that a plan emulates.
-    pub(super) fn emulated(plan: &StoragePlan) -> Self {
+    pub(super) fn from_emulation(plan: &StoragePlan) -> Self {
         StorageModel {
             bytes_per_second: plan.throttle_bytes_per_second,
             latency_s: plan.throttle_latency_s + plan.delay_s + plan.read_delay_s,
@@ -51,8 +51,8 @@ impl StorageModel {
         }
     }
 
-    /// The limits that a control group sets at the device, converted to limits of reads.
-    pub(super) fn limited(limits: &ReadLimits, traffic: &DeviceTraffic) -> Self {
+    /// The limits that a control group sets for the device, converted to limits of reads.
+    pub(super) fn from_limits(limits: &ReadLimits, traffic: &DeviceTraffic) -> Self {
         let byte_limit = limits.bytes_per_second.map(|rate| rate as f64 / traffic.bytes_per_byte);
         let request_limit = limits.requests_per_second.map(|rate| rate as f64);
         let mut model = StorageModel { bytes_per_second: byte_limit, ..StorageModel::default() };
@@ -69,13 +69,13 @@ impl StorageModel {
         model
     }
 
-    /// Whether all readers share a limit, so that more readers do not get more.
+    /// Whether all readers share a limit, so more readers do not get more bandwidth.
     pub(super) fn is_shared(&self) -> bool {
         self.bytes_per_second.is_some() || self.request_s > 0.0
     }
 
-    /// This storage behind `front`, which all requests pass first.
-    pub(super) fn behind(self, front: StorageModel) -> Self {
+    /// Combines this storage with `front`, through which all requests pass first.
+    pub(super) fn combine_with(self, front: StorageModel) -> Self {
         let rates = self.bytes_per_second.into_iter().chain(front.bytes_per_second);
         StorageModel {
             bytes_per_second: rates.reduce(f64::min),
@@ -96,6 +96,6 @@ pub(super) struct SampleCost {
     pub(super) bytes: f64,
     /// Time to decode, without the configured preprocessing.
     pub(super) cpu_s: f64,
-    /// Time of a worker for the client's work, without the processor time of the loader's own work.
+    /// Time that a worker takes for the client's work, without the processor time of the loader's own work.
     pub(super) client_s: f64,
 }

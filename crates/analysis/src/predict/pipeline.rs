@@ -1,5 +1,5 @@
 //! The pipeline of a record: the time of a sample in each stage, the number of requests in flight, and the storage models that explain
-//! them, with the error of each model.
+//! these figures, with the error of each model.
 
 use super::miniature::{EpochTimes, SimulatedRun, Simulation, mean_sample_bytes, mean_times};
 use super::model::{DeviceRequests, DeviceTraffic, SampleCost, StorageModel};
@@ -12,7 +12,7 @@ use feedrate_spec::plan::{FileAccess, LoaderPlan, Plan};
 use feedrate_spec::workload::TimeSpec;
 use std::cell::OnceCell;
 
-/// The pipeline of a record: mean times by stage, requests in flight, and the storage models that explain them.
+/// The pipeline of a record: mean times by stage, requests in flight, and the storage models that explain these figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pipeline {
     /// Number of logical CPUs of all machines.
@@ -45,9 +45,9 @@ pub struct Pipeline {
     pub(super) is_emulated: bool,
     /// Opens, reads and bytes per sample as [`SampleWork::count`] counts them for the plan of the record.
     work: OnceCell<Option<SampleWork>>,
-    /// Interval between two requests at the device's request limit, if the machine reported one, else 0.
+    /// Interval between two requests at the device's request limit; 0 if the machine reported no limit.
     pub(super) limited_request_s: f64,
-    /// Whether reads wait for a request limit of the device while the page cache chooses the requests.
+    /// Whether reads wait for a request limit of the device and the page cache chooses the requests.
     is_limited_by_cache_requests: bool,
     /// Processor time per sample of a worker's own work; `None` if unknown.
     worker_cpu_s: Option<f64>,
@@ -94,7 +94,7 @@ enum ReachedLimit {
 pub(super) struct Residual {
     /// Ratio of the waits in the record to the simulated waits.
     stall_ratio: f64,
-    /// Additional time per step, used instead of the ratio if there are hardly any simulated waits.
+    /// Additional time per step. It is used instead of the ratio if there are hardly any simulated waits.
     step_s: f64,
     /// Difference of the utilisations in points.
     pub(super) missed_percent: f64,
@@ -138,7 +138,7 @@ impl Pipeline {
         Some(pipeline.and_then(|pipeline| pipeline.predict(&plan, &[])))
     }
 
-    /// Takes the figures that the record counts, without storage models.
+    /// Computes the figures that follow from the counters of the record, without storage models.
     fn count(derived: &Derived, epochs: &[EpochTimes]) -> Result<Self, NotPredictable> {
         let record = derived.record;
         let plan = &record.plan;
@@ -165,7 +165,7 @@ impl Pipeline {
         let cpu_ns = if record.compute_spins {
             None
         } else {
-            derived.sum_of_host(|host| host.process_cpu_ns)
+            derived.sum_over_epochs(|host| host.process_cpu_ns)
         };
         let cpu_s = cpu_ns.and_then(|ns| mean_s(ns, io.samples));
         let worked_s = mean_s(io.open_ns + io.read_ns + io.decode_ns, io.samples);
@@ -214,7 +214,7 @@ impl Pipeline {
     fn fit(mut self, derived: &Derived, epochs: &[EpochTimes]) -> Result<Self, NotPredictable> {
         let plan = self.with_compute(&self.plan);
         let cost = self.cost(&plan)?;
-        let emulated = StorageModel::emulated(&plan.storage_of_steps());
+        let emulated = StorageModel::from_emulation(&plan.storage_of_steps());
         let open_s = self.open_s.unwrap_or_default();
         let limits = self.device_limits(derived);
         self.limited_request_s = limits.model.request_s;
@@ -232,13 +232,13 @@ impl Pipeline {
             Simulation { plan: &plan, cost: &cost, model: &reads.known, cores: self.cores };
         let candidates = match limits.reached {
             _ if self.is_emulated => vec![reads.fit_remainder(simulation)?],
-            ReachedLimit::Bytes | ReachedLimit::Requests => vec![reads.beside_limits()],
-            ReachedLimit::None => reads.explain(simulation)?,
+            ReachedLimit::Bytes | ReachedLimit::Requests => vec![reads.fit_beside_limits()],
+            ReachedLimit::None => reads.find_models(simulation)?,
         };
         for candidate in candidates {
-            let mut storage = candidate.behind(limits.model);
+            let mut storage = candidate.combine_with(limits.model);
             storage.open_s = open_s - emulated.open_s;
-            let model = storage.behind(emulated);
+            let model = storage.combine_with(emulated);
             let simulated = Simulation { model: &model, ..simulation }.run()?;
             self.models.push(FittedModel { storage, residual: Residual::new(epochs, &simulated) });
             self.storage.push(model);
@@ -246,24 +246,24 @@ impl Pipeline {
         Ok(self)
     }
 
-    /// The limits that the machine reports for the device, and the one that reads waited for.
+    /// The limits that the machine reports for the device, and the limit that reads waited for.
     fn device_limits(&self, derived: &Derived) -> DeviceLimits {
         let record = derived.record;
         let io = &derived.io;
         let mount = record.system.data_mount.as_ref();
-        // A limit of 0 cannot be correct, since the run did read.
+        // A limit of 0 cannot be correct, since the run read something.
         let is_possible = |limit: Option<u64>| limit != Some(0);
         let reported = mount.and_then(|mount| mount.read_limits).filter(|limits| {
             is_possible(limits.bytes_per_second) && is_possible(limits.requests_per_second)
         });
-        let device_bytes = derived.sum_of_host(|host| host.process_device_read_bytes);
+        let device_bytes = derived.sum_over_epochs(|host| host.process_device_read_bytes);
         let Some((limits, device_bytes)) = reported.zip(device_bytes) else {
             return DeviceLimits::default();
         };
         if self.is_emulated || device_bytes == 0 {
             return DeviceLimits::default();
         }
-        // Each machine has its own device or its own part of one.
+        // The limits apply to each machine separately.
         let machines = record.machines().len() as f64;
         let length_s = self.length_s * machines;
         let is_direct = self.plan.storage.passes_page_cache;
@@ -272,11 +272,11 @@ impl Pipeline {
         } else {
             // The device also serves other processes. The run is attributed a share of the requests in proportion to its bytes, at
             // most what the limit permits.
-            let all_bytes = derived.sum_of_host(|host| host.device_read_bytes);
+            let all_bytes = derived.sum_over_epochs(|host| host.device_read_bytes);
             let share = all_bytes
                 .filter(|bytes| *bytes > 0)
                 .map(|bytes| (device_bytes as f64 / bytes as f64).min(1.0));
-            let all_requests = derived.sum_of_host(|host| host.device_reads);
+            let all_requests = derived.sum_over_epochs(|host| host.device_reads);
             let permitted =
                 limits.requests_per_second.map_or(f64::INFINITY, |limit| limit as f64 * length_s);
             all_requests
@@ -301,7 +301,7 @@ impl Pipeline {
             DeviceRequests::PerByte(per_byte(request_count))
         };
         let traffic = DeviceTraffic { bytes_per_byte: per_byte(device_bytes as f64), requests };
-        DeviceLimits { model: StorageModel::limited(&limits, &traffic), reached }
+        DeviceLimits { model: StorageModel::from_limits(&limits, &traffic), reached }
     }
 
     /// The cost of a sample of `plan`, derived from the samples of the record.
@@ -315,7 +315,7 @@ impl Pipeline {
         Ok(SampleCost { client_s, ..cost })
     }
 
-    /// Processor time of a sample of `plan` for all purposes; what is unknown counts as 0.
+    /// Processor time of a sample of `plan` for all purposes. Unknown times count as 0.
     pub(super) fn cpu_per_sample_s(&self, plan: &Plan, cost: &SampleCost) -> f64 {
         let batch_size = plan.loader.batch_size.max(1) as f64;
         let [receive_s, _] = plan.loader.receive_s(cost.bytes * batch_size, 0);
@@ -352,7 +352,7 @@ impl Pipeline {
         }
         let growth = mean_sample_bytes(plan) / mean_sample_bytes(recorded).max(1.0);
         let bytes = self.sample_bytes * growth;
-        // The number of requests for the payload changes; those for headers stay.
+        // The number of requests for the payload changes; the number of requests for headers stays.
         let payload_requests =
             |bytes: f64, plan: &Plan| (bytes / plan.loader.piece_bytes.max(1) as f64).ceil();
         let reads = self.reads_per_sample - payload_requests(self.sample_bytes, recorded)
@@ -366,7 +366,7 @@ impl Pipeline {
         })
     }
 
-    /// Checks that the reads of `plan` follow from those of the record.
+    /// Checks that the reads of `plan` can be predicted from the reads of the record.
     fn check_predictable(&self, plan: &Plan) -> Result<(), NotPredictable> {
         let recorded = &self.plan;
         let has_other_files = recorded.dataset.format != plan.dataset.format
@@ -385,7 +385,7 @@ impl Pipeline {
         if has_shared_files(recorded, plan) && order(recorded) != order(plan) {
             return Err(NotPredictable::OtherOrder);
         }
-        // The requests that the page cache would make of reads of another size are unknown.
+        // It is unknown which requests the page cache would make for reads of another size.
         let has_other_requests = recorded.loader.piece_bytes != plan.loader.piece_bytes;
         if self.is_limited_by_cache_requests && has_other_requests {
             return Err(NotPredictable::OtherFiles);
@@ -400,7 +400,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// The plan, with the compute time of the record if it does not define one.
+    /// The plan, with the compute time of the record if the plan does not define one.
     pub(super) fn with_compute(&self, plan: &Plan) -> Plan {
         let mut with_compute = plan.clone();
         let train = &mut with_compute.train;
@@ -416,7 +416,7 @@ fn trained_epochs(record: &Record) -> Vec<EpochTimes> {
     record.epochs.iter().map(mean_times).filter(|epoch| epoch.steps > 0.0).collect()
 }
 
-/// Whether the files of one of two plans hold several samples.
+/// Whether the files of at least one of two plans hold several samples.
 fn has_shared_files(a: &Plan, b: &Plan) -> bool {
     a.dataset.samples_per_file.max(b.dataset.samples_per_file) > 1
 }
@@ -438,10 +438,10 @@ impl Residual {
         let steps: f64 = simulated.epochs.iter().map(|epoch| epoch.steps).sum();
         let recorded_s = stall_s(recorded);
         let simulated_s = stall_s(&simulated.epochs);
-        let waits = simulated_s > WAITS_SHARE * compute_s;
+        let has_waits = simulated_s > WAITS_SHARE * compute_s;
         Residual {
-            stall_ratio: if waits { recorded_s / simulated_s } else { 1.0 },
-            step_s: if waits { 0.0 } else { (recorded_s - simulated_s) / steps },
+            stall_ratio: if has_waits { recorded_s / simulated_s } else { 1.0 },
+            step_s: if has_waits { 0.0 } else { (recorded_s - simulated_s) / steps },
             missed_percent: miniature::au_percent(recorded) - simulated.au_percent(),
         }
     }

@@ -1,7 +1,7 @@
 //! Counts opens, reads and bytes per sample for files that hold several samples, by reading a small dataset of the same format in the
 //! same way.
 //!
-//! They depend on which workers read which samples of a file, so they cannot be calculated from the plan alone.
+//! These counts depend on which workers read which samples of a file, so they cannot be calculated from the plan alone.
 
 use super::miniature::mean_sample_bytes;
 use feedrate_engine::job::ReadJob;
@@ -56,7 +56,7 @@ impl SampleWork {
 struct CopyScale {
     /// Number of samples of the small dataset.
     total_samples: f64,
-    /// Number of real samples that a sample of the small dataset stands for.
+    /// Number of real samples that a sample of the small dataset represents.
     real_samples_per_sample: u64,
     /// Factor by which sizes of samples and requests are reduced.
     bytes_factor: f64,
@@ -134,7 +134,7 @@ impl CopyScale {
     }
 }
 
-/// Number of simulated accelerators that share files; 1 if each accelerator reads its own files.
+/// Number of simulated accelerators that share files; 1 if each accelerator reads separate files.
 fn sharing_accelerators(plan: &Plan) -> u32 {
     match plan.loader.file_access {
         FileAccess::Multi => 1,

@@ -1,7 +1,7 @@
 //! Finds the storage models that explain how long the reads of a record took, by latency, bandwidth and concurrency.
 //!
-//! With one request in flight these cannot be distinguished, so all models that fit are kept. Requests of different sizes, and reads
-//! that found the storage idle, rule some of them out.
+//! With one request in flight, latency, bandwidth and concurrency cannot be distinguished, so all models that fit are kept. Requests of
+//! different sizes, and reads of an idle storage, rule out some models.
 
 use super::NotPredictable;
 use super::miniature::{SimulatedRun, Simulation};
@@ -42,25 +42,25 @@ impl Reads<'_> {
     ) -> Result<StorageModel, NotPredictable> {
         let mut remainder = StorageModel::default();
         for _ in 0..ROUNDS {
-            let model = remainder.behind(self.known);
+            let model = remainder.combine_with(self.known);
             let simulated_s = Simulation { model: &model, ..simulation }.run()?.read_s;
             remainder.latency_s = (remainder.latency_s + self.read_s - simulated_s).max(0.0);
         }
         Ok(remainder)
     }
 
-    /// The remainder of a storage whose limit is known and reached: the latency of a read that found it idle.
-    pub(super) fn beside_limits(self) -> StorageModel {
+    /// Fits the remainder of a storage whose known limit was reached: the latency of a read of the idle storage.
+    pub(super) fn fit_beside_limits(self) -> StorageModel {
         StorageModel { latency_s: self.idle_read_s(), ..StorageModel::default() }
     }
 
-    /// Time of a read that found the storage idle: the fastest read.
+    /// Time of a read of the idle storage, which is the fastest read.
     fn idle_read_s(self) -> f64 {
         self.io.read_latency.counts().first().map_or(0.0, |(ns, _)| *ns as f64 / 1e9)
     }
 
-    /// All storage models that explain the reads, best first. Of equally good ones the more likely comes first.
-    pub(super) fn explain(
+    /// Finds all storage models that explain the reads, best first. Of equally good models, the more likely comes first.
+    pub(super) fn find_models(
         self,
         simulation: Simulation,
     ) -> Result<Vec<StorageModel>, NotPredictable> {
@@ -79,7 +79,7 @@ impl Reads<'_> {
         Ok(fits.into_iter().map(|(_, model)| model).collect())
     }
 
-    /// One model of each kind, more likely ones first: long requests probably wait for bandwidth, short ones for latency.
+    /// One model of each kind, more likely models first: long requests probably wait for bandwidth, short ones for latency.
     fn candidates(self) -> Vec<StorageModel> {
         let unlimited = StorageModel::default();
         let read_s = self.read_s;
@@ -95,7 +95,7 @@ impl Reads<'_> {
         let mut candidates = vec![latency, stream];
         let by_size = fit_by_size(self.io);
         if let Some(LatencyAndRate { latency_s, bytes_per_second }) = by_size {
-            // Latency and rate are known, so only the sharing of the rate is open.
+            // Latency and rate are known. It is unknown whether readers share the rate.
             let rate = Some(bytes_per_second);
             let with_stream_rate =
                 StorageModel { stream_bytes_per_second: rate, latency_s, ..unlimited };
@@ -112,12 +112,12 @@ impl Reads<'_> {
         let position = usize::from(!is_long);
         candidates.splice(position..position, shared);
         candidates.dedup();
-        let places = std::iter::successors(Some(2), |places| Some(places * 2));
-        candidates.extend(places.take_while(|&places| places < self.threads).map(|places| {
-            let readers_per_place = f64::from(self.threads) / f64::from(places);
+        let slot_counts = std::iter::successors(Some(2), |slots| Some(slots * 2));
+        candidates.extend(slot_counts.take_while(|&slots| slots < self.threads).map(|slots| {
+            let readers_per_slot = f64::from(self.threads) / f64::from(slots);
             StorageModel {
-                latency_s: read_s / readers_per_place.max(1.0),
-                concurrency: Some(places),
+                latency_s: read_s / readers_per_slot.max(1.0),
+                concurrency: Some(slots),
                 ..unlimited
             }
         }));
@@ -132,18 +132,18 @@ impl Reads<'_> {
         candidates
     }
 
-    /// Adjusts a model until its simulated reads take as long as those of the record.
+    /// Adjusts a model until simulated reads take as long as the reads of the record.
     fn fit(
         self,
         mut model: StorageModel,
         simulation: Simulation,
     ) -> Result<(StorageModel, SimulatedRun), NotPredictable> {
         let run = |model: StorageModel| {
-            Simulation { model: &model.behind(self.known), ..simulation }.run()
+            Simulation { model: &model.combine_with(self.known), ..simulation }.run()
         };
         let mut simulated = run(model)?;
-        // Shared times are scaled by a factor. Read times grow with it, but in jumps where storage and steps interact, so it is
-        // bisected between the largest factor that was too small and the smallest that was too large.
+        // Shared times are scaled by a factor. Read times grow with the factor, but in jumps if storage and steps interact. The factor is
+        // therefore bisected between the last factor that was too small and the last that was too large.
         let mut factor = 1.0;
         let mut too_small = None;
         let mut too_large = None;
@@ -176,7 +176,7 @@ impl Reads<'_> {
         Ok((model, simulated))
     }
 
-    /// The distance between simulated reads and those of the record, by their mean and their distribution.
+    /// The distance between simulated reads and the reads of the record, in mean and distribution.
     fn misfit(self, simulated: &SimulatedRun) -> f64 {
         let log_ratio =
             |a: Option<f64>, b: Option<f64>| a.zip(b).map_or(0.0, |(a, b)| (a / b).ln().abs());
@@ -205,7 +205,7 @@ impl Reads<'_> {
     }
 }
 
-/// The coefficient of variation.
+/// Coefficient of variation of durations.
 fn spread(latency: &Histogram) -> f64 {
     let counts = latency.counts();
     let sum = |value: &dyn Fn(f64) -> f64| -> f64 {

@@ -1,4 +1,4 @@
-//! Tests fits and predictions against records that the simulated driver makes on known storages.
+//! Tests fits and predictions with records that the simulated driver makes on known storages.
 
 mod client;
 mod limits;
@@ -109,8 +109,8 @@ fn the_storage_is_recovered_from_the_times_of_its_reads() {
     }
 }
 
-/// With latency four readers each wait as long as a single one; with a shared bandwidth they wait four times as long as the first read,
-/// which found the storage idle.
+/// If reads wait for latency, each of four readers waits as long as a single reader. If they share a bandwidth, they wait four times as long
+/// as the first read, for which the storage was idle.
 #[test]
 fn reads_of_an_idle_storage_distinguish_latency_from_bandwidth() {
     let latency = fitted_models(4, storage(10.0, None, None));
@@ -129,10 +129,10 @@ fn request_sizes_distinguish_latency_from_bandwidth() {
     let header_bytes = 65_536;
     let header_ns = 5_000_000 + header_bytes * 5;
     for _ in 0..io.reads {
-        io.access.read(header_bytes, feedrate_measure::record::access::Follows::Nothing);
+        io.access.count_read(header_bytes, feedrate_measure::record::access::ReadPosition::First);
         io.read_latency.record(header_ns);
     }
-    io.size_ns[feedrate_measure::record::access::bin(header_bytes)] += io.reads * header_ns;
+    io.size_ns[feedrate_measure::record::access::bin_index(header_bytes)] += io.reads * header_ns;
     io.read_ns += io.reads * header_ns;
     io.read_bytes += io.reads * header_bytes;
     io.reads *= 2;
@@ -145,7 +145,7 @@ fn request_sizes_distinguish_latency_from_bandwidth() {
 }
 
 /// A change whose prediction is compared with a simulation of the changed run.
-struct WhatIf {
+struct ChangedRun {
     base_plan: Plan,
     base_storage: SimulatedStorage,
     changed_plan: Plan,
@@ -153,14 +153,14 @@ struct WhatIf {
     changes: Vec<PipelineChange>,
 }
 
-impl WhatIf {
-    /// A change of a plan with `workers` threads.
+impl ChangedRun {
+    /// Changes a plan with `workers` threads.
     fn on_plan(workers: u32, storage: SimulatedStorage, change: impl Fn(&mut Plan)) -> Self {
         let changed_plan = plan(|plan| {
             threads(workers)(plan);
             change(plan);
         });
-        WhatIf {
+        ChangedRun {
             base_plan: plan(threads(workers)),
             base_storage: storage,
             changed_plan,
@@ -169,15 +169,15 @@ impl WhatIf {
         }
     }
 
-    /// A change of the storage with the same plan.
+    /// Changes the storage and keeps the plan.
     fn on_storage(
         workers: u32,
         storage: SimulatedStorage,
         change: PipelineChange,
         changed: SimulatedStorage,
     ) -> Self {
-        let unchanged = WhatIf::on_plan(workers, storage, |_| {});
-        WhatIf { changes: vec![change], changed_storage: changed, ..unchanged }
+        let unchanged = ChangedRun::on_plan(workers, storage, |_| {});
+        ChangedRun { changes: vec![change], changed_storage: changed, ..unchanged }
     }
 
     fn predict(&self) -> Result<Prediction, NotPredictable> {
@@ -204,33 +204,35 @@ impl WhatIf {
 fn predictions_agree_with_simulations_of_the_changed_run() {
     let latency = storage(10.0, None, None);
     let bandwidth = storage(0.0, Some(100.0), None);
-    let two_places = storage(10.0, None, Some(2));
+    let two_slots = storage(10.0, None, Some(2));
     for workers in [1, 2, 4] {
-        for storage in [latency, bandwidth, two_places] {
-            WhatIf::on_plan(workers, storage, |_| {}).check();
-            WhatIf::on_plan(workers, storage, |plan| plan.train.compute = constant(0.08)).check();
-            WhatIf::on_plan(workers, storage, |plan| plan.train.steps_per_epoch = 1000).check();
+        for storage in [latency, bandwidth, two_slots] {
+            ChangedRun::on_plan(workers, storage, |_| {}).check();
+            ChangedRun::on_plan(workers, storage, |plan| plan.train.compute = constant(0.08))
+                .check();
+            ChangedRun::on_plan(workers, storage, |plan| plan.train.steps_per_epoch = 1000).check();
         }
     }
-    WhatIf::on_plan(4, latency, threads(1)).check();
-    WhatIf::on_plan(4, latency, threads(8)).check();
-    WhatIf::on_plan(4, bandwidth, threads(16)).check();
-    WhatIf::on_plan(8, two_places, threads(1)).check();
-    WhatIf::on_plan(4, bandwidth, |plan| plan.accelerators = 4).check();
-    WhatIf::on_plan(4, latency, |plan| plan.accelerators = 4).check();
-    WhatIf::on_plan(4, latency, |plan| plan.loader.batch_size = 64).check();
-    WhatIf::on_plan(4, latency, |plan| plan.loader.kind = "pytorch".into()).check();
+    ChangedRun::on_plan(4, latency, threads(1)).check();
+    ChangedRun::on_plan(4, latency, threads(8)).check();
+    ChangedRun::on_plan(4, bandwidth, threads(16)).check();
+    ChangedRun::on_plan(8, two_slots, threads(1)).check();
+    ChangedRun::on_plan(4, bandwidth, |plan| plan.accelerators = 4).check();
+    ChangedRun::on_plan(4, latency, |plan| plan.accelerators = 4).check();
+    ChangedRun::on_plan(4, latency, |plan| plan.loader.batch_size = 64).check();
+    ChangedRun::on_plan(4, latency, |plan| plan.loader.kind = "pytorch".into()).check();
     let twice = Scale::Times(2.0);
     let half = Scale::Times(0.5);
-    WhatIf::on_storage(4, latency, PipelineChange::Latency(half), storage(5.0, None, None)).check();
-    let faster = storage(0.0, Some(200.0), None);
-    WhatIf::on_storage(4, bandwidth, PipelineChange::Bandwidth(Scale::Value(200e6)), faster)
+    ChangedRun::on_storage(4, latency, PipelineChange::Latency(half), storage(5.0, None, None))
         .check();
-    let four_places = storage(10.0, None, Some(4));
-    WhatIf::on_storage(8, two_places, PipelineChange::Concurrency(twice), four_places).check();
+    let faster = storage(0.0, Some(200.0), None);
+    ChangedRun::on_storage(4, bandwidth, PipelineChange::Bandwidth(Scale::Value(200e6)), faster)
+        .check();
+    let four_slots = storage(10.0, None, Some(4));
+    ChangedRun::on_storage(8, two_slots, PipelineChange::Concurrency(twice), four_slots).check();
 }
 
-/// Each reader of a file opens it, and continues to read where it stopped.
+/// Each reader of a file opens the file once and then reads on from its last position.
 #[test]
 fn reads_of_shared_files_depend_on_the_number_of_workers() {
     let plan_with = |format: &str, workers: u32| {
@@ -277,7 +279,7 @@ fn random_latencies_are_not_mistaken_for_a_shared_rate() {
     assert!(models.iter().any(|model| !model.is_shared()), "{models:#?}");
 }
 
-/// A few simulated accelerators stand for many, on a correspondingly slower storage.
+/// A few simulated accelerators represent many real accelerators, on a correspondingly slower storage.
 #[test]
 fn many_accelerators_are_predicted_by_simulating_few() {
     let many = |plan: &mut Plan| (plan.loader.workers, plan.accelerators) = (2, 96);
@@ -302,10 +304,10 @@ fn many_accelerators_are_predicted_by_simulating_few() {
     }
 }
 
-/// One reader waits 10 ms per read. Four readers may wait as long in parallel, or one after another.
+/// One reader waits 10 ms per read. It is unknown whether four readers would wait in parallel or one after another.
 #[test]
 fn an_ambiguous_record_is_reported_with_the_run_that_would_decide() {
-    let ambiguous = WhatIf::on_plan(1, storage(10.0, None, None), threads(4)).predict();
+    let ambiguous = ChangedRun::on_plan(1, storage(10.0, None, None), threads(4)).predict();
     let Err(NotPredictable::LatencyOrBandwidth { least_percent, most_percent, deciding_run }) =
         ambiguous
     else {
@@ -313,13 +315,13 @@ fn an_ambiguous_record_is_reported_with_the_run_that_would_decide() {
     };
     assert!(least_percent < 55.0 && most_percent > 95.0, "{least_percent} {most_percent}");
     assert_eq!(deciding_run, DecidingRun::MoreReadingThreads);
-    let unseen = PipelineChange::Concurrency(Scale::Times(2.0));
+    let inapplicable = PipelineChange::Concurrency(Scale::Times(2.0));
     let latency = storage(10.0, None, None);
-    let not_seen = WhatIf::on_storage(4, latency, unseen, latency).predict();
-    assert_eq!(not_seen, Err(NotPredictable::NotSeen { key: "storage.concurrency" }));
+    let without_limit = ChangedRun::on_storage(4, latency, inapplicable, latency).predict();
+    assert_eq!(without_limit, Err(NotPredictable::NotSeen { key: "storage.concurrency" }));
 }
 
-/// The plan defines the emulated storage, so one request in flight and one request size leave nothing open.
+/// The plan defines the emulated storage, so one request in flight and one request size suffice.
 #[test]
 fn an_emulated_storage_is_known() {
     for change in [
@@ -331,10 +333,10 @@ fn an_emulated_storage_is_known() {
             plan.storage.throttle_latency_s = 10.0 * MS;
             plan
         };
-        let case = WhatIf::on_plan(1, storage(10.0, None, None), change);
+        let case = ChangedRun::on_plan(1, storage(10.0, None, None), change);
         let base_plan = emulates(case.base_plan);
         let changed_plan = emulates(case.changed_plan);
-        WhatIf { base_plan, changed_plan, ..case }.check();
+        ChangedRun { base_plan, changed_plan, ..case }.check();
     }
 }
 
@@ -347,7 +349,7 @@ fn initial_waits_for_many_batches_are_predicted() {
             plan.loader.held_at_start = held;
         };
         let bandwidth = storage(0.0, Some(300.0), None);
-        let mut case = WhatIf::on_plan(4, bandwidth, holds);
+        let mut case = ChangedRun::on_plan(4, bandwidth, holds);
         case.changed_plan.loader.batches_in_flight += held;
         case.check();
     }
@@ -360,15 +362,15 @@ fn decoding_competes_for_the_cores() {
         cores: Some(cores),
         ..SimulatedStorage::default()
     };
-    WhatIf::on_plan(2, decodes(16), threads(8)).check();
-    WhatIf::on_plan(2, decodes(16), |plan| {
+    ChangedRun::on_plan(2, decodes(16), threads(8)).check();
+    ChangedRun::on_plan(2, decodes(16), |plan| {
         threads(8)(plan);
         plan.accelerators = 8;
     })
     .check();
     let half = PipelineChange::DecodeTime(Scale::Times(0.5));
     let faster = SimulatedStorage { decode_bytes_per_second: Some(200e6), ..decodes(16) };
-    WhatIf::on_storage(1, decodes(16), half, faster).check();
+    ChangedRun::on_storage(1, decodes(16), half, faster).check();
 }
 
 #[test]
@@ -392,7 +394,7 @@ fn records_without_the_needed_figures_are_refused() {
 #[test]
 fn changes_with_unknown_cost_are_refused() {
     let changed = |change: &dyn Fn(&mut Plan)| {
-        WhatIf::on_plan(2, storage(10.0, None, None), |plan| change(plan))
+        ChangedRun::on_plan(2, storage(10.0, None, None), |plan| change(plan))
     };
     let mut case = changed(&|plan| plan.dataset.format = "csv".into());
     case.base_plan.dataset.format = "npy".into();

@@ -184,7 +184,7 @@ fn split_stall(requested_ns: u64, load_ns: u64, times: ReadTimes) -> Stall {
     let wait_ns = load_ns - training_ns;
     let queued_ns = times.task_start_ns.saturating_sub(requested_ns + times.start_ns).min(wait_ns);
     let worked_ns = (wait_ns - queued_ns).min(worked.total_ns());
-    let mut stall = worked.scaled_to(worked_ns);
+    let mut stall = worked.scale_to(worked_ns);
     stall.queue_ns += wait_ns - worked_ns;
     stall.client_ns += training_ns;
     stall

@@ -25,7 +25,7 @@ fn simulate(mut driver: SimulatedDriver, steps: u64) -> (Vec<AcceleratorEpoch>, 
     let blocks = epochs.iter().flat_map(|epoch| &epoch.blocks);
     let waits_ns = blocks.flat_map(|block| block.load_ns.iter().chain(&block.barrier_ns));
     assert_eq!(waited.total_ns() + skew_ns, waits_ns.sum::<u64>(), "every wait is charged");
-    assert!(causes.is_even());
+    assert!(causes.is_rectangular());
     (epochs, causes)
 }
 

@@ -177,7 +177,7 @@ fn check_across(across: &[&str]) -> Result<(), Refusal> {
 }
 
 fn share(text: &str) -> Result<f64, &'static str> {
-    precision::share(text).ok_or("write a value above 0 and below 1 as `2%` or `0.02`")
+    precision::parse_share(text).ok_or("write a value above 0 and below 1 as `2%` or `0.02`")
 }
 
 fn question_text(question: Question) -> String {

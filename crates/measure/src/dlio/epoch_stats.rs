@@ -24,8 +24,8 @@ struct CheckpointEntry {
 pub(super) fn epoch_stats_json(record: &Record, evaluations: &Evaluations, rank: usize) -> Value {
     let epochs = record.epochs.iter().map(|training| {
         let mut stats = epoch_stats(training, rank);
-        let mut all_evaluations = record.evaluations.iter();
-        let evaluation = match all_evaluations.find(|row| row.number == training.number) {
+        let mut recorded = record.evaluations.iter();
+        let evaluation = match recorded.find(|row| row.number == training.number) {
             Some(evaluation) => without_unknown(Interval {
                 start: Some(&evaluation.started),
                 end: Some(&evaluation.ended),
@@ -43,15 +43,14 @@ pub(super) fn epoch_stats_json(record: &Record, evaluations: &Evaluations, rank:
     epochs.collect()
 }
 
-/// The entry of an epoch without its evaluation. As in DLIO, figures of checkpoints are numbers, not text, and their throughput is in
-/// GiB/s, which DLIO calls GB.
+/// The entry of an epoch without its evaluation. As in DLIO, figures of checkpoints are numbers, not text. DLIO calls GiB/s GB/s.
 fn epoch_stats(epoch: &EpochRecord, rank: usize) -> Map<String, Value> {
     let mut stats = Map::new();
     stats.insert("start".into(), epoch.started.clone().into());
     for (i, block) in epoch.accelerators.get(rank).iter().flat_map(|a| &a.blocks).enumerate() {
         let entry = without_unknown(Interval {
-            start: wall_at(epoch, block.start_ns).as_deref(),
-            end: wall_at(epoch, block.end_ns).as_deref(),
+            start: wall_clock_at(epoch, block.start_ns).as_deref(),
+            end: wall_clock_at(epoch, block.end_ns).as_deref(),
             duration: duration(block.start_ns, block.end_ns),
         });
         stats.insert(format!("block{}", i + 1), entry);
@@ -59,8 +58,8 @@ fn epoch_stats(epoch: &EpochRecord, rank: usize) -> Map<String, Value> {
     for kind in [CheckpointKind::Save, CheckpointKind::Load] {
         for (i, checkpoint) in epoch.checkpoints_of(kind).enumerate() {
             let entry = without_unknown(CheckpointEntry {
-                start: wall_at(epoch, checkpoint.start_ns),
-                end: wall_at(epoch, checkpoint.end_ns),
+                start: wall_clock_at(epoch, checkpoint.start_ns),
+                end: wall_clock_at(epoch, checkpoint.end_ns),
                 duration: checkpoint.duration_s(),
                 throughput: checkpoint.gib_per_second(),
             });
@@ -87,15 +86,15 @@ pub(super) fn epoch_end(epoch: &EpochRecord) -> EpochEnd {
     let waited_for = epoch.checkpoints.iter().filter(|checkpoint| checkpoint.stall_ns.is_none());
     match waited_for.map(|checkpoint| checkpoint.end_ns).max() {
         Some(end_ns) if end_ns > epoch.end_ns => {
-            EpochEnd { ns: end_ns, stamp: wall_at(epoch, end_ns).unwrap_or_default() }
+            EpochEnd { ns: end_ns, stamp: wall_clock_at(epoch, end_ns).unwrap_or_default() }
         }
         _ => EpochEnd { ns: epoch.end_ns, stamp: epoch.ended.clone() },
     }
 }
 
-/// Local wall-clock time at `ns` of an epoch; `None` if unknown.
-pub(super) fn wall_at(epoch: &EpochRecord, ns: u64) -> Option<String> {
-    timestamp::later(&epoch.started, i64::try_from(ns).ok()?.checked_sub_unsigned(epoch.start_ns)?)
+/// Local wall-clock time at `ns` after the start of the run; `None` if unknown.
+pub(super) fn wall_clock_at(epoch: &EpochRecord, ns: u64) -> Option<String> {
+    timestamp::add_ns(&epoch.started, i64::try_from(ns).ok()?.checked_sub_unsigned(epoch.start_ns)?)
 }
 
 /// Duration in seconds with two decimals, such as `23.73`.

@@ -23,8 +23,11 @@ pub(super) fn potential_caching(derived: &Derived, system: &System) -> Option<u6
     Some(u64::from(bytes_per_host(derived) < memory_bytes))
 }
 
-/// A value of each machine, in order; `None` if any of them is unknown.
-pub(super) fn each<T>(derived: &Derived, value: impl Fn(&System) -> Option<T>) -> Option<Vec<T>> {
+/// A value for each machine, in order; `None` if one of them is unknown.
+pub(super) fn value_per_machine<T>(
+    derived: &Derived,
+    value: impl Fn(&System) -> Option<T>,
+) -> Option<Vec<T>> {
     derived.record.machines().iter().map(value).collect()
 }
 
@@ -32,9 +35,9 @@ pub(super) fn cpu_count(system: &System) -> Option<u32> {
     Some(system.all_cpus()).filter(|cpus| *cpus > 0)
 }
 
-/// Facts about each machine that DLIO's own files do not contain; `None` if none is known.
-pub(super) fn machines(derived: &Derived) -> Option<Vec<Value>> {
-    let machines: Vec<Value> = derived.record.machines().iter().map(machine).collect();
+/// Entries with facts about each machine that DLIO does not write; `None` if no fact is known.
+pub(super) fn machine_entries(derived: &Derived) -> Option<Vec<Value>> {
+    let machines: Vec<Value> = derived.record.machines().iter().map(machine_entry).collect();
     let is_known = machines.iter().filter_map(Value::as_object).any(|machine| !machine.is_empty());
     is_known.then_some(machines)
 }
@@ -58,7 +61,7 @@ struct NetworkEntry<'a> {
     speed_mbit_per_second: Option<u64>,
 }
 
-fn machine(system: &System) -> Value {
+fn machine_entry(system: &System) -> Value {
     let networks = system.networks.iter().map(|network| {
         let speed_mbit_per_second = network.speed_mbit_per_second;
         without_unknown(NetworkEntry { name: &network.name, speed_mbit_per_second })
@@ -77,7 +80,7 @@ fn machine(system: &System) -> Value {
     })
 }
 
-/// An object from lines of `/proc/cpuinfo` or `/proc/meminfo`; `None` if there are none.
-pub(super) fn lines(lines: &[(String, String)]) -> Option<Value> {
+/// Converts lines of `/proc/cpuinfo` or `/proc/meminfo` to an object; `None` if there are none.
+pub(super) fn proc_object(lines: &[(String, String)]) -> Option<Value> {
     (!lines.is_empty()).then(|| lines.iter().cloned().collect())
 }

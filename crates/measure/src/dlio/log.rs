@@ -1,6 +1,6 @@
 //! `dlio.log`: the lines that rank 0 of DLIO writes, created from the record. Lines with unknown numbers are omitted.
 
-use super::epoch_stats::{duration, epoch_end, wall_at};
+use super::epoch_stats::{duration, epoch_end, wall_clock_at};
 use super::host::{gib, potential_caching};
 use super::summary::{self, meets_expectation};
 use super::{Evaluations, Invocation};
@@ -19,15 +19,15 @@ use std::path::Path;
 
 const RULE: &str = "[METRIC] ==========================================================";
 
-/// Text of `dlio.log` for the epochs in `record`. The closing lines are included if the results' `folder` is given.
+/// Returns the text of `dlio.log` for the epochs in `record`, with the closing lines if the `folder` of the results is given.
 pub fn log(record: &Record, invocation: &Invocation, folder: Option<&Path>) -> String {
     let evaluations = Evaluations::new(record, invocation.empty_evaluations);
     let mut log = LogText(String::new());
     opening_lines(&mut log, record, invocation);
-    for scope in Scope::each(record) {
+    for scope in Scope::all_epochs(record) {
         if record.plan.is_checkpoint_only() {
-            checkpoints(&mut log, scope, CheckpointKind::Save);
-            checkpoints(&mut log, scope, CheckpointKind::Load);
+            all_checkpoint_lines(&mut log, scope, CheckpointKind::Save);
+            all_checkpoint_lines(&mut log, scope, CheckpointKind::Load);
             continue;
         }
         epoch_lines(&mut log, scope);
@@ -47,7 +47,7 @@ pub fn log(record: &Record, invocation: &Invocation, folder: Option<&Path>) -> S
     log.0
 }
 
-/// Text of `dlio.log` for a run that only generates data.
+/// Returns the text of `dlio.log` for a run that only generates data.
 pub fn generation_log(processes: u32, invocation: &Invocation) -> String {
     let mut log = LogText(String::new());
     if let Some((started, _)) = &invocation.generation {
@@ -87,8 +87,8 @@ impl LogText {
         self.0.push('\n');
     }
 
-    /// Lines with utilisation and rate, if they are known. `subject` names the epoch and its part.
-    fn rates(&mut self, stamp: &str, subject: &str, au: Option<f64>, rate: Option<f64>) {
+    /// Appends lines with utilisation and rate, if known. `subject` names the epoch, with its block or evaluation.
+    fn rate_lines(&mut self, stamp: &str, subject: &str, au: Option<f64>, rate: Option<f64>) {
         if let Some(au) = au {
             self.output(stamp, &format!("{subject} Accelerator Utilization [AU] (%): {au:.4}"));
         }
@@ -190,7 +190,7 @@ fn epoch_lines(log: &mut LogText, scope: Scope) {
             block_lines(log, scope, i + 1, block, window);
         }
     }
-    checkpoints(log, scope, CheckpointKind::Save);
+    all_checkpoint_lines(log, scope, CheckpointKind::Save);
     let end = epoch_end(epoch);
     let length_s = duration(epoch.start_ns, end.ns);
     let ending =
@@ -209,17 +209,17 @@ fn evaluation_lines(log: &mut LogText, scope: Scope) {
     let first = epoch.accelerators.first();
     let window = first.and_then(|accelerator| scope.windows(accelerator).next());
     let au = window.and_then(block_au_percent);
-    log.rates(&epoch.ended, &subject, au, SAMPLES_WHOLE.epoch_value(scope));
+    log.rate_lines(&epoch.ended, &subject, au, SAMPLES_WHOLE.epoch_value(scope));
 }
 
 fn empty_evaluation_lines(log: &mut LogText, epoch: &EpochRecord) {
     let stamp = epoch_end(epoch).stamp;
     log.output(&stamp, "Starting eval - 0 steps expected");
     log.output(&stamp, &format!("Ending eval - 0 steps completed in {} s", duration(0, 0)));
-    log.rates(&stamp, &format!("Epoch {} [Eval]", epoch.number), Some(0.0), Some(0.0));
+    log.rate_lines(&stamp, &format!("Epoch {} [Eval]", epoch.number), Some(0.0), Some(0.0));
 }
 
-fn checkpoints(log: &mut LogText, scope: Scope, kind: CheckpointKind) {
+fn all_checkpoint_lines(log: &mut LogText, scope: Scope, kind: CheckpointKind) {
     for (i, checkpoint) in scope.epoch.checkpoints_of(kind).enumerate() {
         checkpoint_lines(log, scope, i + 1, checkpoint);
     }
@@ -237,15 +237,15 @@ fn checkpoint_lines(log: &mut LogText, scope: Scope, number: usize, checkpoint: 
     log.output(&stamp_at(scope.epoch, checkpoint.start_ns), &started);
     let first_rank = checkpoint.ranks.iter().find(|rank| rank.rank == 0);
     if let Some((rank, optimizer_ns)) = first_rank.zip(checkpoint.optimizer_ns) {
-        // DLIO handles the model first; the order of feedrate may differ.
+        // DLIO writes the model first, so the log puts it first even if feedrate used another order.
         let model_ns = rank.duration_ns().saturating_sub(optimizer_ns);
-        let parts = [
+        let states = [
             ("model", rank.start_ns + model_ns, model_ns),
             ("optimizer", rank.end_ns, optimizer_ns),
         ];
-        for (part, end_ns, duration_ns) in parts {
+        for (state, end_ns, duration_ns) in states {
             let length_s = seconds(duration_ns);
-            let line = format!("{done} {part} checkpoint in {length_s:.4} seconds");
+            let line = format!("{done} {state} checkpoint in {length_s:.4} seconds");
             if duration_ns > 0 {
                 log.output(&stamp_at(scope.epoch, end_ns), &line);
             }
@@ -272,7 +272,7 @@ fn block_lines(log: &mut LogText, scope: Scope, number: usize, block: &Block, wi
     let subject = format!("Epoch {} - Block {number} [Training]", scope.epoch.number);
     let rate = block_samples_per_second(scope, window);
     let total_rate = rate.map(|rate| rate * f64::from(scope.plan.accelerators));
-    log.rates(&ended, &subject, block_au_percent(window), total_rate);
+    log.rate_lines(&ended, &subject, block_au_percent(window), total_rate);
     let computes_s: Vec<f64> = window.computes_ns().iter().map(|&ns| seconds(ns)).collect();
     if let (Some(mean), Some(stdev)) = (mean(&computes_s), stdev(&computes_s)) {
         let configured = python_dict(&scope.plan.train.compute);
@@ -283,20 +283,20 @@ fn block_lines(log: &mut LogText, scope: Scope, number: usize, block: &Block, wi
     }
 }
 
-/// Local wall-clock time at `ns` of an epoch; empty if unknown.
+/// Local wall-clock time at `ns` after the start of the run; empty if unknown.
 fn stamp_at(epoch: &EpochRecord, ns: u64) -> String {
-    wall_at(epoch, ns).unwrap_or_default()
+    wall_clock_at(epoch, ns).unwrap_or_default()
 }
 
 /// Lines after the last epoch.
 fn closing_lines(log: &mut LogText, record: &Record, evaluations: &Evaluations, folder: &Path) {
     let train = Averages::new(record, &SAMPLES_WINDOWED, &NOMINAL_WINDOWED);
-    let mut numbers = Scope::all(record).map(|scope| scope.epoch.number);
+    let mut numbers = Scope::whole_epochs(record).map(|scope| scope.epoch.number);
     let is_empty = numbers.any(|number| evaluations.is_empty_after(number));
     let eval = match &evaluations.record {
         // DLIO's throughput of an evaluation includes all of its steps.
         Some(evaluations) => Averages::new(evaluations, &SAMPLES_WHOLE, &NOMINAL_WHOLE),
-        None if is_empty => Averages::zero(record.plan.metric.au_target_percent),
+        None if is_empty => Averages::of_empty_evaluations(record.plan.metric.au_target_percent),
         None => Averages::default(),
     };
     let save = CheckpointAverages::new(record, CheckpointKind::Save);
@@ -346,19 +346,19 @@ impl Averages {
         }
     }
 
-    /// Averages of evaluations without files.
-    fn zero(au_target_percent: f64) -> Self {
+    /// Averages of evaluations without files, which are 0 as in DLIO.
+    fn of_empty_evaluations(au_target_percent: f64) -> Self {
         let zero = || Some("0.0000 (0.0000)".to_string());
         Averages {
             au: zero(),
             samples_per_second: zero(),
             mib_per_second: zero(),
-            meets_expectation: Some(summary::meets(au_target_percent, 0.0).to_string()),
+            meets_expectation: Some(summary::expectation_text(au_target_percent, 0.0).to_string()),
         }
     }
 }
 
-/// Mean over the run with the deviation over epochs; both are divided by `unit`.
+/// Mean over the run and standard deviation over epochs, both divided by `unit`.
 fn average_over_epochs(record: &Record, metric: &Metric, unit: f64) -> Option<String> {
     let mean = metric.run_value(record)? / unit;
     let stdev = metric.stdev_over_epochs(record)? / unit;
@@ -378,7 +378,7 @@ struct CheckpointAverages {
 
 impl CheckpointAverages {
     fn new(record: &Record, kind: CheckpointKind) -> Self {
-        // DLIO writes these lines only if the number of checkpoints is configured, as in runs of checkpoints alone.
+        // DLIO writes these lines only if the number of checkpoints is configured; in feedrate, only checkpoint-only runs configure it.
         if !record.plan.is_checkpoint_only() {
             return CheckpointAverages::default();
         }

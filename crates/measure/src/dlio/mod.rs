@@ -23,7 +23,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
 
-/// How a run was requested. The record of the run does not contain this.
+/// Request of a run, as far as the record does not contain it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Invocation {
     /// Folder of Hydra's files (`hydra.output_subdir`), usually `.hydra`; empty to write none.
@@ -38,7 +38,7 @@ pub struct Invocation {
     pub warnings: Vec<String>,
     /// Requested evaluations without any file; as in DLIO, their values are 0.
     pub empty_evaluations: Option<EmptyEvaluations>,
-    /// Whether to omit the two files of each rank.
+    /// Whether the two files of each rank are omitted.
     pub omits_rank_files: bool,
 }
 
@@ -47,7 +47,7 @@ pub struct Invocation {
 pub struct EmptyEvaluations {
     /// Epoch after which the first evaluation takes place.
     pub after_epoch: u32,
-    /// Epochs from one evaluation to the next.
+    /// Number of epochs from one evaluation to the next.
     pub epochs_between: u32,
 }
 
@@ -56,7 +56,7 @@ pub struct EmptyEvaluations {
 pub struct HydraText {
     /// `config.yaml`: the resolved workload.
     pub config: String,
-    /// `overrides.yaml`: a list, one override an entry, `workload=NAME` first.
+    /// `overrides.yaml`: a list with one entry per override, starting with `workload=NAME`.
     pub overrides: String,
     /// `hydra.yaml`: Hydra's own settings.
     pub hydra: String,
@@ -64,12 +64,12 @@ pub struct HydraText {
 
 const SUMMARY: &str = "summary.json";
 const LOG: &str = "dlio.log";
-/// File that DLIO makes `iostat` write.
+/// File with the output of `iostat`, which DLIO starts.
 pub const IOSTAT: &str = "iostat.json";
 /// Files in Hydra's folder.
 pub const HYDRA_FILES: [&str; 3] = ["config.yaml", "overrides.yaml", "hydra.yaml"];
 
-/// Names of the two files of a rank: the first has its steps, the second its blocks.
+/// Names of the two files of a rank: the first contains its steps, the second its blocks.
 fn rank_names(rank: usize) -> [String; 2] {
     ["output", "per_epoch_stats"].map(|name| format!("{rank}_{name}.json"))
 }
@@ -160,7 +160,7 @@ impl Evaluations {
 
     /// The evaluation after epoch `number`.
     fn after(&self, number: u32) -> Option<Scope<'_>> {
-        Scope::each(self.record.as_ref()?).find(|scope| scope.epoch.number == number)
+        Scope::all_epochs(self.record.as_ref()?).find(|scope| scope.epoch.number == number)
     }
 
     /// Whether an evaluation without files took place after epoch `number`.
@@ -172,7 +172,7 @@ impl Evaluations {
     }
 }
 
-/// Serialises an object without its unknown entries: those that are `null` or empty text.
+/// Serialises an object without its unknown entries, which are `null` or empty text.
 fn without_unknown(object: impl Serialize) -> Value {
     let mut object = to_value(object);
     if let Some(map) = object.as_object_mut() {

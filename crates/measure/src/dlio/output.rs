@@ -39,15 +39,15 @@ pub(super) fn output_json(derived: &Derived, evaluations: &Evaluations, rank: us
         host_cpu_count: host::cpu_count(system),
         host_processor_name: &system.processor,
         potential_caching: host::potential_caching(derived, system),
-        host_cpuinfo: host::lines(&system.cpuinfo),
-        host_meminfo: host::lines(&system.meminfo),
+        host_cpuinfo: host::proc_object(&system.cpuinfo),
+        host_meminfo: host::proc_object(&system.meminfo),
     });
-    for scope in Scope::each(record) {
+    for scope in Scope::all_epochs(record) {
         if let Some(accelerator) = scope.epoch.accelerators.get(rank) {
             let mut entry = epoch_entry(scope, accelerator, machine_index);
             let evaluation = if evaluations.is_empty_after(scope.epoch.number) {
-                let none = Value::Array(Vec::new());
-                Some([none.clone(), none.clone(), 0.0.into(), 0.0.into(), none])
+                let empty = Value::Array(Vec::new());
+                Some([empty.clone(), empty.clone(), 0.0.into(), 0.0.into(), empty])
             } else {
                 let evaluation = evaluations.after(scope.epoch.number);
                 evaluation.and_then(|evaluation| evaluation_values(evaluation, rank))
@@ -79,12 +79,12 @@ fn epoch_entry(scope: Scope, accelerator: &AcceleratorEpoch, machine_index: usiz
         throughput: object_of_blocks(rates),
         au: object_of_blocks(au),
         compute: object_of_blocks(blocks.map(|block| Some(list_of_seconds(&block.compute_ns)))),
-        host_meminfo: host::lines(&machine.meminfo),
+        host_meminfo: host::proc_object(&machine.meminfo),
         end: ended,
     })
 }
 
-/// Keys of an epoch with an entry per block. The entry `eval` is that of the evaluation.
+/// Keys of an epoch whose objects have an entry for each block and, as `eval`, one for the evaluation.
 const KEYS: [&str; 5] = ["load", "proc", "throughput", "au", "compute"];
 
 /// Values of an evaluation in the order of [`KEYS`]; `null` if unknown.
@@ -107,7 +107,7 @@ fn list_of_seconds(times_ns: &[u64]) -> Value {
     times_ns.iter().map(|&ns| seconds(ns)).collect()
 }
 
-/// DLIO's `proc` of each step: load and compute time together.
+/// Load plus compute time of each step, which DLIO calls `proc`.
 fn processing_seconds(block: &Block) -> Value {
     let times = block.load_ns.iter().zip(&block.compute_ns);
     times.map(|(load_ns, compute_ns)| seconds(load_ns + compute_ns)).collect()

@@ -8,22 +8,22 @@ use crate::stats::{mean, stdev};
 use crate::window::{Scope, seconds};
 use feedrate_spec::units::MIB;
 
-/// The columns of DLIO's postprocessor.
+/// Columns of the postprocessor's tables.
 const COLUMNS: [&str; 7] = ["mean", "std", "min", "median", "p90", "p99", "max"];
 
-/// Text of the report.
+/// Returns the text of the report.
 pub fn report(record: &Record) -> String {
     let evaluations = Evaluations::new(record, None);
     let plan = &record.plan;
-    let samples = each_epoch(record, &SAMPLES_WINDOWED, 1.0);
-    let bytes = each_epoch(record, &NOMINAL_WINDOWED, MIB);
+    let samples = epoch_values(record, &SAMPLES_WINDOWED, 1.0);
+    let bytes = epoch_values(record, &NOMINAL_WINDOWED, MIB);
     let mut lines = vec![
         "DLIO v1.0 Report\n".to_string(),
         "Note: training phases lasting less than 2 steps show n/a; rates add up over accelerators."
             .into(),
         format!("\nRun name: {}", plan.workload),
         format!("Accelerators: {}", plan.accelerators),
-        format!("Epochs: {}", Scope::all(record).count()),
+        format!("Epochs: {}", Scope::whole_epochs(record).count()),
         format!("Batch size: {}", plan.loader.batch_size),
         format!("Record size (bytes): {}", plan.dataset.record_bytes),
         "\nOverall".into(),
@@ -31,7 +31,7 @@ pub fn report(record: &Record) -> String {
         row("samples/s", &samples),
         row("MB/s", &bytes),
     ];
-    for scope in Scope::all(record) {
+    for scope in Scope::whole_epochs(record) {
         lines.push(format!("\nEpoch {}", scope.epoch.number));
         let accelerators = scope.epoch.accelerators.iter();
         let blocks = accelerators.map(|accelerator| accelerator.blocks.len()).min().unwrap_or(0);
@@ -45,11 +45,11 @@ pub fn report(record: &Record) -> String {
     lines.join("\n") + "\n"
 }
 
-fn each_epoch(record: &Record, metric: &Metric, unit: f64) -> Vec<f64> {
+fn epoch_values(record: &Record, metric: &Metric, unit: f64) -> Vec<f64> {
     metric.epoch_values(record).into_iter().flatten().map(|value| value / unit).collect()
 }
 
-/// Lines about one block, over all accelerators.
+/// Lines about one block or evaluation, over all accelerators.
 fn phase_lines(name: &str, scope: Scope, block: usize) -> [String; 6] {
     let accelerators = scope.epoch.accelerators.iter();
     let blocks: Vec<&Block> =
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_report_has_each_epoch() {
+    fn the_report_has_a_section_for_each_epoch() {
         let record = simple(&[(10, 10, 0, 1), (5, 10, 5, 2), (0, 10, 0, 3)]);
         let text = report(&record);
         for epoch in &record.epochs {

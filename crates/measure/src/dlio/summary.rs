@@ -4,8 +4,8 @@ use super::{Evaluations, host, to_value, without_unknown};
 use crate::checkpoints::dlio_figures;
 use crate::derived::Derived;
 use crate::metric::{
-    AU_WINDOWED, METRICS, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED, SAMPLES_WHOLE, SAMPLES_WINDOWED,
-    Shown,
+    AU_WINDOWED, METRICS, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED, Placement, SAMPLES_WHOLE,
+    SAMPLES_WINDOWED,
 };
 use crate::record::{CheckpointKind, Record};
 use crate::window::Scope;
@@ -49,20 +49,24 @@ pub(super) fn summary_json(derived: &Derived, evaluations: &Evaluations) -> Valu
         num_files_train: dataset.files_train,
         num_files_eval: dataset.files_eval,
         num_samples_per_file: dataset.samples_per_file,
-        host_cpu_count: host::each(derived, host::cpu_count),
+        host_cpu_count: host::value_per_machine(derived, host::cpu_count),
         host_processor_name: &system.processor,
-        potential_caching: host::each(derived, |system| host::potential_caching(derived, system)),
-        host_cpuinfo: host::lines(&system.cpuinfo),
-        host_meminfo: host::lines(&system.meminfo),
-        host_memory_GB: host::each(derived, |system| system.memory_bytes.map(host::gib)),
+        potential_caching: host::value_per_machine(derived, |system| {
+            host::potential_caching(derived, system)
+        }),
+        host_cpuinfo: host::proc_object(&system.cpuinfo),
+        host_meminfo: host::proc_object(&system.meminfo),
+        host_memory_GB: host::value_per_machine(derived, |system| {
+            system.memory_bytes.map(host::gib)
+        }),
         data_size_per_host_GB: host::gib(host::bytes_per_host(derived)),
-        epochs: Scope::all(record).count(),
+        epochs: Scope::whole_epochs(record).count(),
         end: &record.ended,
-        hosts: host::machines(derived),
+        hosts: host::machine_entries(derived),
     })
 }
 
-/// The value of `metric`: DLIO's keys first, then those that feedrate adds.
+/// The value of `metric`: DLIO's keys first, then the keys that feedrate adds.
 fn metric_entry(derived: &Derived, evaluations: &Evaluations) -> Value {
     let mut object = Map::new();
     insert_checkpoints(&mut object, derived.record);
@@ -72,17 +76,17 @@ fn metric_entry(derived: &Derived, evaluations: &Evaluations) -> Value {
         let values = averages(&Derived::new(evaluations), &SAMPLES_WHOLE, &NOMINAL_WHOLE);
         insert(&mut object, "eval", values);
     }
-    let epochs = Scope::all(derived.record).map(|scope| scope.epoch.number);
-    let empty = epochs.filter(|number| evaluations.is_empty_after(*number)).count();
-    if 0 < empty {
+    let epochs = Scope::whole_epochs(derived.record).map(|scope| scope.epoch.number);
+    let empty_count = epochs.filter(|number| evaluations.is_empty_after(*number)).count();
+    if 0 < empty_count {
         let target_percent = derived.record.plan.metric.au_target_percent;
-        insert(&mut object, "eval", empty_averages(empty, target_percent));
+        insert(&mut object, "eval", empty_averages(empty_count, target_percent));
     }
     for metric in METRICS {
         let value = derived.value(metric);
         if let Some((key, unit)) = metric.added_as {
             object.insert(key.into(), to_value(value.map(|value| value / unit)));
-        } else if metric.shown == Shown::OwnLine {
+        } else if metric.placement == Placement::OwnLine {
             object.insert(format!("train_{}", metric.id.name()), to_value(value));
         }
     }
@@ -106,11 +110,11 @@ const KEYS: [&str; 9] = [
 fn averages(derived: &Derived, samples: &Metric, bytes: &Metric) -> [Value; 9] {
     let record = derived.record;
     [
-        to_value(each_epoch(record, &AU_WINDOWED)),
+        to_value(epoch_values(record, &AU_WINDOWED)),
         to_value(derived.value(&AU_WINDOWED)),
         to_value(meets_expectation(derived)),
         to_value(AU_WINDOWED.stdev_over_epochs(record)),
-        to_value(each_epoch(record, samples)),
+        to_value(epoch_values(record, samples)),
         to_value(samples.run_value(record)),
         to_value(samples.stdev_over_epochs(record)),
         to_value(bytes.run_value(record).map(|mean| mean / MIB)),
@@ -118,11 +122,11 @@ fn averages(derived: &Derived, samples: &Metric, bytes: &Metric) -> [Value; 9] {
     ]
 }
 
-/// The same values for a number of evaluations without files.
+/// The same keys for evaluations without files: all values are 0.
 fn empty_averages(evaluations: usize, target_percent: f64) -> [Value; 9] {
     KEYS.map(|key| match key {
         "au_percentage" | "throughput_samples_per_second" => to_value(vec![0.0; evaluations]),
-        "au_meet_expectation" => meets(target_percent, 0.0).into(),
+        "au_meet_expectation" => expectation_text(target_percent, 0.0).into(),
         _ => 0.0.into(),
     })
 }
@@ -131,7 +135,7 @@ fn insert(object: &mut Map<String, Value>, prefix: &str, values: [Value; 9]) {
     object.extend(KEYS.iter().map(|key| format!("{prefix}_{key}")).zip(values));
 }
 
-/// Inserts figures of checkpoints. Their GB are GiB, as in DLIO.
+/// Inserts figures of checkpoints. DLIO calls GiB GB.
 fn insert_checkpoints(object: &mut Map<String, Value>, record: &Record) {
     for kind in [CheckpointKind::Save, CheckpointKind::Load] {
         let figures = dlio_figures(record, kind);
@@ -149,18 +153,18 @@ fn insert_checkpoints(object: &mut Map<String, Value>, record: &Record) {
     object.insert("checkpoint_size_GB".into(), to_value(size));
 }
 
-/// Values of all epochs; `None` if any of them is unknown, as lists in DLIO's file have an entry for each epoch.
-fn each_epoch(record: &Record, metric: &Metric) -> Option<Vec<f64>> {
+/// Values of all epochs; `None` if one of them is unknown, as DLIO's lists have an entry for each epoch.
+fn epoch_values(record: &Record, metric: &Metric) -> Option<Vec<f64>> {
     let list: Vec<f64> = metric.epoch_values(record).into_iter().collect::<Option<_>>()?;
     (!list.is_empty()).then_some(list)
 }
 
-/// `success` if the windowed utilisation reaches `metric.au`, otherwise `fail`; `None` if it is unknown.
+/// Returns `success` if the windowed utilisation reaches `metric.au`, otherwise `fail`; `None` if it is unknown.
 pub(super) fn meets_expectation(derived: &Derived) -> Option<&'static str> {
     let target = derived.record.plan.metric.au_target_percent;
-    derived.value(&AU_WINDOWED).map(|au| meets(target, au))
+    derived.value(&AU_WINDOWED).map(|au| expectation_text(target, au))
 }
 
-pub(super) fn meets(target_percent: f64, au_percent: f64) -> &'static str {
+pub(super) fn expectation_text(target_percent: f64, au_percent: f64) -> &'static str {
     if target_percent <= au_percent { "success" } else { "fail" }
 }

@@ -1,7 +1,7 @@
 //! DLIO's files: their keys, order, types and units as in DLIO's code, and their values.
 
 use super::*;
-use crate::example::{block, checkpoints_alone, epoch, plan, record};
+use crate::example::{block, checkpoint_only_record, epoch, plan, record};
 use crate::record::RankCheckpoint;
 use feedrate_spec::plan::PlanDoubt;
 use std::fs;
@@ -12,7 +12,7 @@ fn write_into(folder: &Path, record: &Record, invocation: &Invocation) {
     files.publish().unwrap();
 }
 
-/// Two accelerators, two epochs; the first has two blocks with a pause of a second between.
+/// A record of two accelerators and two epochs. The first epoch has two blocks, one second apart.
 fn example() -> Record {
     let first = [(4000, 500, 0, 1_000_000), (500, 500, 0, 1_000_000), (0, 500, 500, 1_000_000)];
     let second = [(250, 500, 0, 1_000_000), (250, 500, 0, 1_000_000)];
@@ -35,7 +35,7 @@ fn hydra() -> Invocation {
     Invocation { subfolder: ".hydra".into(), hydra, ..Invocation::default() }
 }
 
-fn written(record: &Record) -> tempfile::TempDir {
+fn write_to_new_folder(record: &Record) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     write_into(folder.path(), record, &hydra());
     folder
@@ -60,7 +60,7 @@ fn json(folder: &Path, name: &str) -> Value {
 
 /// Key and type of each entry, in order.
 fn keys_and_types(value: &Value) -> Vec<String> {
-    let kind = |value: &Value| match value {
+    let type_name = |value: &Value| match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
         Value::Number(n) if n.is_f64() => "float",
@@ -71,13 +71,18 @@ fn keys_and_types(value: &Value) -> Vec<String> {
         Value::Array(_) => "[?]",
         Value::Object(_) => "{}",
     };
-    value.as_object().unwrap().iter().map(|(key, value)| format!("{key} {}", kind(value))).collect()
+    value
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(key, value)| format!("{key} {}", type_name(value)))
+        .collect()
 }
 
 #[test]
-fn summary_json() {
+fn summary_json_has_dlios_keys_and_types() {
     let record = example();
-    let summary = json(written(&record).path(), "summary.json");
+    let summary = json(write_to_new_folder(&record).path(), "summary.json");
     assert_eq!(
         keys_and_types(&summary),
         [
@@ -125,36 +130,37 @@ fn summary_json() {
     assert_eq!(summary["potential_caching"][0], 1);
 }
 
-/// Utilisation by hand. Epoch 1: (0.5 + 0.5) / (6.5 − 4.5) over three steps, 0.5 / (1.5 − 0.75) over two. Epoch 2: 4 · 0.5 / (8 − 4.5).
+/// Utilisation by hand. Epoch 1: (0.5 + 0.5) / (6.5 − 4.5) in the block of three steps, 0.5 / (1.5 − 0.75) in the block of two. Epoch 2:
+/// 4 · 0.5 / (8 − 4.5).
 #[test]
-fn the_numbers_of_summary_json() {
+fn summary_json_has_the_values_computed_by_hand() {
     let record = example();
-    let metric = json(written(&record).path(), "summary.json")["metric"].clone();
-    let close = |key: &str, expected: f64| {
+    let metric = json(write_to_new_folder(&record).path(), "summary.json")["metric"].clone();
+    let check = |key: &str, expected: f64| {
         let found = metric[key].as_f64().unwrap();
         assert!((found / expected - 1.0).abs() < 1e-12, "{key}: {found}, not {expected}");
     };
     let first_au = (50.0 * 3.0 + 0.5 / 0.75 * 100.0 * 2.0) / 5.0;
     let second_au = 2.0 / 3.5 * 100.0;
-    close("train_au_mean_percentage", f64::midpoint(first_au, second_au));
-    close("train_au_stdev_percentage", (second_au - first_au).abs() / 2.0);
+    check("train_au_mean_percentage", f64::midpoint(first_au, second_au));
+    check("train_au_stdev_percentage", (second_au - first_au).abs() / 2.0);
     assert_eq!(metric["train_au_meet_expectation"], "fail");
     let first_rate = (2.0 / 2.0 * 3.0 + 1.0 / 0.75 * 2.0) / 5.0 * 2.0;
     let second_rate = 4.0 / 3.5 * 2.0;
     let mean_rate = f64::midpoint(first_rate, second_rate);
-    close("train_throughput_mean_samples_per_second", mean_rate);
-    close("train_io_mean_MB_per_second", mean_rate * 1e6 / 1_048_576.0);
-    close("train_au_all_steps_percentage", f64::midpoint(2.5 / 8.0, 2.5 / 8.0) * 100.0);
+    check("train_throughput_mean_samples_per_second", mean_rate);
+    check("train_io_mean_MB_per_second", mean_rate * 1e6 / 1_048_576.0);
+    check("train_au_all_steps_percentage", f64::midpoint(2.5 / 8.0, 2.5 / 8.0) * 100.0);
     // Each accelerator reads 3 MB in 2 s and 0.75 s, then 4 MB in 3.5 s.
-    close(
+    check(
         "train_io_delivered_mean_MB_per_second",
         f64::midpoint(2.0 * 3.0 / 2.75, 2.0 * 4.0 / 3.5) * 1e6 / 1_048_576.0,
     );
 }
 
 #[test]
-fn output_json() {
-    let folder = written(&example());
+fn output_json_has_dlios_keys_types_and_values() {
+    let folder = write_to_new_folder(&example());
     for rank in ["0", "1"] {
         let output = json(folder.path(), &format!("{rank}_output.json"));
         assert_eq!(
@@ -200,8 +206,8 @@ fn output_json() {
 }
 
 #[test]
-fn per_epoch_stats_json() {
-    let stats = json(written(&example()).path(), "1_per_epoch_stats.json");
+fn per_epoch_stats_json_has_dlios_keys_types_and_values() {
+    let stats = json(write_to_new_folder(&example()).path(), "1_per_epoch_stats.json");
     assert_eq!(keys_and_types(&stats), ["1 {}", "2 {}"]);
     assert_eq!(
         keys_and_types(&stats["1"]),
@@ -217,8 +223,8 @@ fn per_epoch_stats_json() {
 }
 
 #[test]
-fn dlio_log() {
-    let folder = written(&example());
+fn dlio_log_has_dlios_lines() {
+    let folder = write_to_new_folder(&example());
     let log = fs::read_to_string(folder.path().join("dlio.log")).unwrap();
     let log = log.replace(&folder.path().display().to_string(), "DIR");
     insta::assert_snapshot!(log, @r"
@@ -259,8 +265,8 @@ fn dlio_log() {
 }
 
 #[test]
-fn hydra_files_are_as_given() {
-    let folder = written(&example());
+fn hydra_files_have_the_given_contents() {
+    let folder = write_to_new_folder(&example());
     let read = |name: &str| fs::read_to_string(folder.path().join(".hydra").join(name)).unwrap();
     assert_eq!(
         HydraText {
@@ -282,7 +288,7 @@ fn unknown_values_have_no_key() {
     (record.started, record.ended, record.epochs[0].started) = Default::default();
     record.doubts =
         vec![PlanDoubt { name: "scaled".into(), evidence: String::new(), advice: String::new() }];
-    let folder = written(&record);
+    let folder = write_to_new_folder(&record);
     let summary = json(folder.path(), "summary.json");
     assert_eq!(
         keys_and_types(&summary),
@@ -315,16 +321,16 @@ fn unknown_values_have_no_key() {
 
 #[test]
 fn an_empty_record_can_be_written() {
-    let folder = written(&record(plan(1, 1), vec![]));
+    let folder = write_to_new_folder(&record(plan(1, 1), vec![]));
     assert_eq!(json(folder.path(), "summary.json")["metric"], serde_json::json!({}));
     assert_eq!(json(folder.path(), "0_per_epoch_stats.json"), serde_json::json!({}));
 }
 
-/// More accelerators than are kept in memory at once.
+/// The number of files exceeds the number that is kept open.
 #[test]
 fn every_accelerator_has_its_files() {
     let blocks = vec![vec![block(0, &[(10, 10, 0, 1)])]; 150];
-    let folder = written(&record(plan(150, 1), vec![epoch(1, blocks)]));
+    let folder = write_to_new_folder(&record(plan(150, 1), vec![epoch(1, blocks)]));
     for rank in 0..150 {
         assert!(folder.path().join(format!("{rank}_output.json")).exists());
         assert!(folder.path().join(format!("{rank}_per_epoch_stats.json")).exists());
@@ -333,14 +339,14 @@ fn every_accelerator_has_its_files() {
 
 #[test]
 fn checkpoints_are_logged_as_they_end() {
-    let log_after = |checkpoints| log(&checkpoints_alone(checkpoints), &hydra(), None);
+    let log_after = |checkpoints| log(&checkpoint_only_record(checkpoints), &hydra(), None);
     assert!(log_after(1).contains("Finished saving checkpoint 1"));
     assert!(log_after(2).contains("Starting saving checkpoint 2"));
     assert!(!log_after(2).contains("loading") && log_after(3).contains("Finished loading"));
 }
 
 #[test]
-fn the_log_after_generation_extends_the_one_at_its_start() {
+fn the_log_after_generation_starts_with_the_log_before_it() {
     let generation = Some(("T1".to_string(), String::new()));
     let mut invocation = Invocation { warnings: vec!["w".into()], generation, ..hydra() };
     let at_start = generation_log(1, &invocation);
@@ -352,10 +358,10 @@ fn the_log_after_generation_extends_the_one_at_its_start() {
 
 #[test]
 fn the_log_has_sizes_and_durations_of_checkpoints() {
-    let record = Record { complete: true, ..checkpoints_alone(3) };
+    let record = Record { complete: true, ..checkpoint_only_record(3) };
     let text = log(&record, &hydra(), Some(Path::new("DIR")));
-    let at = text.find("[METRIC]").unwrap();
-    let (before, block) = text.split_at(at);
+    let metrics_start = text.find("[METRIC]").unwrap();
+    let (before, metrics) = text.split_at(metrics_start);
     for line in [
         " Model size: 0.500000 GB \n",
         " Optimizer state size: 0.375000 GB \n",
@@ -370,14 +376,14 @@ fn the_log_has_sizes_and_durations_of_checkpoints() {
         "[METRIC] Checkpoint load duration (seconds): 0.5000 (0.0000)\n",
         "[METRIC] Checkpoint load I/O Throughput (GB/second): 2.0000 (0.0000)\n",
     ] {
-        assert!(block.contains(line), "{line}{block}");
+        assert!(metrics.contains(line), "{line}{metrics}");
     }
 }
 
-/// Rank 0 wrote its files within 400 ms, of which 150 ms were the optimizer's.
+/// Rank 0 wrote its files in 400 ms, 150 ms of them for the optimizer.
 #[test]
 fn the_log_separates_model_and_optimizer_of_rank_0() {
-    let mut record = checkpoints_alone(3);
+    let mut record = checkpoint_only_record(3);
     for checkpoint in &mut record.epochs[0].checkpoints {
         let start_ns = checkpoint.start_ns;
         let end_ns = start_ns + 400_000_000;
@@ -396,6 +402,6 @@ fn the_log_separates_model_and_optimizer_of_rank_0() {
     ] {
         assert_eq!(count(&record, line), lines, "{line}");
         // Older records do not have the optimizer's time.
-        assert_eq!(count(&checkpoints_alone(3), line), 0);
+        assert_eq!(count(&checkpoint_only_record(3), line), 0);
     }
 }

@@ -4,7 +4,7 @@ use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 use crate::metric::{AU_ALL_STEPS, AU_WINDOWED};
 
-/// Largest difference without a doubt, in percentage points.
+/// Largest difference that causes no doubt, in percentage points.
 const DIFFERENCE_MAX: f64 = 1.0;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {

@@ -6,7 +6,7 @@ use crate::record::CheckpointKind;
 #[cfg(test)]
 use crate::record::{CheckpointRecord, Record};
 
-/// Largest cached share of the bytes without a doubt; the kernel may keep a few pages.
+/// Largest cached share of the bytes that causes no doubt, as the kernel may keep a few pages.
 const CACHED_SHARE_MAX: f64 = 0.01;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
@@ -37,23 +37,23 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     cases: &[
         super::tests::fires(
             "2 GB of checkpoints were read and 1.9 GB came from the device (5 % from memory)",
-            |r| loads(r, &[Some(900_000_000), Some(1_100_000_000)]),
+            |r| set_loads(r, &[Some(900_000_000), Some(1_100_000_000)]),
         ),
         super::tests::fires("0 B came from the device (100 % from memory)", |r| {
-            loads(r, &[Some(0)])
+            set_loads(r, &[Some(0)])
         }),
-        super::tests::silent(|r| loads(r, &[Some(991_000_000), Some(990_000_000)])),
-        super::tests::silent(|r| loads(r, &[Some(0), None])),
+        super::tests::silent(|r| set_loads(r, &[Some(991_000_000), Some(990_000_000)])),
+        super::tests::silent(|r| set_loads(r, &[Some(0), None])),
         super::tests::silent(|r| {
-            loads(r, &[Some(0)]);
+            set_loads(r, &[Some(0)]);
             r.epochs[0].checkpoints[0].kind = CheckpointKind::Save;
         }),
     ],
 };
 
-/// Loads of 1 GB each, with the bytes that came from the device.
+/// Sets loads of 1 GB each, with the bytes that came from the device.
 #[cfg(test)]
-fn loads(record: &mut Record, from_device: &[Option<u64>]) {
+fn set_loads(record: &mut Record, from_device: &[Option<u64>]) {
     let load = crate::example::checkpoint(0, 1000, 1_000_000_000, 0);
     let loads = from_device.iter().map(|&process_device_read_bytes| CheckpointRecord {
         kind: CheckpointKind::Load,

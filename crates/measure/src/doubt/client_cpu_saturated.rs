@@ -7,7 +7,7 @@ use crate::record::{EpochRecord, System};
 /// Name of the doubt.
 pub const NAME: &str = "client_cpu_saturated";
 
-/// Largest busy share of all cores without a doubt.
+/// Largest busy share of all cores that causes no doubt.
 const BUSY_SHARE_MAX: f64 = 0.95;
 
 /// Whether all cores were busy in an epoch.

@@ -3,8 +3,9 @@
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 
-/// Time services slew by at most 500 parts in a million; twice that is a step.
+/// Largest drift of the wall clock that is not a step, as a share of elapsed time: twice the 500 ppm by which time services slew.
 const SLEW_MAX: f64 = 1e-3;
+/// Smallest change of the wall clock that can be a step.
 const STEP_MIN_NS: u64 = 10_000_000;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {

@@ -10,9 +10,9 @@ use feedrate_spec::plan::ClientPlan;
 #[cfg(test)]
 use feedrate_spec::workload::TimeSpec;
 
-/// Largest overshoot without a doubt, as a share of the configured time.
+/// Largest overshoot that causes no doubt, as a share of the configured time.
 const OVERSHOOT_MAX: f64 = 0.01;
-/// Delay with which a sleeping process wakes up. The real and the emulated training process both have it.
+/// Delay with which a sleeping process wakes up. It is allowed if a client is emulated, as the real training process has it too.
 const WAKE_UP_DELAY_S: f64 = 1e-4;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {

@@ -3,7 +3,7 @@
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 
-/// Largest share of cached bytes without a doubt. Reads of whole blocks make the device return slightly more than requested.
+/// Largest share of cached bytes that causes no doubt.
 const CACHED_SHARE_MAX: f64 = 0.1;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {

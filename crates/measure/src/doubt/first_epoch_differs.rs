@@ -1,10 +1,10 @@
-//! The first epoch has another rate than the rest.
+//! The rate of the first epoch differs from the rate of the other epochs.
 
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 use crate::metric::{SAMPLES_WHOLE, mean};
 
-/// Largest difference without a doubt, as a share of the rate of the other epochs.
+/// Largest difference that causes no doubt, as a share of the rate of the other epochs.
 const DIFFERENCE_MAX: f64 = 0.05;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {

@@ -39,7 +39,7 @@ fn check(derived: &Derived) -> Option<Facts> {
         let done: usize = record.epochs.iter().map(|epoch| epoch.checkpoints.len()).sum();
         return Some(facts.with("checkpoints", done));
     }
-    let done = Scope::all(record).count();
+    let done = Scope::whole_epochs(record).count();
     if record.watched.is_some() {
         // The planned number of epochs of a watched loop is unknown.
         return Some(facts.with("begun_epochs", done));

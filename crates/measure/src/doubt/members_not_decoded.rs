@@ -39,7 +39,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
             }
             accelerators[1].io.count_undecoded(Some("webp"));
             for _ in 0..40 {
-                accelerators[1].io.access.sample(None);
+                accelerators[1].io.access.count_sample(None);
             }
         }),
         super::tests::silent(|r| r.epochs[1].accelerators[0].io.count_undecoded(None)),

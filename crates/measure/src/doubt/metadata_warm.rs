@@ -6,7 +6,7 @@ use crate::record::EpochRecord;
 #[cfg(test)]
 use crate::record::Record;
 
-/// Largest share of training files that were opened before, without a doubt.
+/// Largest share of previously opened training files that causes no doubt.
 const OPENED_SHARE_MAX: f64 = 0.01;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
@@ -42,30 +42,30 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     #[cfg(test)]
     cases: &[
         super::tests::fires("when epoch 1 began, 4 of 80 files (5.0 %) or more had been", |r| {
-            opened(r, &[Some(4), Some(80), Some(80)]);
+            set_opened_files(r, &[Some(4), Some(80), Some(80)]);
         }),
         super::tests::fires("when epoch 2 began, 80 of 80 files (100.0 %)", |r| {
-            opened(r, &[None, Some(80), Some(80)]);
+            set_opened_files(r, &[None, Some(80), Some(80)]);
         }),
         super::tests::fires("was not allowed to drop them before 2 epochs", |r| {
-            opened(r, &[Some(0), Some(80), Some(80)]);
+            set_opened_files(r, &[Some(0), Some(80), Some(80)]);
             r.epochs[1].host.metadata_dropped = Some(false);
             r.epochs[2].host.metadata_dropped = Some(false);
         }),
-        super::tests::silent(|r| opened(r, &[Some(0), Some(0), None])),
+        super::tests::silent(|r| set_opened_files(r, &[Some(0), Some(0), None])),
         super::tests::silent(|r| {
             r.plan.dataset.files_train *= 10;
-            opened(r, &[Some(8), Some(8), Some(8)]);
+            set_opened_files(r, &[Some(8), Some(8), Some(8)]);
         }),
         super::tests::silent(|r| {
-            opened(r, &[Some(80), Some(80), Some(80)]);
+            set_opened_files(r, &[Some(80), Some(80), Some(80)]);
             r.plan.storage.throttle_bytes_per_second = Some(1e6);
         }),
     ],
 };
 
 #[cfg(test)]
-fn opened(record: &mut Record, files: &[Option<u64>]) {
+fn set_opened_files(record: &mut Record, files: &[Option<u64>]) {
     for (epoch, &opened) in record.epochs.iter_mut().zip(files) {
         epoch.host.metadata_opened_files = opened;
     }

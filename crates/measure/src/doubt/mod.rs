@@ -1,4 +1,4 @@
-//! Doubts: named reasons not to trust a number. Each has a row in [`DOUBTS`], and a file if it is found from a record.
+//! Doubts: named reasons not to trust a number. Each doubt has a row in [`DOUBTS`]. A doubt that is found from a record also has a file.
 //!
 //! To add one, write its file with a `pub(super) static DOUBT`, which contains a case where the doubt fires and one where it does not, and
 //! add its `mod` line and row here. `feedrate list` and the contract tests read the table.
@@ -137,15 +137,19 @@ pub static DOUBTS: &[&RecordDoubt] = &[
 ];
 
 const fn warning(name: &'static str, meaning: &'static str) -> RecordDoubt {
-    reported(name, Severity::Warning, meaning)
+    reported_doubt(name, Severity::Warning, meaning)
 }
 
 const fn note(name: &'static str, meaning: &'static str) -> RecordDoubt {
-    reported(name, Severity::Note, meaning)
+    reported_doubt(name, Severity::Note, meaning)
 }
 
-/// A doubt that planning or running reports and that cannot be found from a record. It is shown with the text of the report.
-const fn reported(name: &'static str, severity: Severity, meaning: &'static str) -> RecordDoubt {
+/// A doubt that is reported while planning or running, because it cannot be found from a record. It is shown with the reported text.
+const fn reported_doubt(
+    name: &'static str,
+    severity: Severity,
+    meaning: &'static str,
+) -> RecordDoubt {
     RecordDoubt {
         kind: DoubtKind { name, severity, meaning, evidence: "", advice: "" },
         needs_loader: false,
@@ -236,11 +240,11 @@ pub fn doubts(derived: &Derived) -> Vec<Doubt> {
             found.push(from_report(reported));
         }
     }
-    found.sort_by_key(|doubt| (doubt.severity, place(&doubt.name)));
+    found.sort_by_key(|doubt| (doubt.severity, table_position(&doubt.name)));
     found
 }
 
-/// The kind with this name.
+/// Finds a kind of doubt by its name.
 pub fn find(name: &str) -> Option<&'static DoubtKind> {
     DOUBTS.iter().map(|row| &row.kind).find(|kind| kind.name == name)
 }
@@ -250,8 +254,8 @@ pub fn needs_loader(name: &str) -> bool {
     DOUBTS.iter().any(|row| row.kind.name == name && row.needs_loader)
 }
 
-/// Position in the table; unknown names come last.
-pub fn place(name: &str) -> usize {
+/// Position of a doubt in the table; unknown names come last.
+pub fn table_position(name: &str) -> usize {
     DOUBTS.iter().position(|row| row.kind.name == name).unwrap_or(DOUBTS.len())
 }
 

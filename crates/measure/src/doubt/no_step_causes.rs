@@ -20,7 +20,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
             return None;
         }
         let without_causes =
-            Scope::each(derived.record).filter(|scope| scope.epoch.causes.is_none());
+            Scope::all_epochs(derived.record).filter(|scope| scope.epoch.causes.is_none());
         let steps: u64 = without_causes.map(Scope::steps).sum();
         (steps > 0).then(|| Facts::new().with("steps", steps))
     }),

@@ -5,9 +5,9 @@ use crate::derived::Derived;
 use crate::facts::Facts;
 use crate::record::CheckpointKind;
 
-/// Fewer bytes are attributed to the operating system.
+/// Smallest number of bytes of other processes that causes a doubt; fewer bytes are attributed to the operating system.
 const OTHERS_MIN_BYTES: u64 = 16 << 20;
-/// Share of other processes in the bytes that the device transferred, above which a run is doubted.
+/// Largest share of other processes in the transferred bytes that causes no doubt.
 const OTHERS_SHARE_MAX: f64 = 0.1;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
@@ -41,8 +41,8 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
 
 fn check(derived: &Derived) -> Option<Facts> {
     let own_bytes = derived.device_bytes?;
-    let read_bytes = derived.sum_of_host(|host| host.device_read_bytes)?;
-    let written_bytes = derived.sum_of_host(|host| host.device_write_bytes).unwrap_or(0);
+    let read_bytes = derived.sum_over_epochs(|host| host.device_read_bytes)?;
+    let written_bytes = derived.sum_over_epochs(|host| host.device_write_bytes).unwrap_or(0);
     let saves = derived.record.checkpoints_of(CheckpointKind::Save);
     let saved_bytes: u64 = saves.map(|checkpoint| checkpoint.bytes).sum();
     // A file system writes slightly more than the bytes passed to it.

@@ -3,8 +3,8 @@
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 
-/// Largest cached share of the bytes without a doubt. Reads are rounded to pages, so the device usually returns slightly more than was
-/// read.
+/// Largest cached share of the bytes that causes no doubt. Reads are rounded to pages, so the device usually returns slightly more than
+/// the run read.
 const CACHED_SHARE_MAX: f64 = 0.01;
 
 /// Name of the doubt.
@@ -34,10 +34,10 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     cases: &[
         super::tests::fires(
             "240 MB were read and 200 MB came from the device (17 % from memory)",
-            |r| from_device(r, 40_000_000),
+            |r| set_bytes_from_device(r, 40_000_000),
         ),
-        super::tests::silent(|r| from_device(r, 79_000_000)),
-        super::tests::silent(|r| from_device(r, 90_000_000)),
+        super::tests::silent(|r| set_bytes_from_device(r, 79_000_000)),
+        super::tests::silent(|r| set_bytes_from_device(r, 90_000_000)),
         super::tests::fires("100 % from memory", super::tests::nothing_from_device),
         super::tests::silent(|r| {
             super::tests::nothing_from_device(r);
@@ -47,47 +47,47 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
             super::tests::nothing_from_device(r);
             r.plan.storage.throttle_bytes_per_second = Some(1e13);
         }),
-        super::tests::silent(device_bytes_unknown),
+        super::tests::silent(set_device_bytes_unknown),
         super::tests::fires(
             "240 MB were read, and how much of it came from the device is unknown; about 80 MB of its files",
             |r| {
-                device_bytes_unknown(r);
+                set_device_bytes_unknown(r);
                 r.epochs[2].host.resident_before_bytes = Some(80_000_000);
             },
         ),
         super::tests::fires(
             "is unknown; how much of its files was in the page cache is unknown",
             |r| {
-                device_bytes_unknown(r);
-                residency_unknown(r);
+                set_device_bytes_unknown(r);
+                set_residency_unknown(r);
             },
         ),
         super::tests::fires("100 % from memory); how much of its files", |r| {
             super::tests::nothing_from_device(r);
-            residency_unknown(r);
+            set_residency_unknown(r);
         }),
-        super::tests::silent(residency_unknown),
+        super::tests::silent(set_residency_unknown),
         super::tests::silent(|r| {
             super::tests::nothing_from_device(r);
-            residency_unknown(r);
+            set_residency_unknown(r);
             r.epochs.iter_mut().for_each(|e| e.host.resident_sampled_share = 0.0);
         }),
     ],
 };
 
 #[cfg(test)]
-fn from_device(record: &mut crate::record::Record, bytes: u64) {
+fn set_bytes_from_device(record: &mut crate::record::Record, bytes: u64) {
     record.epochs[1].host.process_device_read_bytes = Some(bytes);
     record.epochs[1].host.device_read_bytes = Some(bytes);
 }
 
 #[cfg(test)]
-fn device_bytes_unknown(record: &mut crate::record::Record) {
+fn set_device_bytes_unknown(record: &mut crate::record::Record) {
     record.epochs.iter_mut().for_each(|epoch| epoch.host.process_device_read_bytes = None);
 }
 
 /// Residency was sampled, but the kernel did not report it.
 #[cfg(test)]
-fn residency_unknown(record: &mut crate::record::Record) {
+fn set_residency_unknown(record: &mut crate::record::Record) {
     record.epochs.iter_mut().for_each(|epoch| epoch.host.resident_before_bytes = None);
 }

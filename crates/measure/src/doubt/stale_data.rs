@@ -20,7 +20,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         let differences = pairs.filter(|(found, planned)| found != planned).map(
             |((key, found), (_, planned))| format!("{key} is {found}, and {planned} was planned"),
         );
-        Facts::listed("differs", differences.collect())
+        Facts::from_list("differs", differences.collect())
     }),
     #[cfg(test)]
     cases: &[
@@ -46,8 +46,8 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     ],
 };
 
-/// Keys (of section `dataset`) and values of the settings that determine the size of a sample and how it is stored. The format is not
-/// included: files are found by their extension, so files of another format are refused.
+/// Keys in section `dataset` and values of the settings that determine the size and the storage layout of a sample. The format is left
+/// out because a run does not find files with the extension of another format.
 fn settings(dataset: &DatasetPlan) -> [(&'static str, String); 13] {
     let encoding = &dataset.encoding;
     let redundancy = &dataset.redundancy;

@@ -5,7 +5,7 @@ use crate::facts::Facts;
 use crate::record::Record;
 use crate::window::{Scope, seconds};
 
-/// Largest time without a doubt, as a multiple of the median.
+/// Largest load and compute time that causes no doubt, as a multiple of the median.
 const SLOWER_MAX: f64 = 1.2;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
@@ -35,17 +35,18 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     cases: &[
         super::tests::fires(
             "accelerator 1 loaded and computed for 3 min, the median one for 2 min",
-            |r| slower(r, 500),
+            |r| slow_down(r, 500),
         ),
-        super::tests::silent(|r| slower(r, 150)),
+        super::tests::silent(|r| slow_down(r, 150)),
     ],
 };
 
 /// Load and compute time of each accelerator over the run, in seconds.
 fn busy_s(record: &Record) -> Vec<f64> {
-    let count = Scope::all(record).map(|scope| scope.epoch.accelerators.len()).max().unwrap_or(0);
+    let count =
+        Scope::whole_epochs(record).map(|scope| scope.epoch.accelerators.len()).max().unwrap_or(0);
     let mut sums_s = vec![0.0; count];
-    for scope in Scope::all(record) {
+    for scope in Scope::whole_epochs(record) {
         for (sum_s, accelerator) in sums_s.iter_mut().zip(&scope.epoch.accelerators) {
             *sum_s += seconds(accelerator.busy_ns());
         }
@@ -55,7 +56,7 @@ fn busy_s(record: &Record) -> Vec<f64> {
 
 /// Adds time to the load of accelerator 1 in each step, and to the barriers of the others.
 #[cfg(test)]
-fn slower(record: &mut Record, by_ms: u64) {
+fn slow_down(record: &mut Record, by_ms: u64) {
     for epoch in &mut record.epochs {
         for (i, accelerator) in epoch.accelerators.iter_mut().enumerate() {
             let block = &mut accelerator.blocks[0];

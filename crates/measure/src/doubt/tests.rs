@@ -5,8 +5,8 @@ use crate::example::{block, epoch, plan, record, simple};
 use crate::record::{HostEpoch, Mount, Record};
 use feedrate_spec::workload::TimeSpec;
 
-/// A record without doubts: three epochs of two accelerators with 40 steps; each step has half a second of load and of compute.
-fn good() -> Record {
+/// A record that causes no doubts: three epochs of two accelerators with 40 steps; each step has half a second of load and of compute.
+fn record_without_doubts() -> Record {
     let steps = vec![(500, 500, 0, 1_000_000); 40];
     let accelerators = |start| vec![vec![block(start, &steps)], vec![block(start, &steps)]];
     let mut record = record(
@@ -31,18 +31,18 @@ fn good() -> Record {
     record
 }
 
-fn names(record: &Record) -> Vec<String> {
+fn doubt_names(record: &Record) -> Vec<String> {
     doubts(&Derived::new(record)).into_iter().map(|doubt| doubt.name).collect()
 }
 
-/// A changed record, for which a doubt fires or for which no doubt fires.
+/// A change of [`record_without_doubts`] with the expected doubt.
 pub(super) struct Case {
-    /// Part of the doubt's evidence; `None` if no doubt fires.
+    /// Part of the evidence of the expected doubt; `None` if no doubt is expected.
     evidence: Option<&'static str>,
     change: fn(&mut Record),
 }
 
-/// Expects the doubt of the row after `change`, with `evidence` as a part of its evidence.
+/// Expects the doubt of the row after `change`, with evidence that contains `evidence`.
 pub(super) const fn fires(evidence: &'static str, change: fn(&mut Record)) -> Case {
     Case { evidence: Some(evidence), change }
 }
@@ -59,13 +59,13 @@ pub(super) fn nothing_from_device(record: &mut Record) {
     }
 }
 
-/// Checks that the doubt fires after `change`, with `evidence` as a part of its evidence and without a repeated word.
+/// Checks that the doubt fires after `change`, with evidence that contains `evidence` and repeats no word.
 fn check_fires(kind: &DoubtKind, evidence: &str, change: impl Fn(&mut Record)) {
-    let mut record = good();
+    let mut record = record_without_doubts();
     change(&mut record);
     let found = doubts(&Derived::new(&record));
     let Some(doubt) = found.iter().find(|doubt| doubt.name == kind.name) else {
-        panic!("`{}` did not fire, only {:?}", kind.name, names(&record))
+        panic!("`{}` did not fire, only {:?}", kind.name, doubt_names(&record))
     };
     assert!(doubt.evidence.contains(evidence), "{}", doubt.evidence);
     assert!(!doubt.advice.is_empty() && doubt.severity == kind.severity);
@@ -74,12 +74,12 @@ fn check_fires(kind: &DoubtKind, evidence: &str, change: impl Fn(&mut Record)) {
 }
 
 #[test]
-fn a_good_record_has_no_doubts() {
-    assert_eq!(names(&good()), Vec::<String>::new());
+fn the_base_record_has_no_doubts() {
+    assert_eq!(doubt_names(&record_without_doubts()), Vec::<String>::new());
 }
 
 #[test]
-fn each_doubt_fires_on_its_case_and_is_silent_on_another() {
+fn each_doubt_fires_and_stays_silent_in_its_cases() {
     for row in DOUBTS {
         let name = row.kind.name;
         let silent: Vec<&Case> = row.cases.iter().filter(|case| case.evidence.is_none()).collect();
@@ -90,26 +90,26 @@ fn each_doubt_fires_on_its_case_and_is_silent_on_another() {
             check_fires(&row.kind, case.evidence.unwrap(), case.change);
         }
         for case in silent {
-            let mut record = good();
+            let mut record = record_without_doubts();
             (case.change)(&mut record);
-            assert_eq!(names(&record), Vec::<String>::new(), "`{name}`");
+            assert_eq!(doubt_names(&record), Vec::<String>::new(), "`{name}`");
         }
     }
 }
 
 #[test]
 fn doubts_have_facts_and_text() {
-    let mut record = good();
+    let mut record = record_without_doubts();
     record.plan.loader.batches_in_flight = 38;
     let found = doubts(&Derived::new(&record));
-    assert_eq!(names(&record), ["too_few_steps"]);
+    assert_eq!(doubt_names(&record), ["too_few_steps"]);
     let json = serde_json::to_string(&found[0].facts).unwrap();
     assert_eq!(json, r#"{"epoch_steps":40,"steps_needed":152}"#);
 }
 
 #[test]
 fn advice_on_overshoot_depends_on_the_device() {
-    let mut on_devices = good();
+    let mut on_devices = record_without_doubts();
     on_devices.plan.train.compute = TimeSpec::Constant { mean: 0.49 };
     on_devices.plan.train.on_devices = Some("cuda".into());
     let found = doubts(&Derived::new(&on_devices));
@@ -143,7 +143,7 @@ fn reported_doubts_appear_once() {
             r.doubts = vec![reported(name), reported(name)]
         });
     }
-    let mut record = good();
+    let mut record = record_without_doubts();
     record.plan.doubts =
         vec![reported("scaled"), reported("of_the_future"), reported("no_replicates")];
     record.doubts = vec![reported("scaled"), reported("not_cold")];
@@ -164,12 +164,12 @@ fn reported_doubts_appear_once() {
 fn a_record_without_epochs_is_only_incomplete() {
     let mut empty = record(plan(1, 5), vec![]);
     empty.complete = false;
-    assert_eq!(names(&empty), ["incomplete_run"]);
-    assert!(!names(&simple(&[])).contains(&"window_shorter_than_stock".to_string()));
+    assert_eq!(doubt_names(&empty), ["incomplete_run"]);
+    assert!(!doubt_names(&simple(&[])).contains(&"window_shorter_than_stock".to_string()));
 }
 
 #[test]
-fn every_row_is_complete() {
+fn every_row_is_complete_and_unique() {
     let names: std::collections::HashSet<_> = DOUBTS.iter().map(|row| row.kind.name).collect();
     assert_eq!(names.len(), DOUBTS.len());
     for doubt in DOUBTS.iter().map(|row| &row.kind) {

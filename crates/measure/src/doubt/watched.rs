@@ -1,4 +1,4 @@
-//! The record is of a watched training loop, so only the times between its batches are known.
+//! The record is from a watched training loop, so only the times between its batches are known.
 
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;

@@ -1,4 +1,4 @@
-//! The window is so short that batches loaded during step 1 may suffice for it.
+//! The window is so short that the batches loaded during step 1 may fill all of it.
 
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;

@@ -1,6 +1,6 @@
 //! Metrics of file accesses: order of reads, amplification, time in calls, and numbers of files and bytes.
 
-use super::{Basis, Better, COMPOSED, Figure, Fold, Metric, MetricId, Unit};
+use super::{Basis, Better, COMPOSED, Fold, Formula, Metric, MetricId, Unit};
 use crate::record::{AcceleratorEpoch, IoCounters};
 use crate::window::share;
 
@@ -12,7 +12,7 @@ pub static SEQUENTIAL: Metric = Metric {
     definition: "Share of reads that start at or after the end of the previous read, among reads that have a previous one in the same open file, over accelerators and epochs",
     source: "POSIX_SEQ_READS of Darshan; feedrate counts for each worker",
     path: "access.sequential_share",
-    figure: Figure::FromCounters(|io| share(io.access.sequential, io.access.following)),
+    formula: Formula::FromCounters(|io| share(io.access.sequential, io.access.following)),
     ..ACCESS
 };
 
@@ -24,7 +24,7 @@ pub static CONSECUTIVE: Metric = Metric {
     definition: "Share of reads that start exactly at the end of the previous read, among reads that have a previous one in the same open file, over accelerators and epochs",
     source: "POSIX_CONSEC_READS of Darshan; feedrate counts for each worker",
     path: "access.consecutive_share",
-    figure: Figure::FromCounters(|io| share(io.access.consecutive, io.access.following)),
+    formula: Formula::FromCounters(|io| share(io.access.consecutive, io.access.following)),
     ..ACCESS
 };
 
@@ -35,7 +35,7 @@ pub static AMPLIFICATION: Metric = Metric {
     better: Better::Lower,
     definition: "Bytes that read calls returned ÷ payload bytes of the samples that were read",
     path: "access.read_amplification",
-    figure: Figure::FromCounters(|io| {
+    formula: Formula::FromCounters(|io| {
         let is_known = io.reads > 0 && io.access.payload_samples == io.access.samples_read;
         if is_known { share(io.read_bytes, io.access.payload_bytes) } else { None }
     }),
@@ -50,7 +50,7 @@ pub static FILES: Metric = Metric {
     better: Better::Lower,
     definition: "Number of different files that samples were read from, of the accelerator and epoch with the most",
     path: "access.files",
-    figure: Figure::PerAccelerator(
+    formula: Formula::PerAccelerator(
         |_, accelerator| accelerator.io.access.files.map(|files| files as f64),
         Fold::Max,
         Fold::Max,
@@ -67,7 +67,7 @@ pub static IO_TIME_PERCENT: Metric = Metric {
     definition: "Time in open, length, read and close calls ÷ length of the epochs, mean over all workers",
     source: "I/O cost of PyDarshan (read and metadata); Darshan counts for each process, feedrate for each worker",
     path: "access.io_time_percent",
-    figure: Figure::PerSecond(|scope, accelerator| {
+    formula: Formula::PerSecond(|scope, accelerator| {
         let plan = scope.plan;
         let workers = f64::from(plan.accelerators) * f64::from(plan.loader.workers.max(1));
         100.0 * (call_s(accelerator, |io| io.open_ns + io.read_ns)) / workers
@@ -82,7 +82,7 @@ pub static IN_FLIGHT: Metric = Metric {
     definition: "Number of concurrent read calls of all accelerators together, mean over the time of the epochs",
     source: "Little's law, applied to F_READ_TIME of Darshan",
     path: "access.mean_in_flight",
-    figure: Figure::PerSecond(|_, accelerator| call_s(accelerator, |io| io.read_ns)),
+    formula: Formula::PerSecond(|_, accelerator| call_s(accelerator, |io| io.read_ns)),
     ..ACCESS
 };
 
@@ -95,7 +95,7 @@ pub static UNIQUE_BYTES: Metric = Metric {
     definition: "Bytes of files that were read, each counted once over accelerators and epochs",
     source: "feedrate, from the extents of all reads; Darshan has the highest offset of each file instead, POSIX_MAX_BYTE_READ",
     path: "access.unique_bytes",
-    figure: Figure::PerEpoch(
+    formula: Formula::PerEpoch(
         |scope| Some(scope.epoch.files_read.as_ref()?.unique_bytes as f64),
         Fold::Last,
     ),
@@ -108,9 +108,9 @@ pub static OVERLAP: Metric = Metric {
     title: "bytes read by several accelerators",
     unit: Unit::Share,
     better: Better::Lower,
-    definition: "Share of bytes that more than one accelerator read, among the bytes of files that were read, over all epochs",
+    definition: "Share of bytes that more than one accelerator read, among the distinct bytes that were read, over all epochs",
     path: "access.overlap_share",
-    figure: Figure::PerEpoch(
+    formula: Formula::PerEpoch(
         |scope| {
             let files = scope.epoch.files_read.as_ref()?;
             share(files.overlap_bytes, files.unique_bytes)
@@ -120,7 +120,7 @@ pub static OVERLAP: Metric = Metric {
     ..ACCESS
 };
 
-/// Seconds that an accelerator spent in calls. 0 for accelerators that receive their data from another one, as their times are waits.
+/// Seconds that an accelerator spent in calls. 0 for accelerators that receive their data from another accelerator, as they only wait.
 fn call_s(accelerator: &AcceleratorEpoch, ns: fn(&IoCounters) -> u64) -> f64 {
     let io = &accelerator.io;
     if io.opens + io.reads > 0 { ns(io) as f64 / 1e9 } else { 0.0 }
@@ -132,16 +132,21 @@ const ACCESS: Metric = Metric { basis: &[Basis::Reads], ..COMPOSED };
 mod tests {
     use super::*;
     use crate::example::{accelerator, block, epoch, plan, record, simple};
-    use crate::record::access::{FilesRead, Follows};
+    use crate::record::access::{FilesRead, ReadPosition};
 
     #[test]
     fn shares_cover_all_accelerators() {
         let mut record = simple(&[(1, 1, 1, 300)]);
         let mut second = accelerator(vec![block(0, &[(1, 1, 1, 100)])]);
-        for follows in [Follows::Nothing, Follows::Back, Follows::Ahead, Follows::Next] {
-            second.io.access.read(100, follows);
+        for position in [
+            ReadPosition::First,
+            ReadPosition::Backward,
+            ReadPosition::Forward,
+            ReadPosition::Consecutive,
+        ] {
+            second.io.access.count_read(100, position);
         }
-        second.io.access.sample(Some(200));
+        second.io.access.count_sample(Some(200));
         (second.io.access.files, record.epochs[0].accelerators[0].io.access.files) =
             (Some(3), Some(5));
         record.epochs[0].accelerators.push(second);
@@ -149,7 +154,7 @@ mod tests {
         assert_eq!(CONSECUTIVE.run_value(&record), Some(1.0 / 3.0));
         assert_eq!(AMPLIFICATION.run_value(&record), Some(2.0));
         assert_eq!(FILES.run_value(&record), Some(5.0));
-        record.epochs[0].accelerators[1].io.access.sample(None);
+        record.epochs[0].accelerators[1].io.access.count_sample(None);
         record.epochs[0].accelerators[1].io.access.files = None;
         assert_eq!(AMPLIFICATION.run_value(&record), None, "the payload of one sample is unknown");
         assert_eq!(FILES.run_value(&record), None);
@@ -173,7 +178,7 @@ mod tests {
         for (i, open_ns, read_ns) in [(0, 125_000_000, 250_000_000), (1, 0, 250_000_000)] {
             let io = &mut record.epochs[0].accelerators[i].io;
             (io.opens, io.reads, io.open_ns, io.read_ns) = (1, 1, open_ns, read_ns);
-            // An accelerator that receives data from another one waits, which is no I/O.
+            // An accelerator that receives data from another accelerator waits; this is no I/O.
             let io = &mut record.epochs[1].accelerators[i].io;
             (io.opens, io.reads, io.open_ns, io.read_ns) = (0, 0, 0, 50_000_000);
         }
@@ -184,17 +189,17 @@ mod tests {
     }
 
     #[test]
-    fn unique_bytes_of_the_run_are_those_of_its_last_epoch() {
+    fn unique_bytes_of_a_run_are_counted_up_to_its_last_epoch() {
         let epochs = vec![
             epoch(1, vec![vec![block(0, &[(1, 1, 1, 300)])]]),
             epoch(2, vec![vec![block(3, &[(1, 1, 1, 300)])]]),
         ];
         let mut record = record(plan(1, 1), epochs);
-        let read = |unique_bytes, overlap_bytes| {
+        let files_read = |unique_bytes, overlap_bytes| {
             Some(FilesRead { unique_bytes, overlap_bytes, files_by_ranks: Vec::new() })
         };
         (record.epochs[0].files_read, record.epochs[1].files_read) =
-            (read(300, 300), read(400, 100));
+            (files_read(300, 300), files_read(400, 100));
         assert_eq!(
             (UNIQUE_BYTES.run_value(&record), OVERLAP.run_value(&record)),
             (Some(400.0), Some(0.25))

@@ -1,6 +1,6 @@
 //! Accelerator utilisation over all steps.
 
-use super::{Basis, COMPOSED, Figure, Fold, Metric, MetricId, Unit};
+use super::{Basis, COMPOSED, Fold, Formula, Metric, MetricId, Unit};
 use crate::record::AcceleratorEpoch;
 use crate::window::Scope;
 
@@ -15,7 +15,7 @@ pub static AU_ALL_STEPS: Metric = Metric {
     path: "au.all_steps_percent",
     basis: &[Basis::Steps],
     added_as: Some(("train_au_all_steps_percentage", 1.0)),
-    figure: Figure::PerAccelerator(utilisation_percent, Fold::Mean, Fold::Mean),
+    formula: Formula::PerAccelerator(utilisation_percent, Fold::Mean, Fold::Mean),
     ..COMPOSED
 };
 

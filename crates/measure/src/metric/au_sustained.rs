@@ -1,8 +1,8 @@
 //! The utilisation that the pipeline can sustain: the rate of reading relative to the rate that full utilisation needs.
 //!
-//! Neither batches loaded in advance during step 1 nor their consumption at the end count. Pauses between blocks are excluded.
+//! Batches that are loaded in advance during step 1 do not count, nor does their consumption at the end. Pauses between blocks are excluded.
 
-use super::{Basis, COMPOSED, Figure, Fold, Metric, MetricId, Unit};
+use super::{Basis, COMPOSED, Fold, Formula, Metric, MetricId, Unit};
 use crate::record::AcceleratorEpoch;
 use crate::window::{Scope, seconds, step_end_ns};
 use feedrate_spec::plan::Plan;
@@ -14,12 +14,12 @@ pub static AU_SUSTAINED: Metric = Metric {
     title: "sustained utilisation",
     axis: "AU, sustained",
     unit: Unit::Percent,
-    definition: "min(1, batches read per second by all loaders × mean compute time ÷ accelerators), reading taken between the end of the excluded \
-                 steps and the last step that ends before the loaders start their last read, without pauses between blocks; mean over the epochs that have enough steps",
+    definition: "min(1, batches read per second by all loaders × mean compute time ÷ accelerators), measured from the end of the excluded \
+                 steps to the last step that ends before the loaders start their last read, without pauses between blocks; mean over the epochs that have enough steps",
     path: "au.sustained_percent",
     basis: &[Basis::Steps, Basis::Reads],
     added_as: Some(("train_au_sustained_percentage", 1.0)),
-    figure: Figure::PerEpoch(|scope| sustained(scope).ok(), Fold::Mean),
+    formula: Formula::PerEpoch(|scope| sustained_percent(scope).ok(), Fold::Mean),
     ..COMPOSED
 };
 
@@ -29,7 +29,7 @@ pub enum NotMeasurable {
     /// The epoch has fewer steps than [`sustained_needs_steps`].
     TooFewSteps,
     /// The reads are unknown, as in a watched training loop.
-    ReadsNotKnown,
+    ReadsUnknown,
     /// The loaders read no bytes.
     NothingRead,
     /// Reading ended before the excluded steps did.
@@ -42,18 +42,18 @@ pub fn sustained_needs_steps(plan: &Plan) -> u64 {
     (4 * in_flight).max(plan.metric.exclude_start_steps.saturating_add(2))
 }
 
-/// Sustained utilisation of one epoch, in percent.
+/// Computes the sustained utilisation of one epoch, in percent.
 ///
 /// # Errors
-/// Returns the reason if it cannot be measured.
-pub fn sustained(scope: Scope) -> Result<f64, NotMeasurable> {
+/// The reason why it cannot be measured.
+pub fn sustained_percent(scope: Scope) -> Result<f64, NotMeasurable> {
     let accelerators = &scope.epoch.accelerators;
     if scope.is_watched {
-        return Err(NotMeasurable::ReadsNotKnown);
+        return Err(NotMeasurable::ReadsUnknown);
     }
     let mut sum = 0.0;
     for accelerator in accelerators {
-        sum += utilisation(scope, accelerator)?;
+        sum += uncapped_utilisation(scope, accelerator)?;
     }
     match accelerators.len() {
         0 => Err(NotMeasurable::TooFewSteps),
@@ -62,8 +62,11 @@ pub fn sustained(scope: Scope) -> Result<f64, NotMeasurable> {
     }
 }
 
-/// Batches read per second × mean compute time. Not capped at 1, since fast loaders make up for slow ones in the mean over accelerators.
-fn utilisation(scope: Scope, accelerator: &AcceleratorEpoch) -> Result<f64, NotMeasurable> {
+/// Batches read per second × mean compute time. It may exceed 1: in the mean, fast loaders make up for slow loaders.
+fn uncapped_utilisation(
+    scope: Scope,
+    accelerator: &AcceleratorEpoch,
+) -> Result<f64, NotMeasurable> {
     let steps = accelerator.steps();
     if steps < sustained_needs_steps(scope.plan) {
         return Err(NotMeasurable::TooFewSteps);
@@ -73,14 +76,14 @@ fn utilisation(scope: Scope, accelerator: &AcceleratorEpoch) -> Result<f64, NotM
     if io.read_bytes == 0 || io.samples == 0 || io.memory_bytes > 0 {
         return Err(NotMeasurable::NothingRead);
     }
-    let window = read_in_window(scope, accelerator).ok_or(NotMeasurable::NoWindow)?;
+    let window = steady_reads(scope, accelerator).ok_or(NotMeasurable::NoWindow)?;
     let batches = accelerator.io.samples as f64 / scope.plan.loader.batch_size as f64;
     let batches_read = window.bytes as f64 * batches / io.read_bytes as f64;
     let compute_ns: u64 = accelerator.blocks.iter().flat_map(|block| &block.compute_ns).sum();
     Ok(batches_read / seconds(window.ns) * seconds(compute_ns) / steps as f64)
 }
 
-/// Steps and bytes of the part of an epoch with steady reading, and its duration without pauses.
+/// Steps, bytes and duration without pauses of the part of an epoch in which reading is steady.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SteadyReads {
     pub(crate) steps: u64,
@@ -88,13 +91,13 @@ pub(crate) struct SteadyReads {
     pub(crate) ns: u64,
 }
 
-/// Reads within the window of the sustained utilisation.
+/// Returns the reads within the window of the sustained utilisation.
 ///
-/// The window starts and ends with the end of a step, so at both ends an unfinished read is not counted. Ending at the start of the last
-/// read would leave out an unfinished read at one end only.
-pub(crate) fn read_in_window(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<SteadyReads> {
+/// The window starts and ends at the end of a step. An unfinished read is therefore missing at both ends, and these errors cancel. They
+/// would not cancel if the window ended at the start of the last read.
+pub(crate) fn steady_reads(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<SteadyReads> {
     let last_read_ns = accelerator.last_read_start_ns?;
-    let mut excluded_left = scope.plan.metric.exclude_start_steps;
+    let mut steps_to_exclude = scope.plan.metric.exclude_start_steps;
     let mut pauses_ns = 0;
     let mut steps = 0;
     let mut previous_end_ns = None;
@@ -104,20 +107,20 @@ pub(crate) fn read_in_window(scope: Scope, accelerator: &AcceleratorEpoch) -> Op
         pauses_ns += previous_end_ns.map_or(0, |end_ns| block.start_ns.saturating_sub(end_ns));
         previous_end_ns = Some(block.end_ns);
         let mut now_ns = step_end_ns(block, 0);
-        if excluded_left == 0 && start.is_none() {
+        if steps_to_exclude == 0 && start.is_none() {
             start = Some(StepEnd { steps, ns: now_ns - pauses_ns, bytes: 0 });
         }
         let times = block.load_ns.iter().zip(&block.compute_ns).zip(&block.barrier_ns);
         for (((load, compute), barrier), &bytes) in times.zip(&block.read_bytes) {
             now_ns += load + compute + barrier;
             steps += 1;
-            let point = StepEnd { steps, ns: now_ns.saturating_sub(pauses_ns), bytes };
-            match excluded_left {
-                0 if now_ns <= last_read_ns => end = Some(point),
-                1 => start = Some(point),
+            let step_end = StepEnd { steps, ns: now_ns.saturating_sub(pauses_ns), bytes };
+            match steps_to_exclude {
+                0 if now_ns <= last_read_ns => end = Some(step_end),
+                1 => start = Some(step_end),
                 _ => {}
             }
-            excluded_left = excluded_left.saturating_sub(1);
+            steps_to_exclude = steps_to_exclude.saturating_sub(1);
         }
     }
     let start = start?;

@@ -1,6 +1,6 @@
 //! Accelerator utilisation by the definition of DLIO and MLPerf Storage: only the steps in the window count.
 
-use super::{Basis, COMPOSED, Figure, Fold, Metric, MetricId, Unit};
+use super::{Basis, COMPOSED, Fold, Formula, Metric, MetricId, Unit};
 use crate::record::AcceleratorEpoch;
 use crate::window::{Scope, Window};
 
@@ -17,16 +17,16 @@ pub static AU_WINDOWED: Metric = Metric {
     path: "au.windowed_percent",
     basis: &[Basis::Steps],
     reported_as: Some(("train_au_mean_percentage", 1.0)),
-    figure: Figure::PerAccelerator(utilisation_percent, Fold::Mean, Fold::Mean),
+    formula: Formula::PerAccelerator(utilisation_percent, Fold::Mean, Fold::Mean),
     ..COMPOSED
 };
 
-/// Utilisation of one block in percent; `None` if its window is empty.
+/// Computes the utilisation of one block in percent; `None` if its window is empty.
 pub fn block_au_percent(window: Window) -> Option<f64> {
     Some(window.compute_ns() as f64 / window.time_ns()? as f64 * 100.0)
 }
 
 /// Blocks with an empty window do not count.
 fn utilisation_percent(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {
-    scope.weighted_by_steps(accelerator, block_au_percent)
+    scope.mean_weighted_by_steps(accelerator, block_au_percent)
 }

@@ -1,6 +1,6 @@
 //! Bytes that training read, and bytes that came from the device.
 
-use super::{Basis, Better, COMPOSED, Figure, Fold, Metric, MetricId, Unit};
+use super::{Basis, Better, COMPOSED, Fold, Formula, Metric, MetricId, Unit};
 
 /// Bytes that read calls returned.
 pub static LOGICAL_BYTES: Metric = Metric {
@@ -9,7 +9,7 @@ pub static LOGICAL_BYTES: Metric = Metric {
     definition: "Bytes that the loaders' read calls returned, over accelerators and epochs",
     path: "bytes.logical",
     basis: &[Basis::Reads],
-    figure: Figure::PerAccelerator(
+    formula: Formula::PerAccelerator(
         |_, accelerator| Some(accelerator.io.read_bytes as f64),
         Fold::Sum,
         Fold::Sum,
@@ -25,7 +25,7 @@ pub static DEVICE_BYTES: Metric = Metric {
     source: "read_bytes of /proc/self/io, proc(5)",
     path: "bytes.device",
     basis: &[Basis::Host],
-    figure: Figure::PerEpoch(
+    formula: Formula::PerEpoch(
         |scope| Some(scope.epoch.host.process_device_read_bytes? as f64),
         Fold::Sum,
     ),

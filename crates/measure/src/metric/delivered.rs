@@ -1,11 +1,11 @@
 //! Bytes per second that read calls returned.
 
-use super::{Basis, COMPOSED, Figure, Fold, Metric, MetricId, Unit};
+use super::{Basis, COMPOSED, Fold, Formula, Metric, MetricId, Unit};
 use crate::record::AcceleratorEpoch;
 use crate::window::{Scope, per_second};
 use feedrate_spec::units::MIB;
 
-/// In the window.
+/// Read rate in the window.
 pub static DELIVERED_WINDOWED: Metric = Metric {
     id: MetricId("delivered_bytes_per_second_windowed"),
     title: "bandwidth in the window",
@@ -14,11 +14,11 @@ pub static DELIVERED_WINDOWED: Metric = Metric {
     path: "throughput.delivered_bytes_per_second.windowed",
     // DLIO's MB are MiB.
     added_as: Some(("train_io_delivered_mean_MB_per_second", MIB)),
-    figure: Figure::PerAccelerator(windowed, Fold::Sum, Fold::Mean),
+    formula: Formula::PerAccelerator(windowed, Fold::Sum, Fold::Mean),
     ..DELIVERED
 };
 
-/// Over whole epochs.
+/// Read rate over whole epochs.
 pub static DELIVERED_WHOLE: Metric = Metric {
     id: MetricId("delivered_bytes_per_second"),
     label: "delivered_bytes_per_second_whole",
@@ -26,7 +26,7 @@ pub static DELIVERED_WHOLE: Metric = Metric {
     axis: "Throughput",
     definition: "Bytes that read calls of all accelerators returned ÷ length of the epochs",
     path: "throughput.delivered_bytes_per_second.whole",
-    figure: Figure::PerSecond(|_, accelerator| accelerator.io.read_bytes as f64),
+    formula: Formula::PerSecond(|_, accelerator| accelerator.io.read_bytes as f64),
     ..DELIVERED
 };
 
@@ -36,13 +36,13 @@ const DELIVERED: Metric =
 fn windowed(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {
     let mut bytes = 0;
     let mut ns = 0;
-    let mut before_bytes = 0;
+    let mut bytes_before_block = 0;
     for (window, block) in scope.windows(accelerator).zip(&accelerator.blocks) {
-        if let Some((read_bytes, read_ns)) = window.read(before_bytes) {
+        if let Some((read_bytes, read_ns)) = window.bytes_and_ns(bytes_before_block) {
             bytes += read_bytes;
             ns += read_ns;
         }
-        before_bytes = block.read_bytes.last().copied().unwrap_or(before_bytes);
+        bytes_before_block = block.read_bytes.last().copied().unwrap_or(bytes_before_block);
     }
     per_second(bytes, ns)
 }

@@ -1,7 +1,7 @@
-//! Metrics of devices: the one under the dataset, and GPUs.
+//! Metrics of devices: the storage device under the dataset, and GPUs.
 
 use super::{
-    Basis, COMPOSED, DEVICE_BYTES, DURATION_S, Figure, Fold, Metric, MetricId, Unit, mean,
+    Basis, COMPOSED, DEVICE_BYTES, DURATION_S, Fold, Formula, Metric, MetricId, Unit, mean,
 };
 use crate::record::timeline::{Timeline, samples_in};
 use crate::window::Scope;
@@ -14,7 +14,7 @@ pub static DEVICE_PER_SECOND: Metric = Metric {
     definition: "Bytes that this process caused to be fetched from storage during the epochs ÷ their length",
     source: "read_bytes of /proc/self/io, proc(5)",
     path: "throughput.device_bytes_per_second",
-    figure: Figure::FromMetrics(|_, value| {
+    formula: Formula::FromMetrics(|_, value| {
         let length_s = value(&DURATION_S).filter(|length_s| *length_s > 0.0)?;
         Some(value(&DEVICE_BYTES)? / length_s)
     }),
@@ -28,16 +28,16 @@ pub static GPU_UTILISATION: Metric = Metric {
     unit: Unit::Percent,
     definition: "Utilisation that GPUs report, over the time of the timeline's samples whose middle is in the epoch, mean over GPUs, then over epochs",
     path: "gpu_utilisation_percent",
-    figure: Figure::PerEpoch(|scope| gpu_percent(scope, scope.timeline?), Fold::Mean),
+    formula: Formula::PerEpoch(|scope| gpu_percent(scope, scope.timeline?), Fold::Mean),
     ..DEVICE
 };
 
 const DEVICE: Metric = Metric { basis: &[Basis::Steps, Basis::Host], ..COMPOSED };
 
 fn gpu_percent(scope: Scope, timeline: &Timeline) -> Option<f64> {
-    let inside = samples_in(&timeline.middles_ns(), scope.epoch.start_ns..scope.epoch.end_ns);
+    let samples = samples_in(&timeline.middles_ns(), scope.epoch.start_ns..scope.epoch.end_ns);
     let gpus = timeline.gpus.as_ref()?.iter();
-    let known = gpus.filter_map(|gpu| timeline.mean(&gpu.utilisation_percent, inside.clone()));
+    let known = gpus.filter_map(|gpu| timeline.mean(&gpu.utilisation_percent, samples.clone()));
     mean(&known.collect::<Vec<f64>>())
 }
 

@@ -1,8 +1,8 @@
 //! The duration of training.
 
-use super::{Basis, Better, COMPOSED, Figure, Fold, Metric, MetricId, Unit};
+use super::{Basis, Better, COMPOSED, Fold, Formula, Metric, MetricId, Unit};
 
-/// All epochs together.
+/// Duration of all epochs together.
 pub static DURATION_S: Metric = Metric {
     id: MetricId("duration_s"),
     title: "duration",
@@ -12,6 +12,6 @@ pub static DURATION_S: Metric = Metric {
     definition: "Length of all epochs, without evaluations and pauses between epochs",
     path: "duration_s",
     basis: &[Basis::Steps, Basis::AllRanks],
-    figure: Figure::PerEpoch(|scope| scope.wall_s(), Fold::Sum),
+    formula: Formula::PerEpoch(|scope| scope.wall_s(), Fold::Sum),
     ..COMPOSED
 };

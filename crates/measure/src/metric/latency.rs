@@ -1,38 +1,38 @@
 //! Durations of single open calls, read calls and samples: quantiles of histograms merged over accelerators and epochs.
 
-use super::{Basis, Better, COMPOSED, Figure, Metric, MetricId, Unit};
+use super::{Basis, Better, COMPOSED, Formula, Metric, MetricId, Unit};
 use crate::histogram::Histogram;
 use crate::window::seconds;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Open calls.
+/// Duration of open calls.
 pub static OPEN_LATENCY: Metric = Metric {
     id: MetricId("open_latency_p99_s"),
     title: "99th percentile of open latency",
     definition: "99 % of open calls took no longer, to one sixteenth, over accelerators and epochs",
     path: "latency.open.p99_s",
-    figure: Figure::FromCounters(|io| Quantiles::new(&io.open_latency).p99_s),
+    formula: Formula::FromCounters(|io| Quantiles::new(&io.open_latency).p99_s),
     ..LATENCY
 };
 
-/// Read calls.
+/// Duration of read calls.
 pub static READ_LATENCY: Metric = Metric {
     id: MetricId("read_latency_p99_s"),
     title: "99th percentile of read latency",
     definition: "99 % of read calls took no longer, to one sixteenth, over accelerators and epochs",
     path: "latency.read.p99_s",
-    figure: Figure::FromCounters(|io| Quantiles::new(&io.read_latency).p99_s),
+    formula: Formula::FromCounters(|io| Quantiles::new(&io.read_latency).p99_s),
     ..LATENCY
 };
 
-/// Whole samples: open, reads, decoding.
+/// Duration of whole samples: open, reads and decoding.
 pub static SAMPLE_LATENCY: Metric = Metric {
     id: MetricId("sample_latency_p99_s"),
     title: "99th percentile of sample latency",
     definition: "99 % of samples were read and decoded in no longer, to one sixteenth, over accelerators and epochs",
     path: "latency.sample.p99_s",
-    figure: Figure::FromCounters(|io| Quantiles::new(&io.sample_latency).p99_s),
+    formula: Formula::FromCounters(|io| Quantiles::new(&io.sample_latency).p99_s),
     ..LATENCY
 };
 
@@ -58,7 +58,7 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    /// Quantiles of a histogram.
+    /// Computes the quantiles of a histogram.
     pub fn new(histogram: &Histogram) -> Self {
         let quantile_s = |share| histogram.quantile(share).map(seconds);
         Quantiles {

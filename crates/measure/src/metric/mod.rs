@@ -1,4 +1,4 @@
-//! Metrics, each with a row in [`METRICS`]. The variants of a metric share a file. A metric is computed from a record and nothing else.
+//! Metrics, each with a row in [`METRICS`]. The variants of a metric share a file. A metric depends only on a record.
 //!
 //! To add one, write its file with a `pub static` [`Metric`], and add its `mod` line and row here. Every output then shows it.
 
@@ -23,8 +23,8 @@ pub use access::{
     UNIQUE_BYTES,
 };
 pub use au_all_steps::AU_ALL_STEPS;
-pub use au_sustained::{AU_SUSTAINED, NotMeasurable, sustained, sustained_needs_steps};
-pub(crate) use au_sustained::{SteadyReads, read_in_window};
+pub use au_sustained::{AU_SUSTAINED, NotMeasurable, sustained_needs_steps, sustained_percent};
+pub(crate) use au_sustained::{SteadyReads, steady_reads};
 pub use au_windowed::{AU_WINDOWED, block_au_percent};
 pub use bytes::{DEVICE_BYTES, LOGICAL_BYTES};
 pub use delivered::{DELIVERED_WHOLE, DELIVERED_WINDOWED};
@@ -98,7 +98,7 @@ pub struct Metric {
     pub label: &'static str,
     /// Subject of sentences.
     pub title: &'static str,
-    /// Name on axes and above plots; empty if it equals `title`.
+    /// Title of axes and plots; empty if it equals `title`.
     pub axis: &'static str,
     /// Unit, which determines how values are formatted and averaged.
     pub unit: Unit,
@@ -110,20 +110,20 @@ pub struct Metric {
     pub source: &'static str,
     /// Path in the JSON of a summary: keys separated by dots.
     pub path: &'static str,
-    /// Parts of a record that must be known.
+    /// Data in a record that must be known.
     pub basis: &'static [Basis],
     /// Place on the page of a run.
-    pub shown: Shown,
+    pub placement: Placement,
     /// How values are computed.
-    pub figure: Figure,
-    /// Key of DLIO's `summary.json`, and the factor from its number to this metric.
+    pub formula: Formula,
+    /// Key of DLIO's `summary.json`, and the factor that converts its number to this metric.
     pub reported_as: Option<(&'static str, f64)>,
-    /// Key that feedrate adds to DLIO's `summary.json`, and the divisor of the number. A metric without one is added as `train_` and its
-    /// name if it is shown on a line of its own.
+    /// Key that feedrate adds to DLIO's `summary.json`, and the divisor that converts this metric to its number. A metric on a separate line
+    /// of the run's page that has no such key is added as `train_` and its name.
     pub added_as: Option<(&'static str, f64)>,
 }
 
-/// Default values of a row's fields.
+/// Defaults of a row.
 const METRIC: Metric = Metric {
     id: MetricId(""),
     label: "",
@@ -135,18 +135,18 @@ const METRIC: Metric = Metric {
     source: "feedrate",
     path: "",
     basis: &[],
-    shown: Shown::OwnLine,
-    figure: Figure::PerEpoch(|_| None, Fold::Sum),
+    placement: Placement::OwnLine,
+    formula: Formula::PerEpoch(|_| None, Fold::Sum),
     reported_as: None,
     added_as: None,
 };
 
-/// Default values for metrics without a line of their own on the page of a run and in `summary.json`.
-const COMPOSED: Metric = Metric { shown: Shown::Composed, ..METRIC };
+/// Defaults of a metric that shares a line on the page of a run and has no key in `summary.json`.
+const COMPOSED: Metric = Metric { placement: Placement::Composed, ..METRIC };
 
 /// How values of accelerators, epochs and the run are computed from a record.
 #[derive(Debug)]
-pub enum Figure {
+pub enum Formula {
     /// A value for each accelerator in each epoch, combined over accelerators and then over epochs.
     PerAccelerator(fn(Scope, &AcceleratorEpoch) -> Option<f64>, Fold, Fold),
     /// A value for each epoch, combined over epochs.
@@ -167,11 +167,11 @@ type ValueOf<'a> = &'a dyn Fn(&Metric) -> Option<f64>;
 pub enum Fold {
     /// The mean. Over epochs, unknown values are ignored.
     Mean,
-    /// The sum; unknown if any value is.
+    /// The sum; unknown if a value is unknown.
     Sum,
-    /// The largest; unknown if any value is.
+    /// The largest; unknown if a value is unknown.
     Max,
-    /// The value of the last epoch, for counters that run from the start of the run.
+    /// The value of the last epoch, for counters that start at 0 with the run.
     Last,
 }
 
@@ -250,14 +250,14 @@ pub enum Better {
 
 /// Place of a metric on the page of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub enum Placement {
     /// On a separate line.
     OwnLine,
     /// On a line with other metrics, or not at all.
     Composed,
 }
 
-/// A part of a record that a metric needs. Records written by feedrate have all of them.
+/// Data in a record that a metric needs. Records written by feedrate have all data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     /// Load and compute time of each step, and start and end of blocks.
@@ -303,33 +303,33 @@ pub struct Value {
 /// The known values of a run.
 pub type Values = BTreeMap<MetricId, Value>;
 
-/// Values of a record written by feedrate.
-pub fn values(record: &Record) -> Values {
-    collect(Provenance::Measured, |metric| metric.run_value(record))
+/// Computes the values of a record written by feedrate.
+pub fn measured_values(record: &Record) -> Values {
+    collect_values(Provenance::Measured, |metric| metric.run_value(record))
 }
 
-/// Values of one epoch of a record written by feedrate.
-pub fn values_of_epoch(scope: Scope) -> Values {
-    collect(Provenance::Measured, |metric| metric.epoch_value(scope))
+/// Computes the values of one epoch of a record written by feedrate.
+pub fn measured_epoch_values(scope: Scope) -> Values {
+    collect_values(Provenance::Measured, |metric| metric.epoch_value(scope))
 }
 
-/// Values of a record created from another program's step times. A metric is included if its basis is among `known`.
-pub fn recomputed(record: &Record, known: &[Basis]) -> Values {
-    collect(Provenance::Recomputed, |metric| {
+/// Computes the values of a record that was created from another program's step times. Metrics whose basis is not in `known` are omitted.
+pub fn recomputed_values(record: &Record, known: &[Basis]) -> Values {
+    collect_values(Provenance::Recomputed, |metric| {
         let is_known = metric.basis.iter().all(|basis| known.contains(basis));
         if is_known { metric.run_value(record) } else { None }
     })
 }
 
-/// Values reported by DLIO's `summary.json`, where `number` looks up a key.
-pub fn reported(number: impl Fn(&str) -> Option<f64>) -> Values {
-    collect(Provenance::Reported, |metric| {
+/// Returns the values in DLIO's `summary.json`. `number` looks up a key.
+pub fn reported_values(number: impl Fn(&str) -> Option<f64>) -> Values {
+    collect_values(Provenance::Reported, |metric| {
         let (key, factor) = metric.reported_as?;
         Some(number(key)? * factor)
     })
 }
 
-fn collect(provenance: Provenance, number: impl Fn(&Metric) -> Option<f64>) -> Values {
+fn collect_values(provenance: Provenance, number: impl Fn(&Metric) -> Option<f64>) -> Values {
     let mut values = Values::new();
     for metric in METRICS {
         if let Some(number) = number(metric).filter(|number| number.is_finite()) {
@@ -381,8 +381,8 @@ impl Metric {
         format!("{} ({}).", self.definition, self.source)
     }
 
-    /// The average of several runs with its confidence interval: the mean of percentages, the geometric mean of rates and durations, whose
-    /// variation is multiplicative. `None` for fewer than two runs.
+    /// Computes the average of several runs with its confidence interval: the mean for percentages, and for rates and durations the geometric
+    /// mean, as their variation is multiplicative. `None` for fewer than two runs.
     pub fn average_interval(&self, values: &[f64], confidence: f64) -> Option<Interval> {
         match self.unit {
             Unit::Percent => stats::percent_interval(values, confidence),
@@ -390,8 +390,7 @@ impl Metric {
         }
     }
 
-    /// Whether the metric's basis is known. A record of a watched loop has the steps and the machine, and the batch size if the plan has
-    /// it.
+    /// Whether the metric's basis is known. For a watched loop, only the steps, the machine and possibly the batch size are known.
     fn is_known(&self, is_watched: bool, plan: &Plan) -> bool {
         !is_watched
             || self.basis.iter().all(|basis| match basis {
@@ -401,33 +400,33 @@ impl Metric {
             })
     }
 
-    /// Value of one accelerator in one epoch.
+    /// Computes the value of one accelerator in one epoch.
     pub fn accelerator_value(&self, scope: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {
         if !self.is_known(scope.is_watched, scope.plan) {
             return None;
         }
-        match self.figure {
-            Figure::PerAccelerator(value, ..) => value(scope, accelerator),
-            Figure::PerEpoch(..) => None,
-            Figure::PerSecond(amount) => Some(amount(scope, accelerator) / scope.wall_s()?),
-            Figure::FromCounters(value) => value(&accelerator.io),
-            Figure::FromMetrics(value) => {
+        match self.formula {
+            Formula::PerAccelerator(value, ..) => value(scope, accelerator),
+            Formula::PerEpoch(..) => None,
+            Formula::PerSecond(amount) => Some(amount(scope, accelerator) / scope.wall_s()?),
+            Formula::FromCounters(value) => value(&accelerator.io),
+            Formula::FromMetrics(value) => {
                 value(scope.plan, &|metric| metric.accelerator_value(scope, accelerator))
             }
         }
     }
 
-    /// Value of one epoch over its accelerators; `None` unless the epoch is whole (see [`Scope::is_whole`]).
+    /// Computes the value of one epoch over its accelerators; `None` unless the epoch is whole (see [`Scope::is_whole`]).
     pub fn epoch_value(&self, scope: Scope) -> Option<f64> {
         if !scope.is_whole() || !self.is_known(scope.is_watched, scope.plan) {
             return None;
         }
-        let over_accelerators = match self.figure {
-            Figure::PerAccelerator(_, over_accelerators, _) => over_accelerators,
-            Figure::PerEpoch(value, _) => return value(scope),
-            Figure::PerSecond(_) => Fold::Sum,
-            Figure::FromCounters(value) => return value(&counters([scope])),
-            Figure::FromMetrics(value) => {
+        let over_accelerators = match self.formula {
+            Formula::PerAccelerator(_, over_accelerators, _) => over_accelerators,
+            Formula::PerEpoch(value, _) => return value(scope),
+            Formula::PerSecond(_) => Fold::Sum,
+            Formula::FromCounters(value) => return value(&counters([scope])),
+            Formula::FromMetrics(value) => {
                 return value(scope.plan, &|metric| metric.epoch_value(scope));
             }
         };
@@ -437,24 +436,24 @@ impl Metric {
         over_accelerators.combine(&values?)
     }
 
-    /// Value of the run over its whole epochs.
+    /// Computes the value of the run over its whole epochs.
     pub fn run_value(&self, record: &Record) -> Option<f64> {
         if !self.is_known(record.watched.is_some(), &record.plan) {
             return None;
         }
-        match self.figure {
-            Figure::PerAccelerator(_, _, Fold::Mean) | Figure::PerEpoch(_, Fold::Mean) => {
+        match self.formula {
+            Formula::PerAccelerator(_, _, Fold::Mean) | Formula::PerEpoch(_, Fold::Mean) => {
                 mean(&self.epoch_values(record).into_iter().flatten().collect::<Vec<_>>())
             }
-            Figure::PerEpoch(_, Fold::Last) => self.epoch_values(record).pop()?,
-            Figure::PerAccelerator(_, _, over_epochs) | Figure::PerEpoch(_, over_epochs) => {
+            Formula::PerEpoch(_, Fold::Last) => self.epoch_values(record).pop()?,
+            Formula::PerAccelerator(_, _, over_epochs) | Formula::PerEpoch(_, over_epochs) => {
                 let epochs: Option<Vec<f64>> = self.epoch_values(record).into_iter().collect();
                 over_epochs.combine(&epochs?)
             }
-            Figure::PerSecond(amount) => {
+            Formula::PerSecond(amount) => {
                 let mut total = 0.0;
                 let mut wall_s = 0.0;
-                for scope in Scope::all(record) {
+                for scope in Scope::whole_epochs(record) {
                     let accelerators = scope.epoch.accelerators.iter();
                     total +=
                         accelerators.map(|accelerator| amount(scope, accelerator)).sum::<f64>();
@@ -462,14 +461,14 @@ impl Metric {
                 }
                 (wall_s > 0.0).then(|| total / wall_s)
             }
-            Figure::FromCounters(value) => value(&counters_of_run(record)),
-            Figure::FromMetrics(value) => value(&record.plan, &|metric| metric.run_value(record)),
+            Formula::FromCounters(value) => value(&counters_of_run(record)),
+            Formula::FromMetrics(value) => value(&record.plan, &|metric| metric.run_value(record)),
         }
     }
 
-    /// Value of each whole epoch.
+    /// Computes the value of each whole epoch.
     pub fn epoch_values(&self, record: &Record) -> Vec<Option<f64>> {
-        Scope::all(record).map(|scope| self.epoch_value(scope)).collect()
+        Scope::whole_epochs(record).map(|scope| self.epoch_value(scope)).collect()
     }
 
     /// Population standard deviation over the epochs with a known value.
@@ -487,7 +486,7 @@ pub fn stdev(values: &[f64]) -> Option<f64> {
 
 /// Counters of all accelerators, added over the whole epochs of a run.
 pub fn counters_of_run(record: &Record) -> IoCounters {
-    counters(Scope::all(record))
+    counters(Scope::whole_epochs(record))
 }
 
 /// Counters of all accelerators, added over some epochs.

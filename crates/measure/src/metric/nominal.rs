@@ -1,9 +1,9 @@
-//! Bytes per second computed from the configured record length, as in DLIO. The bytes that were actually read do not matter.
+//! Bytes per second computed from the configured record length, as in DLIO. Bytes that were actually read are ignored.
 
-use super::{Basis, COMPOSED, Figure, Metric, MetricId, SAMPLES_WHOLE, SAMPLES_WINDOWED, Unit};
+use super::{Basis, COMPOSED, Formula, Metric, MetricId, SAMPLES_WHOLE, SAMPLES_WINDOWED, Unit};
 use feedrate_spec::units::MIB;
 
-/// In the window.
+/// Nominal rate in the window.
 pub static NOMINAL_WINDOWED: Metric = Metric {
     id: MetricId("nominal_bytes_per_second_windowed"),
     title: "nominal bandwidth in the window",
@@ -12,13 +12,13 @@ pub static NOMINAL_WINDOWED: Metric = Metric {
     path: "throughput.nominal_bytes_per_second.windowed",
     // DLIO's MB are MiB.
     reported_as: Some(("train_io_mean_MB_per_second", MIB)),
-    figure: Figure::FromMetrics(|plan, value| {
+    formula: Formula::FromMetrics(|plan, value| {
         Some(value(&SAMPLES_WINDOWED)? * plan.dataset.record_bytes)
     }),
     ..NOMINAL
 };
 
-/// Over whole epochs.
+/// Nominal rate over whole epochs.
 pub static NOMINAL_WHOLE: Metric = Metric {
     id: MetricId("nominal_bytes_per_second"),
     label: "nominal_bytes_per_second_whole",
@@ -26,7 +26,7 @@ pub static NOMINAL_WHOLE: Metric = Metric {
     axis: "Nominal bandwidth",
     definition: "samples_per_second_whole × record_length_bytes",
     path: "throughput.nominal_bytes_per_second.whole",
-    figure: Figure::FromMetrics(|plan, value| {
+    formula: Formula::FromMetrics(|plan, value| {
         Some(value(&SAMPLES_WHOLE)? * plan.dataset.record_bytes)
     }),
     ..NOMINAL

@@ -1,6 +1,6 @@
 //! Samples per second of training.
 
-use super::{Basis, COMPOSED, Figure, Fold, Metric, MetricId, Unit};
+use super::{Basis, COMPOSED, Fold, Formula, Metric, MetricId, Unit};
 use crate::record::AcceleratorEpoch;
 use crate::window::{Scope, Window, seconds};
 
@@ -13,11 +13,11 @@ pub static SAMPLES_WINDOWED: Metric = Metric {
     source: "DLIO's definition; DLIO always counts two steps less than the block has, regardless of the excluded steps",
     path: "throughput.samples_per_second.windowed",
     reported_as: Some(("train_throughput_mean_samples_per_second", 1.0)),
-    figure: Figure::PerAccelerator(windowed, Fold::Sum, Fold::Mean),
+    formula: Formula::PerAccelerator(windowed, Fold::Sum, Fold::Mean),
     ..SAMPLES
 };
 
-/// Over whole epochs.
+/// Rate over whole epochs.
 pub static SAMPLES_WHOLE: Metric = Metric {
     id: MetricId("samples_per_second"),
     label: "samples_per_second_whole",
@@ -25,7 +25,7 @@ pub static SAMPLES_WHOLE: Metric = Metric {
     axis: "Throughput",
     definition: "Samples of all finished steps of all accelerators ÷ length of the epochs",
     path: "throughput.samples_per_second.whole",
-    figure: Figure::PerSecond(|scope, accelerator| {
+    formula: Formula::PerSecond(|scope, accelerator| {
         (accelerator.steps() * scope.plan.loader.batch_size) as f64
     }),
     ..SAMPLES
@@ -37,12 +37,12 @@ const SAMPLES: Metric = Metric {
     ..COMPOSED
 };
 
-/// Rate of one block; `None` if its window is empty.
+/// Computes the rate of one block; `None` if its window is empty.
 pub fn block_samples_per_second(scope: Scope, window: Window) -> Option<f64> {
     Some(window.steps() as f64 / seconds(window.time_ns()?) * scope.plan.loader.batch_size as f64)
 }
 
 /// Blocks with an empty window do not count.
 fn windowed(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {
-    scope.weighted_by_steps(accelerator, |window| block_samples_per_second(scope, window))
+    scope.mean_weighted_by_steps(accelerator, |window| block_samples_per_second(scope, window))
 }

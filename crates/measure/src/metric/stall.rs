@@ -1,9 +1,9 @@
-//! Waiting time by cause. Waits for data and for other accelerators are split by what the last accelerator of each step waited for, so the
-//! parts add up to `load_s + barrier_s`. In records without the last accelerators, only each accelerator's own wait for data is split, and
-//! the parts add up to `load_s`.
+//! Waiting time by cause. In each step, all waits for data and for other accelerators are attributed to what the last accelerator waited
+//! for, so the causes add up to `load_s + barrier_s`. If a record does not name the last accelerators, only each accelerator's own wait for
+//! data is split, and the causes add up to `load_s`.
 
 use super::{
-    BARRIER_S, Basis, Better, COMPOSED, COMPUTE_S, Figure, Fold, LOAD_S, Metric, MetricId, Unit,
+    BARRIER_S, Basis, Better, COMPOSED, COMPUTE_S, Fold, Formula, LOAD_S, Metric, MetricId, Unit,
 };
 use crate::record::Stall;
 use crate::window::{Scope, seconds};
@@ -18,7 +18,7 @@ pub static STALL_PERCENT: Metric = Metric {
     definition: "load_s ÷ (load_s + compute_s + barrier_s)",
     path: "stall.percent",
     basis: &[Basis::Steps, Basis::Barriers],
-    figure: Figure::FromMetrics(|_, value| {
+    formula: Formula::FromMetrics(|_, value| {
         let load_s = value(&LOAD_S)?;
         let total_s = load_s + value(&COMPUTE_S)? + value(&BARRIER_S)?;
         (total_s > 0.0).then(|| 100.0 * load_s / total_s)
@@ -32,7 +32,7 @@ pub static STALL_OPEN: Metric = Metric {
     title: "stall on metadata",
     definition: "Part of load_s and barrier_s in which the last accelerator of the step waited for opening or closing files or querying their lengths",
     path: "stall.open_s",
-    figure: Figure::PerEpoch(|scope| part_s(scope, |stall| stall.open_ns), Fold::Sum),
+    formula: Formula::PerEpoch(|scope| cause_s(scope, |stall| stall.open_ns), Fold::Sum),
     ..STALL
 };
 
@@ -42,7 +42,7 @@ pub static STALL_READ: Metric = Metric {
     title: "stall on reads",
     definition: "Part of load_s and barrier_s in which the last accelerator of the step waited for read calls",
     path: "stall.read_s",
-    figure: Figure::PerEpoch(|scope| part_s(scope, |stall| stall.read_ns), Fold::Sum),
+    formula: Formula::PerEpoch(|scope| cause_s(scope, |stall| stall.read_ns), Fold::Sum),
     ..STALL
 };
 
@@ -52,20 +52,20 @@ pub static STALL_DECODE: Metric = Metric {
     title: "stall on decoding",
     definition: "Part of load_s and barrier_s in which the last accelerator of the step waited for checking, decoding or unpacking",
     path: "stall.decode_s",
-    figure: Figure::PerEpoch(|scope| part_s(scope, |stall| stall.decode_ns), Fold::Sum),
+    formula: Formula::PerEpoch(|scope| cause_s(scope, |stall| stall.decode_ns), Fold::Sum),
     ..STALL
 };
 
-/// Waits for the job's own code.
+/// Waits for the client, which is the job's own code.
 pub static STALL_CLIENT: Metric = Metric {
     id: MetricId("stall_client_s"),
     title: "stall on the client",
     definition: "Part of load_s and barrier_s in which the last accelerator of the step waited for the client's own work; no value if the workload configures none",
     path: "stall.client_s",
-    figure: Figure::PerEpoch(
+    formula: Formula::PerEpoch(
         |scope| {
             scope.plan.loader.client.as_ref()?;
-            part_s(scope, |stall| stall.client_ns)
+            cause_s(scope, |stall| stall.client_ns)
         },
         Fold::Sum,
     ),
@@ -78,7 +78,7 @@ pub static STALL_QUEUE: Metric = Metric {
     title: "stall in the queue",
     definition: "Part of load_s and barrier_s in which no worker had begun the batch of the step's last accelerator, or its worker waited for something else",
     path: "stall.queue_s",
-    figure: Figure::PerEpoch(|scope| part_s(scope, |stall| stall.queue_ns), Fold::Sum),
+    formula: Formula::PerEpoch(|scope| cause_s(scope, |stall| stall.queue_ns), Fold::Sum),
     ..STALL
 };
 
@@ -88,7 +88,7 @@ pub static STALL_SKEW: Metric = Metric {
     title: "stall on slower accelerators",
     definition: "Part of load_s and barrier_s in which the last accelerator of the step had its batch: it computed longer, or the processes took time to meet",
     path: "stall.skew_s",
-    figure: Figure::PerEpoch(
+    formula: Formula::PerEpoch(
         |scope| mean_s(scope, scope.epoch.causes.as_ref()?.total_skew_ns()),
         Fold::Sum,
     ),
@@ -98,16 +98,16 @@ pub static STALL_SKEW: Metric = Metric {
 const STALL: Metric =
     Metric { unit: Unit::Seconds, better: Better::Lower, basis: &[Basis::Reads], ..COMPOSED };
 
-/// Mean over accelerators of one part of the waiting time.
-fn part_s(scope: Scope, part: fn(&Stall) -> u64) -> Option<f64> {
+/// Waiting time of one cause, mean over accelerators.
+fn cause_s(scope: Scope, cause_ns: fn(&Stall) -> u64) -> Option<f64> {
     let total_ns = match &scope.epoch.causes {
-        Some(causes) => part(&causes.total_stall()),
-        None => scope.epoch.accelerators.iter().map(|row| part(&row.stall)).sum(),
+        Some(causes) => cause_ns(&causes.total_stall()),
+        None => scope.epoch.accelerators.iter().map(|row| cause_ns(&row.stall)).sum(),
     };
     mean_s(scope, total_ns)
 }
 
-/// Mean over accelerators, in seconds, of a time that is summed over them.
+/// Converts a sum over accelerators to a mean in seconds.
 fn mean_s(scope: Scope, ns: u64) -> Option<f64> {
     let accelerators = scope.epoch.accelerators.len();
     (accelerators > 0).then(|| seconds(ns) / accelerators as f64)

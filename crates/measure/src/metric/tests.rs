@@ -7,7 +7,7 @@ use crate::example::{accelerator, block, epoch, plan, record, simple};
 use crate::record::{Block, EpochRecord};
 use proptest::prelude::*;
 
-fn run(metric: &Metric, record: &Record) -> Option<f64> {
+fn run_value(metric: &Metric, record: &Record) -> Option<f64> {
     metric.run_value(record)
 }
 
@@ -20,29 +20,36 @@ fn three_steps() -> Record {
 fn one_block_matches_values_computed_by_hand() {
     let record = three_steps();
     // 100 · (1 + 1) / (19.5 − 10 − 1). As in DLIO, the barrier of step 1 is not excluded.
-    assert_eq!(run(&AU_WINDOWED, &record), Some(2.0 / 8.5 * 100.0));
-    assert_eq!(run(&AU_ALL_STEPS, &record), Some(3.0 / 19.5 * 100.0));
+    assert_eq!(run_value(&AU_WINDOWED, &record), Some(2.0 / 8.5 * 100.0));
+    assert_eq!(run_value(&AU_ALL_STEPS, &record), Some(3.0 / 19.5 * 100.0));
     // Weighted by the block's three steps, as DLIO does.
     let windowed = 2.0 / 8.5 * 3.0 / 3.0;
-    assert_eq!(run(&SAMPLES_WINDOWED, &record), Some(windowed));
-    assert_eq!(run(&SAMPLES_WHOLE, &record), Some(3.0 / 19.5));
-    assert_eq!(run(&NOMINAL_WINDOWED, &record), Some(windowed * 1e6));
+    assert_eq!(run_value(&SAMPLES_WINDOWED, &record), Some(windowed));
+    assert_eq!(run_value(&SAMPLES_WHOLE, &record), Some(3.0 / 19.5));
+    assert_eq!(run_value(&NOMINAL_WINDOWED, &record), Some(windowed * 1e6));
     // Two bytes between 11.5 s and 19.5 s, six in total.
-    assert_eq!(run(&DELIVERED_WINDOWED, &record), Some(2.0 / 8.0));
-    assert_eq!(run(&DELIVERED_WHOLE, &record), Some(6.0 / 19.5));
+    assert_eq!(run_value(&DELIVERED_WINDOWED, &record), Some(2.0 / 8.0));
+    assert_eq!(run_value(&DELIVERED_WHOLE, &record), Some(6.0 / 19.5));
     assert_eq!(
-        (run(&LOAD_S, &record), run(&COMPUTE_S, &record), run(&BARRIER_S, &record)),
+        (
+            run_value(&LOAD_S, &record),
+            run_value(&COMPUTE_S, &record),
+            run_value(&BARRIER_S, &record)
+        ),
         (Some(15.0), Some(3.0), Some(1.5))
     );
-    assert_eq!((run(&LOGICAL_BYTES, &record), run(&DEVICE_BYTES, &record)), (Some(6.0), None));
+    assert_eq!(
+        (run_value(&LOGICAL_BYTES, &record), run_value(&DEVICE_BYTES, &record)),
+        (Some(6.0), None)
+    );
 }
 
-/// DLIO divides (steps − 2) by the time of the window. With one excluded step, that is one step too few.
+/// DLIO divides (steps − 2) by the time of the window, so with one excluded step it counts one step too few.
 #[test]
 fn throughput_counts_the_steps_in_the_window() {
     let record = simple(&vec![(0, 1000, 0, 1); 11]);
     let dlio = (11.0 - 2.0) / 10.0;
-    assert_eq!(run(&SAMPLES_WINDOWED, &record), Some(1.0));
+    assert_eq!(run_value(&SAMPLES_WINDOWED, &record), Some(1.0));
     assert_eq!(dlio, 0.9);
 }
 
@@ -86,7 +93,7 @@ fn au_windowed_equals_dlios_exactly() {
         (plan.metric.exclude_start_steps, plan.metric.exclude_end_steps) = exclude;
         let expected = dlio_au_epoch(&blocks, exclude.0 as usize, (steps - 1 - exclude.1) as usize);
         let record = record(plan, vec![epoch(1, vec![blocks])]);
-        assert_eq!(run(&AU_WINDOWED, &record), Some(expected), "{exclude:?}");
+        assert_eq!(run_value(&AU_WINDOWED, &record), Some(expected), "{exclude:?}");
     }
 }
 
@@ -99,26 +106,29 @@ fn values_are_averaged_over_accelerators_and_epochs() {
         end_ns: block.end_ns + 9,
         ..block.clone()
     };
-    let fed = block(4000, &[(0, 2000, 0, 1), (0, 2000, 0, 1)]);
+    let without_waits = block(4000, &[(0, 2000, 0, 1), (0, 2000, 0, 1)]);
     let record = record(
         plan(2, 2),
         vec![
             epoch(1, vec![vec![fast.clone()], vec![slow]]),
-            epoch(2, vec![vec![later(&fed)], vec![later(&fed)]]),
+            epoch(2, vec![vec![later(&without_waits)], vec![later(&without_waits)]]),
         ],
     );
     // Fast: 1/(4 − 1), slow: 1/(4 − 2).
     let first = (1.0 / 3.0 * 100.0 + 50.0) / 2.0;
     assert_eq!(AU_WINDOWED.epoch_values(&record), [Some(first), Some(100.0)]);
-    assert_eq!(run(&AU_WINDOWED, &record), Some(f64::midpoint(first, 100.0)));
+    assert_eq!(run_value(&AU_WINDOWED, &record), Some(f64::midpoint(first, 100.0)));
     let deviation = AU_WINDOWED.stdev_over_epochs(&record).unwrap();
     assert!((deviation - (100.0 - first) / 2.0).abs() < 1e-12);
-    assert_eq!(run(&AU_ALL_STEPS, &record), Some(75.0));
+    assert_eq!(run_value(&AU_ALL_STEPS, &record), Some(75.0));
     assert_eq!(AU_ALL_STEPS.epoch_values(&record), [Some(50.0), Some(100.0)]);
     // The two accelerators process 1/3 + 1/2 and 2 · 1/2 samples per second in the windows, and 4 samples in 4 s in each epoch.
     assert_eq!(SAMPLES_WINDOWED.epoch_values(&record), [Some(1.0 / 3.0 + 0.5), Some(1.0)]);
-    assert_eq!(run(&SAMPLES_WHOLE, &record), Some(1.0));
-    assert_eq!((run(&LOAD_S, &record), run(&BARRIER_S, &record)), (Some(1.0), Some(1.0)));
+    assert_eq!(run_value(&SAMPLES_WHOLE, &record), Some(1.0));
+    assert_eq!(
+        (run_value(&LOAD_S, &record), run_value(&BARRIER_S, &record)),
+        (Some(1.0), Some(1.0))
+    );
 }
 
 #[test]
@@ -130,12 +140,15 @@ fn a_missing_value_is_missing() {
         [&AU_WINDOWED, &SAMPLES_WINDOWED, &NOMINAL_WINDOWED, &DELIVERED_WINDOWED, &AU_SUSTAINED]
     {
         for record in [&no_steps, &one_step, &no_epochs] {
-            assert_eq!(run(metric, record), None, "{}", metric.id.name());
+            assert_eq!(run_value(metric, record), None, "{}", metric.id.name());
         }
     }
-    assert_eq!(run(&AU_ALL_STEPS, &one_step), Some(50.0));
-    assert_eq!(run(&SAMPLES_WHOLE, &one_step), Some(0.5));
-    assert_eq!((run(&AU_ALL_STEPS, &no_steps), run(&AU_ALL_STEPS, &no_epochs)), (None, None));
+    assert_eq!(run_value(&AU_ALL_STEPS, &one_step), Some(50.0));
+    assert_eq!(run_value(&SAMPLES_WHOLE, &one_step), Some(0.5));
+    assert_eq!(
+        (run_value(&AU_ALL_STEPS, &no_steps), run_value(&AU_ALL_STEPS, &no_epochs)),
+        (None, None)
+    );
     assert_eq!(AU_WINDOWED.stdev_over_epochs(&no_epochs), None);
 }
 
@@ -146,14 +159,14 @@ fn an_epoch_with_an_empty_window_does_not_count() {
     plan.train.total_steps = Some(4);
     let whole =
         epoch(1, vec![vec![block(0, &[(0, 500, 0, 1), (500, 500, 0, 1), (500, 500, 0, 1)])]]);
-    let cut = epoch(2, vec![vec![block(9000, &[(500, 500, 0, 1)])]]);
-    let record = record(plan, vec![whole, cut]);
+    let one_step = epoch(2, vec![vec![block(9000, &[(500, 500, 0, 1)])]]);
+    let record = record(plan, vec![whole, one_step]);
     assert_eq!(AU_WINDOWED.epoch_values(&record), [Some(50.0), None]);
-    assert_eq!(run(&AU_WINDOWED, &record), Some(50.0));
+    assert_eq!(run_value(&AU_WINDOWED, &record), Some(50.0));
 }
 
-/// A simulated run of one accelerator with one worker, where reading a batch takes `read_ms`. A read starts as soon as the previous one is
-/// done and fewer than `stock` batches are waiting.
+/// Simulates a run of one accelerator with one worker. Reading a batch takes `read_ms`. A read starts as soon as the previous read is done
+/// and fewer than `stock` batches are waiting.
 fn pipeline(steps: usize, read_ms: u64, compute_ms: u64, stock: usize) -> Record {
     let mut read_end: Vec<u64> = Vec::new();
     let mut taken: Vec<u64> = Vec::new();
@@ -162,8 +175,8 @@ fn pipeline(steps: usize, read_ms: u64, compute_ms: u64, stock: usize) -> Record
     let mut starts = Vec::new();
     for step in 0..steps {
         while read_end.len() < steps && read_end.len() <= step + stock {
-            let slot_free = read_end.len().checked_sub(stock + 1).map_or(0, |i| taken[i]);
-            let start = slot_free.max(read_end.last().copied().unwrap_or(0));
+            let slot_free_at = read_end.len().checked_sub(stock + 1).map_or(0, |i| taken[i]);
+            let start = slot_free_at.max(read_end.last().copied().unwrap_or(0));
             starts.push(start);
             read_end.push(start + read_ms);
         }
@@ -192,21 +205,21 @@ fn pipeline(steps: usize, read_ms: u64, compute_ms: u64, stock: usize) -> Record
     record(plan, vec![epoch])
 }
 
-/// The value is within one point of min(1, compute time ÷ read time), or it is not measurable.
+/// Checks that the value is within one point of min(1, compute time ÷ read time), or unknown if there are too few steps.
 #[test]
-fn au_sustained_is_rate_times_compute() {
+fn au_sustained_is_the_ratio_of_compute_to_read_time() {
     for stock in [2, 8, 32, 128] {
         for steps in [6, 50, 500, 2000] {
             for (read_ms, compute_ms) in
                 [(100, 10), (100, 50), (100, 90), (100, 99), (100, 101), (100, 200), (10, 1000)]
             {
                 let record = pipeline(steps, read_ms, compute_ms, stock);
-                let found = run(&AU_SUSTAINED, &record);
+                let found = run_value(&AU_SUSTAINED, &record);
                 let expected = (compute_ms as f64 / read_ms as f64).min(1.0) * 100.0;
                 if steps < 4 * stock {
                     assert_eq!(found, None);
                     let scope = Scope::new(&record, &record.epochs[0]);
-                    assert_eq!(sustained(scope), Err(NotMeasurable::TooFewSteps));
+                    assert_eq!(sustained_percent(scope), Err(NotMeasurable::TooFewSteps));
                 } else {
                     let found = found.unwrap();
                     assert!(
@@ -219,7 +232,7 @@ fn au_sustained_is_rate_times_compute() {
     }
 }
 
-/// Six steps with up to eight batches in flight have 99 % in the window, but less than 26 % over all steps.
+/// Six steps with up to eight batches in flight have a utilisation of 99 % in the window, but less than 26 % over all steps.
 #[test]
 fn a_short_window_uses_batches_loaded_in_advance() {
     let record = simple(&[
@@ -230,11 +243,11 @@ fn a_short_window_uses_batches_loaded_in_advance() {
         (1, 99, 0, 0),
         (1, 99, 0, 0),
     ]);
-    assert!(run(&AU_WINDOWED, &record).unwrap() > 98.9);
-    assert!(run(&AU_ALL_STEPS, &record).unwrap() < 26.0);
+    assert!(run_value(&AU_WINDOWED, &record).unwrap() > 98.9);
+    assert!(run_value(&AU_ALL_STEPS, &record).unwrap() < 26.0);
     let mut record = record;
     record.plan.loader.batches_in_flight = 8;
-    assert_eq!(run(&AU_SUSTAINED, &record), None);
+    assert_eq!(run_value(&AU_SUSTAINED, &record), None);
     assert_eq!(sustained_needs_steps(&record.plan), 32);
 }
 
@@ -244,10 +257,10 @@ fn pauses_between_blocks_are_excluded() {
     let steps = vec![(500, 500, 0, 1_000_000); 10];
     let whole = simple(&[&steps[..], &steps[..]].concat());
     let blocks = vec![block(0, &steps), block(17_000, &steps)];
-    let parted = record(plan(1, 20), vec![epoch(1, vec![blocks])]);
-    assert_eq!(run(&AU_SUSTAINED, &parted), Some(50.0));
-    assert_eq!(run(&AU_SUSTAINED, &whole), Some(50.0));
-    assert_eq!(run(&AU_ALL_STEPS, &parted), Some(50.0));
+    let two_blocks = record(plan(1, 20), vec![epoch(1, vec![blocks])]);
+    assert_eq!(run_value(&AU_SUSTAINED, &two_blocks), Some(50.0));
+    assert_eq!(run_value(&AU_SUSTAINED, &whole), Some(50.0));
+    assert_eq!(run_value(&AU_ALL_STEPS, &two_blocks), Some(50.0));
 }
 
 #[test]
@@ -256,7 +269,7 @@ fn sustained_returns_the_reason_why_it_is_unknown() {
         let mut record = simple(&vec![(500, 500, 0, 1_000_000); 20]);
         change(&mut record);
         let scope = Scope::new(&record, &record.epochs[0]);
-        sustained(scope).map(f64::round)
+        sustained_percent(scope).map(f64::round)
     };
     assert_eq!(result(|_| {}), Ok(50.0));
     assert_eq!(
@@ -288,7 +301,7 @@ fn sustained_is_a_mean_over_accelerators() {
     }
     second.last_read_start_ns = Some(10_000_000_000);
     let record = record(plan(2, 20), vec![epoch]);
-    assert_eq!(run(&AU_SUSTAINED, &record), Some(75.0));
+    assert_eq!(run_value(&AU_SUSTAINED, &record), Some(75.0));
 }
 
 #[test]
@@ -306,7 +319,7 @@ fn latencies_cover_all_accelerators() {
 }
 
 /// Records with 0 to 3 epochs, 1 to 3 accelerators, 0 to 2 blocks, and steps of 0 to 5 s.
-fn records() -> impl Strategy<Value = Record> {
+fn any_record() -> impl Strategy<Value = Record> {
     let step = (0..5000u64, 0..5000u64, 0..500u64, 0..2_000_000u64);
     let steps = prop::collection::vec(step, 0..20);
     let blocks = prop::collection::vec(steps, 0..3);
@@ -315,13 +328,16 @@ fn records() -> impl Strategy<Value = Record> {
     (epochs, 0..3u64, 0..3u64).prop_map(|(epochs, first, last)| {
         let mut plan = plan(1, 20);
         (plan.metric.exclude_start_steps, plan.metric.exclude_end_steps) = (first, last);
-        record(plan, epochs.into_iter().enumerate().map(|(i, e)| timed(i as u32 + 1, e)).collect())
+        record(
+            plan,
+            epochs.into_iter().enumerate().map(|(i, e)| epoch_of_steps(i as u32 + 1, e)).collect(),
+        )
     })
 }
 
 type Steps = Vec<(u64, u64, u64, u64)>;
 
-fn timed(number: u32, accelerators: Vec<Vec<Steps>>) -> EpochRecord {
+fn epoch_of_steps(number: u32, accelerators: Vec<Vec<Steps>>) -> EpochRecord {
     let start_ms = u64::from(number) * 1_000_000;
     let blocks = |steps: Vec<Steps>| {
         let mut block_start_ms = start_ms;
@@ -337,7 +353,7 @@ fn timed(number: u32, accelerators: Vec<Vec<Steps>>) -> EpochRecord {
     epoch(number, accelerators.into_iter().map(blocks).collect())
 }
 
-fn shifted(record: &Record, ns: u64) -> Record {
+fn shift_times(record: &Record, ns: u64) -> Record {
     let mut record = record.clone();
     for epoch in &mut record.epochs {
         epoch.start_ns += ns;
@@ -356,11 +372,11 @@ fn shifted(record: &Record, ns: u64) -> Record {
 
 proptest! {
     #[test]
-    fn every_value_is_finite_and_not_negative(record in records()) {
+    fn every_value_is_finite_and_not_negative(record in any_record()) {
         for metric in METRICS {
-            let epochs = Scope::all(&record).flat_map(|scope| {
-                let each = scope.epoch.accelerators.iter().map(move |a| metric.accelerator_value(scope, a));
-                each.chain([metric.epoch_value(scope)])
+            let epochs = Scope::whole_epochs(&record).flat_map(|scope| {
+                let per_accelerator = scope.epoch.accelerators.iter().map(move |a| metric.accelerator_value(scope, a));
+                per_accelerator.chain([metric.epoch_value(scope)])
             });
             for value in epochs.chain([metric.run_value(&record)]).flatten() {
                 prop_assert!(value.is_finite() && 0.0 <= value, "{}: {}", metric.id.name(), value);
@@ -369,15 +385,15 @@ proptest! {
     }
 
     #[test]
-    fn utilisation_is_at_most_100_percent(record in records()) {
+    fn utilisation_is_at_most_100_percent(record in any_record()) {
         for metric in [&AU_ALL_STEPS, &AU_WINDOWED, &AU_SUSTAINED] {
             prop_assert!(metric.run_value(&record).is_none_or(|au| au <= 100.0 + 1e-9), "{}", metric.id.name());
         }
     }
 
     #[test]
-    fn the_start_time_does_not_matter(record in records(), ns in 0..u64::MAX / 4) {
-        let later = shifted(&record, ns);
+    fn the_start_time_does_not_matter(record in any_record(), ns in 0..u64::MAX / 4) {
+        let later = shift_times(&record, ns);
         for metric in METRICS {
             prop_assert_eq!(metric.run_value(&record), metric.run_value(&later), "{}", metric.id.name());
         }

@@ -26,7 +26,7 @@ fn timeline(samples: &[(u64, u64, u64, u64)]) -> Timeline {
     timeline
 }
 
-/// Two accelerators with two blocks of two steps of 100 ms each. The first loads for a quarter of a step, the second for half of it.
+/// Two accelerators with two blocks of two steps, 100 ms each. The first accelerator loads for a quarter of a step, the second for half.
 /// A checkpoint of 20 ms follows each block, and an evaluation of one step starts 10 ms after the last checkpoint.
 fn run() -> Record {
     let fast = |at| block(at, &[(25, 70, 5, 1000), (25, 70, 5, 1000)]);
@@ -137,7 +137,7 @@ fn the_phase_before_is_at_most_ten_times_as_long_as_the_checkpoint() {
 }
 
 #[test]
-fn a_checkpoint_may_overlap_training() {
+fn phases_of_a_checkpoint_during_training_are_found() {
     let mut record = run();
     record.epochs[0].checkpoints = vec![checkpoint(240, 260, 500, 2)];
     let rows = phases(&record);
@@ -149,13 +149,19 @@ fn a_checkpoint_may_overlap_training() {
 
 #[test]
 fn without_a_timeline_figures_come_from_epochs_alone() {
-    let with = phases(&run());
-    let without = phases(&Record { timeline: None, ..run() });
-    assert_eq!(without.len(), with.len());
-    assert_eq!(without[0].delivered_bytes_per_second, with[0].delivered_bytes_per_second);
-    assert_eq!(without[1].au_percent, with[1].au_percent);
-    assert_eq!((without[1].delivered_bytes_per_second, without[2].written_bytes), (None, None));
-    assert!(without[2].gpus.is_none() && phases(&record(plan(1, 1), vec![])).is_empty());
+    let with_timeline = phases(&run());
+    let without_timeline = phases(&Record { timeline: None, ..run() });
+    assert_eq!(without_timeline.len(), with_timeline.len());
+    assert_eq!(
+        without_timeline[0].delivered_bytes_per_second,
+        with_timeline[0].delivered_bytes_per_second
+    );
+    assert_eq!(without_timeline[1].au_percent, with_timeline[1].au_percent);
+    assert_eq!(
+        (without_timeline[1].delivered_bytes_per_second, without_timeline[2].written_bytes),
+        (None, None)
+    );
+    assert!(without_timeline[2].gpus.is_none() && phases(&record(plan(1, 1), vec![])).is_empty());
 }
 
 #[test]

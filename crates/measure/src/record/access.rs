@@ -17,27 +17,27 @@ pub const BIN_NAMES: [&str; BINS] = [
 
 /// Position of a read relative to the previous one in the same open file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Follows {
+pub enum ReadPosition {
     /// It is the first read since the file was opened.
     #[default]
-    Nothing,
+    First,
     /// It starts before the end of the previous read.
-    Back,
+    Backward,
     /// It starts after the end of the previous read.
-    Ahead,
+    Forward,
     /// It starts exactly at the end of the previous read.
-    Next,
+    Consecutive,
 }
 
-impl Follows {
-    /// Position of a read at `offset` after a read that ended at `last_end`.
+impl ReadPosition {
+    /// Classifies a read at `offset` after a read that ended at `last_end`.
     #[inline]
     pub fn new(last_end: Option<u64>, offset: u64) -> Self {
         match last_end {
-            None => Follows::Nothing,
-            Some(end) if offset == end => Follows::Next,
-            Some(end) if offset > end => Follows::Ahead,
-            Some(_) => Follows::Back,
+            None => ReadPosition::First,
+            Some(end) if offset == end => ReadPosition::Consecutive,
+            Some(end) if offset > end => ReadPosition::Forward,
+            Some(_) => ReadPosition::Backward,
         }
     }
 }
@@ -71,17 +71,18 @@ pub struct Access {
 impl Access {
     /// Counts a read.
     #[inline]
-    pub fn read(&mut self, bytes: u64, follows: Follows) {
-        self.sizes[bin(bytes)] += 1;
-        self.size_bytes[bin(bytes)] += bytes;
+    pub fn count_read(&mut self, bytes: u64, position: ReadPosition) {
+        self.sizes[bin_index(bytes)] += 1;
+        self.size_bytes[bin_index(bytes)] += bytes;
         self.common.count(bytes);
-        self.following += u64::from(follows != Follows::Nothing);
-        self.sequential += u64::from(matches!(follows, Follows::Ahead | Follows::Next));
-        self.consecutive += u64::from(follows == Follows::Next);
+        self.following += u64::from(position != ReadPosition::First);
+        self.sequential +=
+            u64::from(matches!(position, ReadPosition::Forward | ReadPosition::Consecutive));
+        self.consecutive += u64::from(position == ReadPosition::Consecutive);
     }
 
-    /// Counts a sample that was read, and its payload if that is known.
-    pub fn sample(&mut self, payload_bytes: Option<u64>) {
+    /// Counts a sample that was read, and its payload if it is known.
+    pub fn count_sample(&mut self, payload_bytes: Option<u64>) {
         self.samples_read += 1;
         if let Some(bytes) = payload_bytes {
             self.payload_bytes += bytes;
@@ -94,7 +95,7 @@ impl Access {
         self.sizes.iter().sum()
     }
 
-    /// Adds the counts of `other`, except for files, as both may have read the same ones.
+    /// Adds the counts of `other`, except the number of files, as both may have read the same files.
     pub fn add(&mut self, other: &Access) {
         add_bins(&mut self.sizes, &other.sizes);
         add_bins(&mut self.size_bytes, &other.size_bytes);
@@ -110,7 +111,7 @@ impl Access {
 
 /// Index of the bin of a read that returned `bytes`.
 #[inline]
-pub fn bin(bytes: u64) -> usize {
+pub fn bin_index(bytes: u64) -> usize {
     BIN_ENDS.iter().map(|&end| usize::from(bytes > end)).sum()
 }
 
@@ -120,7 +121,7 @@ pub(super) fn add_bins(sums: &mut [u64; BINS], others: &[u64; BINS]) {
     }
 }
 
-/// Files of the dataset (including indexes) and their bytes that were read since the start of the run, each counted once.
+/// Distinct files and bytes of the dataset, including indexes, that were read since the start of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilesRead {
     /// Bytes that any accelerator read.
@@ -151,7 +152,7 @@ mod tests {
 
     fn with_reads(sizes: &[u64]) -> Access {
         let mut access = Access::default();
-        sizes.iter().for_each(|&bytes| access.read(bytes, Follows::Nothing));
+        sizes.iter().for_each(|&bytes| access.count_read(bytes, ReadPosition::First));
         access
     }
 
@@ -172,7 +173,7 @@ mod tests {
             ((1 << 30) + 1, 9),
         ];
         for (bytes, expected) in ends {
-            assert_eq!(bin(bytes), expected, "{bytes}");
+            assert_eq!(bin_index(bytes), expected, "{bytes}");
         }
     }
 
@@ -181,7 +182,7 @@ mod tests {
         let mut access = Access::default();
         let mut last_end = None;
         for (offset, bytes) in [(10, 5), (15, 5), (30, 5), (34, 5), (0, 5)] {
-            access.read(bytes, Follows::new(last_end, offset));
+            access.count_read(bytes, ReadPosition::new(last_end, offset));
             last_end = Some(offset + bytes);
         }
         assert_eq!((access.following, access.sequential, access.consecutive), (4, 2, 1));

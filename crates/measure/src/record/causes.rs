@@ -1,4 +1,4 @@
-//! Causes of waits in each step, by the critical path: the wait of every accelerator is attributed to what the last accelerator of the
+//! Causes of waits in each step. By the critical path, the waits of all accelerators are attributed to what the last accelerator of the
 //! step waited for.
 
 use super::{AcceleratorEpoch, EpochRecord};
@@ -40,8 +40,8 @@ impl Stall {
         self.open_ns + self.read_ns + self.decode_ns + self.client_ns + self.queue_ns
     }
 
-    /// Divides `ns` in the same proportions. The remainder from rounding counts as queueing.
-    pub fn scaled_to(&self, ns: u64) -> Stall {
+    /// Divides `ns` in the proportions of this stall. The remainder from rounding counts as queueing.
+    pub fn scale_to(&self, ns: u64) -> Stall {
         let total_ns = u128::from(self.total_ns().max(1));
         let scaled = |part_ns: u64| (u128::from(ns) * u128::from(part_ns) / total_ns) as u64;
         let mut stall = Stall {
@@ -58,30 +58,30 @@ impl Stall {
 
 /// The last accelerator of each step and the causes of all accelerators' waits, for batches and for others.
 ///
-/// A wait is charged to what the last accelerator waited for; the part that exceeds the last accelerator's own wait is charged to skew. The
-/// causes of a step add up to `load_ns` and `barrier_ns` of all accelerators. Evaluations have a single entry, as accelerators meet only at
-/// their end.
+/// A wait is charged to what the last accelerator waited for. The part that exceeds the last accelerator's own wait is charged to skew. The
+/// causes of a step add up to `load_ns` and `barrier_ns` of all accelerators. An evaluation has a single entry, as its accelerators meet
+/// only at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepCauses {
-    /// Number of the last accelerator.
+    /// Number of the last accelerator of each step.
     pub last: Vec<u32>,
-    /// The worker of its batch was opening or closing files or querying their lengths.
+    /// Waits while the worker of its batch was opening or closing files or querying their lengths.
     pub open_ns: Vec<u64>,
-    /// The worker was reading.
+    /// Waits while the worker was reading.
     pub read_ns: Vec<u64>,
-    /// The worker was decoding or checking.
+    /// Waits while the worker was decoding or checking.
     pub decode_ns: Vec<u64>,
-    /// The worker or the training process did the client's work; empty if no step has such a wait.
+    /// Waits while the worker or the training process did the client's work; empty if no step has such a wait.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client_ns: Vec<u64>,
-    /// No worker had started its batch, or the worker waited for something else.
+    /// Waits while no worker had started its batch, or the worker waited for something else.
     pub queue_ns: Vec<u64>,
-    /// It had its batch and computed longer, or synchronising the processes took time.
+    /// Waits while it had its batch and computed, or while the processes synchronised.
     pub skew_ns: Vec<u64>,
 }
 
 impl StepCauses {
-    /// Empty, with memory for `steps` steps.
+    /// Creates empty causes with memory for `steps` steps.
     pub fn with_capacity(steps: usize) -> Self {
         let column = || Vec::with_capacity(steps);
         StepCauses {
@@ -101,10 +101,10 @@ impl StepCauses {
     }
 
     /// Whether all columns have an entry for each step.
-    pub fn is_even(&self) -> bool {
+    pub fn is_rectangular(&self) -> bool {
         let steps = self.steps();
-        let is_even = self.columns().iter().all(|column| column.len() == steps);
-        is_even && [0, steps].contains(&self.client_ns.len())
+        let have_all_steps = self.columns().iter().all(|column| column.len() == steps);
+        have_all_steps && [0, steps].contains(&self.client_ns.len())
     }
 
     /// Appends a step. `stall` is the wait for data of the last accelerator, and `waits_ns` are the total waits of all accelerators.
@@ -116,7 +116,7 @@ impl StepCauses {
             charged_ns += wait_ns.min(last_ns);
             skew_ns += wait_ns.saturating_sub(last_ns);
         }
-        let charged = stall.scaled_to(charged_ns);
+        let charged = stall.scale_to(charged_ns);
         self.last.push(last);
         self.open_ns.push(charged.open_ns);
         self.read_ns.push(charged.read_ns);
@@ -146,8 +146,8 @@ impl StepCauses {
         self.skew_ns.iter().sum()
     }
 
-    /// Combines the causes recorded by several processes, each for its own accelerators. The last accelerator of a step is the one that
-    /// waited least at the barrier, so clocks of processes need not be compared. `None` if a process has no causes.
+    /// Combines the causes recorded by several processes, each for its own accelerators. The last accelerator of a step
+    /// has the shortest wait at the barrier, so clocks of processes need not be compared. `None` if a process has no causes.
     pub(super) fn from_processes(parts: &[EpochRecord]) -> Option<Self> {
         let causes: Vec<&StepCauses> =
             parts.iter().map(|part| part.causes.as_ref()).collect::<Option<_>>()?;
@@ -165,13 +165,13 @@ impl StepCauses {
             let process =
                 (0..parts.len()).min_by_key(|process| wait_of(last_of(*process)).barrier_ns)?;
             let last = last_of(process);
-            let stall = causes[process].stall(step).scaled_to(wait_of(last).load_ns);
+            let stall = causes[process].stall(step).scale_to(wait_of(last).load_ns);
             combined.push(last, stall, waits.iter().map(|waits| waits[step].total_ns()));
         }
         Some(combined)
     }
 
-    /// The columns that every record has.
+    /// The columns that are present in every record.
     fn columns(&self) -> [&Vec<u64>; 5] {
         [&self.open_ns, &self.read_ns, &self.decode_ns, &self.queue_ns, &self.skew_ns]
     }
@@ -200,7 +200,7 @@ impl StepWait {
     }
 }
 
-/// Waits of an accelerator for each of `steps` causes. If accelerators met only at the end, all waits are added up in the first entry.
+/// Waits of an accelerator in each of `steps` steps. If accelerators met only at the end, the first entry is the sum of all waits.
 fn step_waits(accelerator: &AcceleratorEpoch, steps: usize) -> Vec<StepWait> {
     let blocks = accelerator.blocks.iter();
     let times = blocks.flat_map(|block| block.load_ns.iter().zip(&block.barrier_ns));
@@ -243,30 +243,30 @@ mod tests {
         assert_eq!(row(&causes, 2), (0, [0, 0, 70, 0, 0]));
         causes.push(0, stall([0; 4]), [0, 0].into_iter());
         assert_eq!(row(&causes, 3), (0, [0; 5]));
-        assert!(causes.is_even() && causes.steps() == 4);
+        assert!(causes.is_rectangular() && causes.steps() == 4);
         assert_eq!((causes.total_stall(), causes.total_skew_ns()), (stall([30, 270, 100, 0]), 185));
     }
 
-    /// Records of runs without a client do not have its column.
+    /// The column is missing without a client.
     #[test]
-    fn the_column_of_the_client_starts_with_its_first_wait() {
+    fn client_waits_before_the_first_are_zero() {
         let mut causes = StepCauses::default();
         causes.push(0, stall([0, 10, 0, 0]), [10, 20].into_iter());
-        assert!(causes.client_ns.is_empty() && causes.is_even());
+        assert!(causes.client_ns.is_empty() && causes.is_rectangular());
         let with_client = Stall { read_ns: 10, client_ns: 30, ..Stall::default() };
         causes.push(0, with_client, [40, 80].into_iter());
         causes.push(0, stall([0, 5, 0, 0]), [5, 5].into_iter());
         assert_eq!((causes.client_ns.as_slice(), causes.skew_ns[1]), ([0, 60, 0].as_slice(), 40));
-        assert_eq!((causes.total_stall().client_ns, causes.is_even()), (60, true));
+        assert_eq!((causes.total_stall().client_ns, causes.is_rectangular()), (60, true));
         causes.client_ns.pop();
-        assert!(!causes.is_even());
+        assert!(!causes.is_rectangular());
     }
 
     #[test]
     fn the_remainder_from_rounding_is_queueing() {
-        assert_eq!(stall([1, 1, 1, 0]).scaled_to(10), stall([3, 3, 3, 1]));
-        assert_eq!(stall([0; 4]).scaled_to(7), stall([0, 0, 0, 7]));
-        assert_eq!(stall([0, u64::MAX / 2, 0, 0]).scaled_to(u64::MAX).read_ns, u64::MAX);
+        assert_eq!(stall([1, 1, 1, 0]).scale_to(10), stall([3, 3, 3, 1]));
+        assert_eq!(stall([0; 4]).scale_to(7), stall([0, 0, 0, 7]));
+        assert_eq!(stall([0, u64::MAX / 2, 0, 0]).scale_to(u64::MAX).read_ns, u64::MAX);
     }
 
     /// An accelerator with steps of (load, compute, barrier) in milliseconds.
@@ -287,19 +287,19 @@ mod tests {
     /// The first process has two accelerators, the second has one. Step 0 waits for a read of the second process, step 1 for the compute
     /// time of the first accelerator.
     #[test]
-    fn the_last_of_several_processes_waited_least_at_the_barrier() {
+    fn the_last_accelerator_of_several_processes_waited_least_at_the_barrier() {
         let mut first = StepCauses::default();
         first.push(1, ms([0, 0, 20, 0]), [100, 100].map(|ms| ms * 1_000_000).into_iter());
         first.push(0, ms([0, 5, 0, 0]), [5, 65].map(|ms| ms * 1_000_000).into_iter());
         let mut second = StepCauses::default();
         second.push(0, ms([25, 75, 0, 0]), [100].map(|ms| ms * 1_000_000).into_iter());
         second.push(0, ms([0, 60, 0, 0]), [65].map(|ms| ms * 1_000_000).into_iter());
-        let of_first = vec![
+        let first_accelerators = vec![
             with_steps(&[(10, 50, 90), (5, 110, 0)]),
             with_steps(&[(20, 50, 80), (60, 50, 5)]),
         ];
-        let of_second = vec![with_steps(&[(100, 50, 0), (60, 50, 5)])];
-        let parts = [part(of_first, first), part(of_second, second)];
+        let second_accelerators = vec![with_steps(&[(100, 50, 0), (60, 50, 5)])];
+        let parts = [part(first_accelerators, first), part(second_accelerators, second)];
         let all = StepCauses::from_processes(&parts).unwrap();
         assert_eq!(row(&all, 0), (2, [75, 225, 0, 0, 0].map(|ms| ms * 1_000_000)));
         assert_eq!(row(&all, 1), (0, [0, 15, 0, 0, 120].map(|ms| ms * 1_000_000)));
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(StepCauses::from_processes(&incomplete), None);
     }
 
-    /// As in evaluations.
+    /// This is the case in evaluations.
     #[test]
     fn accelerators_that_meet_only_at_the_end_have_one_wait() {
         let mut first = StepCauses::default();

@@ -1,4 +1,4 @@
-//! Checkpoints of a record: their times and each rank's part.
+//! Checkpoints of a record, with the share of each rank.
 
 use super::{EpochRecord, Record};
 use feedrate_spec::names;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// One checkpoint that was written or read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckpointRecord {
-    /// Whether it was written or read.
+    /// Whether the checkpoint was written or read.
     #[serde(default)]
     pub kind: CheckpointKind,
     /// Start, counted from the start of the run.
@@ -21,10 +21,10 @@ pub struct CheckpointRecord {
     /// Steps of the epoch that were done before the checkpoint.
     #[serde(default)]
     pub after_step: u64,
-    /// Time that training waited for the checkpoint; `None` if it waited for its whole duration.
+    /// Time that training waited for the checkpoint; `None` if it waited until the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall_ns: Option<u64>,
-    /// Time spent in syncs of folders and the manifest, which no rank's time includes.
+    /// Time spent in syncs of folders and the manifest. The times of ranks do not include it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder_sync_ns: Option<u64>,
     /// Increase of `read_bytes` of `/proc/self/io` over all processes while the checkpoint was read; `None` if it was written.
@@ -51,7 +51,7 @@ names! {
     }
 }
 
-/// A rank's part of a checkpoint. A record may have thousands, so it is serialized as five numbers: rank, start, end, bytes, sync.
+/// The share of a rank in a checkpoint. A record may have thousands, so it is serialized as five numbers: rank, start, end, bytes, sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "[u64; 5]", into = "[u64; 5]")]
 pub struct RankCheckpoint {
@@ -81,8 +81,8 @@ impl From<[u64; 5]> for RankCheckpoint {
 }
 
 impl From<RankCheckpoint> for [u64; 5] {
-    fn from(part: RankCheckpoint) -> Self {
-        [part.rank, part.start_ns, part.end_ns, part.bytes, part.sync_ns]
+    fn from(share: RankCheckpoint) -> Self {
+        [share.rank, share.start_ns, share.end_ns, share.bytes, share.sync_ns]
     }
 }
 

@@ -17,7 +17,7 @@ pub struct CommonSizes {
     /// A count of 0 marks a free slot.
     counts: [u64; SIZES],
     missed: u64,
-    /// Slot of the last size, which is tried first, as the next size is often the same.
+    /// Slot of the last size. It is tried first, as successive sizes are often equal.
     last: usize,
 }
 
@@ -36,11 +36,11 @@ impl CommonSizes {
         if self.bytes[self.last] == bytes && self.counts[self.last] > 0 {
             self.counts[self.last] += 1;
         } else {
-            self.count_other(bytes);
+            self.count_in_slot(bytes);
         }
     }
 
-    fn count_other(&mut self, bytes: u64) {
+    fn count_in_slot(&mut self, bytes: u64) {
         if let Some(slot) = self.slot(bytes) {
             self.bytes[slot] = bytes;
             self.counts[slot] += 1;
@@ -52,26 +52,26 @@ impl CommonSizes {
         }
     }
 
-    /// Slot of a size, or else a free slot.
+    /// Slot of a size, or a free slot if the size has none.
     fn slot(&self, bytes: u64) -> Option<usize> {
         let mut sizes = self.bytes.iter().zip(&self.counts);
         let known = sizes.position(|(&size, &count)| size == bytes && count > 0);
         known.or_else(|| self.counts.iter().position(|&count| count == 0))
     }
 
-    /// Adds a number of reads of one size, such as from an imported log.
+    /// Adds `count` reads of one size, for example from an imported log.
     pub fn count_many(&mut self, bytes: u64, count: u64) {
         if count > 0 {
             self.add(&CommonSizes::from_counts(&mut [CommonSize { bytes, count }], 0));
         }
     }
 
-    /// The most common sizes, most common first: `sizes_max` of them, or fewer if only fewer are certain. `None` if reads were counted but
-    /// no size is certain.
+    /// Returns at most `sizes_max` of the most common sizes, most common first. Sizes whose rank is uncertain are omitted. `None` if reads
+    /// were counted but every rank is uncertain.
     pub fn most_common(&self, sizes_max: usize) -> Option<Vec<CommonSize>> {
         let mut sizes = self.sizes();
         let count_at = |index: usize| sizes.get(index).map_or(0, |size: &CommonSize| size.count);
-        // The first `number` sizes are certain if no further size can have a higher count than the last of them.
+        // The first `number` sizes are certain if no further size can have a higher count than size `number`.
         let is_certain = |number: &usize| count_at(number - 1) >= count_at(*number) + self.missed;
         let certain = (1..=sizes_max.min(sizes.len())).rev().find(is_certain);
         if certain.is_none() && (self.missed > 0 || !sizes.is_empty()) {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn different_sizes_have_no_most_common_one() {
+    fn different_sizes_have_no_most_common_size() {
         let different: Vec<u64> = (0..1000).collect();
         assert_eq!(with_reads(&different).most_common(4), None);
         assert_eq!(with_reads(&[]).most_common(4), Some(vec![]));

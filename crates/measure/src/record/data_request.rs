@@ -1,4 +1,4 @@
-//! Arguments of a run that determine which data it reads. Together with the workload, they allow making its plan again with a change.
+//! Arguments of a run that determine which data it reads. They are recorded because the plan can be made again from them and the workload.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Reads and writes `record.json`, and provides the atomic writing of result files: they appear complete and synced, or not at all.
+//! Reads and writes `record.json`, and writes result files atomically: a file appears complete and synced, or not at all.
 
 mod new_files;
 
@@ -13,7 +13,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The name of the record in a run's folder.
+/// Name of the record in a run's folder.
 pub const RECORD_FILE: &str = "record.json";
 /// File beside the record with the names of the dataset's files, for datasets that feedrate did not generate.
 pub const NAMES_FILE: &str = "names.index";
@@ -92,7 +92,7 @@ pub fn read(path: &Path) -> Result<Record, RecordFileError> {
     let parsed = serde_json::from_slice::<Record>(&bytes);
     let version = match &parsed {
         Ok(record) => record.version,
-        Err(_) => serde_json::from_slice::<Version>(&bytes).map_or(0, |version| version.version),
+        Err(_) => serde_json::from_slice::<VersionOnly>(&bytes).map_or(0, |only| only.version),
     };
     if RECORD_VERSION < version {
         return Err(RecordFileError::Newer { path, found: version });
@@ -160,7 +160,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), RecordFileError
     files.publish()
 }
 
-/// Creates the temporary file that holds `path` until it is complete. No other process uses its name.
+/// Creates the temporary file that holds the content of `path` until it is complete. Its name is unique among processes.
 ///
 /// # Errors
 /// The file cannot be created.
@@ -172,7 +172,7 @@ pub fn create_part_of(path: &Path) -> io::Result<(File, PathBuf)> {
     })
 }
 
-/// Removes temporary files of `path` that killed processes left. The caller must make sure that no other process is writing `path`.
+/// Removes temporary files of `path` that killed processes left behind. The caller must make sure that no other process is writing `path`.
 pub fn remove_parts_of(path: &Path) {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let Ok(entries) = fs::read_dir(path.parent().unwrap_or(Path::new("."))) else { return };
@@ -183,7 +183,7 @@ pub fn remove_parts_of(path: &Path) {
     }
 }
 
-/// Syncs a folder, so that the names of its files survive a crash. A file system without support for this is not an error, as the files
+/// Syncs a folder to make the names of its files survive a crash. It is no error if the file system does not support this, as the files
 /// themselves are synced.
 ///
 /// # Errors
@@ -206,24 +206,24 @@ fn io_error(action: &'static str, path: &Path, source: io::Error) -> RecordFileE
 }
 
 #[derive(Deserialize)]
-struct Version {
+struct VersionOnly {
     version: u32,
 }
 
-/// Checks what metrics rely on: every step and every sample must have all its figures. Returns a description of the first problem.
+/// Checks that every step and every sample has all its figures, as metrics rely on this. Returns a description of the first problem.
 fn find_damage(record: &Record) -> Option<String> {
     if let Some(violation) = record.plan.dataset.limit_violation() {
         return Some(violation);
     }
-    if record.timeline.as_ref().is_some_and(|timeline| !timeline.is_even()) {
+    if record.timeline.as_ref().is_some_and(|timeline| !timeline.is_rectangular()) {
         return Some("the columns of its timeline differ in length".into());
     }
     record.epochs.iter().chain(&record.evaluations).find_map(|epoch| {
-        if epoch.causes.as_ref().is_some_and(|causes| !causes.is_even()) {
+        if epoch.causes.as_ref().is_some_and(|causes| !causes.is_rectangular()) {
             return Some(format!("the causes of epoch {} differ in length", epoch.number));
         }
         let blocks = epoch.accelerators.iter().flat_map(|accelerator| &accelerator.blocks);
-        let uneven = blocks.into_iter().find(|block| !is_even(block))?;
+        let uneven = blocks.into_iter().find(|block| !is_rectangular(block))?;
         Some(format!(
             "a block of epoch {} has {} load, {} compute, {} barrier times and {} byte counts",
             epoch.number,
@@ -235,7 +235,7 @@ fn find_damage(record: &Record) -> Option<String> {
     })
 }
 
-fn is_even(block: &Block) -> bool {
+fn is_rectangular(block: &Block) -> bool {
     [block.load_ns.len(), block.compute_ns.len(), block.read_bytes.len()]
         .iter()
         .all(|&len| len == block.barrier_ns.len())
@@ -314,7 +314,7 @@ mod tests {
         }
     }
 
-    /// The file is from an early build: it has no timeline, processes and order of reads, and an old name for the batches in flight.
+    /// The file is from an early build: it has no timeline, no processes and no order of reads, and an old name for the batches in flight.
     #[test]
     fn records_of_older_builds_are_read() {
         let folder = tempfile::tempdir().unwrap();
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_record_is_named() {
+    fn the_error_names_a_missing_record() {
         let folder = tempfile::tempdir().unwrap();
         let error = read(folder.path()).unwrap_err();
         assert!(

@@ -1,4 +1,4 @@
-//! Combines what several processes and machines recorded into one record.
+//! Combines the records of several processes and machines into one record.
 
 use super::{EpochRecord, HostEpoch, Process, StepCauses, System};
 
@@ -12,7 +12,7 @@ impl HostEpoch {
         }
     }
 
-    /// Combines several machines, each with its number of CPUs: bytes are added, busy shares are averaged over all CPUs, and the largest
+    /// Combines several machines. `cpus` are their numbers of CPUs. Bytes are added, busy shares are averaged over all CPUs, and the largest
     /// clock step is taken.
     pub fn from_machines(parts: &[HostEpoch], cpus: &[u32]) -> HostEpoch {
         let steps_ns = parts.iter().filter_map(|part| part.clock_step_ns);
@@ -40,7 +40,7 @@ impl HostEpoch {
     }
 }
 
-/// Sum of a counter; `None` if it is unknown for any part.
+/// Sum of a counter; `None` if it is unknown for a part.
 fn sum(parts: &[HostEpoch], counter: fn(&HostEpoch) -> Option<u64>) -> Option<u64> {
     parts.iter().map(counter).sum()
 }
@@ -84,7 +84,7 @@ impl CombinedHosts {
 }
 
 impl EpochRecord {
-    /// Combines the records that all processes made of an epoch, in the order of ranks.
+    /// Combines the records of one epoch by all processes, in the order of ranks.
     pub fn from_processes(
         parts: Vec<EpochRecord>,
         processes: &[Process],
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_are_added_and_machines_count_once() {
+    fn figures_of_processes_are_added_and_figures_of_machines_count_once() {
         let machine = |cpus| System { cpus, ..System::default() };
         let parts =
             vec![part(10, Some(5), 1, 0.5), part(20, Some(6), 2, 0.6), part(30, Some(7), 4, 1.0)];

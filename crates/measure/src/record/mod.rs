@@ -1,7 +1,7 @@
 //! The record of a run: its plan, its machines, and the times of every step. A record is never edited.
 //!
 //! Times are integers of nanoseconds from the start of the run, by the monotonic clock.
-//! Long because it lists the fields of the record.
+//! The file is long because it lists all fields of the record.
 
 pub mod timeline;
 pub mod access;
@@ -44,7 +44,7 @@ pub const RECORD_VERSION: u32 = 1;
 pub struct Record {
     /// [`RECORD_VERSION`] of the writer.
     pub version: u32,
-    /// The program and version that wrote the record.
+    /// Program and version that wrote the record.
     pub program: String,
     /// The plan.
     pub plan: Plan,
@@ -58,7 +58,7 @@ pub struct Record {
     pub processes: Vec<Process>,
     /// Local wall-clock start in DLIO's format, such as `2026-11-21T10:00:00.000000`.
     pub started: String,
-    /// Local wall-clock end; empty until then.
+    /// Local wall-clock end; empty while the run is in progress.
     pub ended: String,
     /// Whether the run reached its end.
     pub complete: bool,
@@ -79,7 +79,7 @@ pub struct Record {
     /// Evaluations, in order; each has the number of the epoch before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evaluations: Vec<EpochRecord>,
-    /// Timeline; `None` if it was disabled, and in old records.
+    /// Timeline; `None` if it was disabled and in old records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
     /// Doubts reported while planning or running, which cannot be found from the record.
@@ -96,7 +96,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// A record whose epochs are the evaluations of this one, so metrics can be computed for them. `None` if there are no evaluations.
+    /// Returns a record whose epochs are the evaluations of this record, to compute metrics of evaluations. `None` if there are no evaluations.
     pub fn evaluation_record(&self) -> Option<Record> {
         if self.evaluations.is_empty() {
             return None;
@@ -115,7 +115,7 @@ impl Record {
         if self.nodes.is_empty() { std::slice::from_ref(&self.system) } else { &self.nodes }
     }
 
-    /// The machine of an accelerator, as an index into [`Record::machines`].
+    /// Index of the machine of an accelerator in [`Record::machines`].
     pub fn machine_of(&self, accelerator: usize) -> usize {
         let mut first = 0;
         for process in &self.processes {
@@ -128,16 +128,16 @@ impl Record {
     }
 }
 
-/// A process of a run with several.
+/// A process of a run with several processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
-    /// Its machine, as an index into [`Record::machines`].
+    /// Index of its machine in [`Record::machines`].
     pub node: u32,
     /// Process id.
     pub id: u32,
-    /// Number of its accelerators, which follow the accelerators of the previous process.
+    /// Number of its accelerators. They are numbered after the accelerators of the previous process.
     pub accelerators: u32,
-    /// Time added to its clock to get the time of rank 0.
+    /// Offset that converts its clock to the clock of rank 0.
     pub clock_offset_ns: i64,
     /// Maximum error of that offset.
     pub clock_error_ns: u64,
@@ -148,9 +148,9 @@ pub struct Process {
 pub struct EpochRecord {
     /// Number of the epoch, starting at 1.
     pub number: u32,
-    /// From the start of the run.
+    /// Start of the epoch, counted from the start of the run.
     pub start_ns: u64,
-    /// From the start of the run.
+    /// End of the epoch, counted from the start of the run.
     pub end_ns: u64,
     /// Local wall-clock start.
     pub started: String,
@@ -196,9 +196,9 @@ pub struct AcceleratorEpoch {
 /// The contiguous steps between two checkpoints. Each step consists of load, compute and barrier.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Block {
-    /// From the start of the run.
+    /// Start of the block, counted from the start of the run.
     pub start_ns: u64,
-    /// From the start of the run; the end of the last barrier.
+    /// End of the last barrier, counted from the start of the run.
     pub end_ns: u64,
     /// Time from requesting the batch to receiving it.
     pub load_ns: Vec<u64>,
@@ -223,7 +223,7 @@ pub struct IoCounters {
     /// Number of opened files.
     pub opens: u64,
     /// Number of files opened outside of training: to probe the dataset, to empty or fill the page cache, and to check its contents before
-    /// and after the epoch. Counted at the first accelerator of the process that opened them.
+    /// and after the epoch. They are counted for the first accelerator of the process that opened them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preparation_opens: Option<u64>,
     /// Number of read calls.
@@ -235,7 +235,7 @@ pub struct IoCounters {
     pub memory_bytes: u64,
     /// Number of finished samples.
     pub samples: u64,
-    /// Start of the first call on a file and end of the last one, from the start of the run; `None` without calls, and in old records.
+    /// Start of the first and end of the last call on a file, from the start of the run; `None` without calls and in old records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span_ns: Option<[u64; 2]>,
     /// Time in open, length and close calls.
@@ -244,7 +244,8 @@ pub struct IoCounters {
     pub read_ns: u64,
     /// Time for decoding and checking.
     pub decode_ns: u64,
-    /// Time of workers in the client's emulated work, without their own reading and decoding that counts towards it.
+    /// Time that workers spent in emulated work of the client. It excludes their reading and decoding, even where that counts as the
+    /// client's work.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub client_ns: u64,
     /// Processor time that workers spent in emulated work of the client.
@@ -256,7 +257,7 @@ pub struct IoCounters {
     /// Time that the training process spent starting workers and receiving batches.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub receive_ns: u64,
-    /// Idle time.
+    /// Time that workers were idle.
     pub idle_ns: u64,
     /// Sizes and order of reads.
     #[serde(default)]
@@ -295,7 +296,7 @@ impl IoCounters {
         }
     }
 
-    /// Returns the counts, with compact histograms, and resets the counters. Their histograms keep their memory.
+    /// Returns the counts, with compact histograms, and resets the counters. The histograms of the counters keep their memory.
     pub fn take(&mut self) -> IoCounters {
         let mut counts = std::mem::take(self);
         self.open_latency = counts.open_latency.compact();
@@ -379,8 +380,9 @@ pub struct HostEpoch {
     pub resident_after_bytes: Option<u64>,
     /// Share of the dataset's files that were sampled for residency, 0 to 1.
     pub resident_sampled_share: f64,
-    /// Number of training files known to have been opened or created on this machine since its dentries and inodes were last dropped, at
-    /// the start of the epoch. A lower bound, as other processes may have opened more; the few files sampled for residency do not count.
+    /// Number of training files that, at the start of the epoch, were known to have been opened or created on this machine since its
+    /// dentries and inodes were last dropped. It is a lower bound, as other processes may have opened files. Files sampled for residency do
+    /// not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata_opened_files: Option<u64>,
     /// Whether dentries and inodes could be dropped before the epoch; `None` if that was not requested.
@@ -396,7 +398,7 @@ pub struct HostEpoch {
     pub busiest_other: Option<OtherProcess>,
     /// Change of the wall clock relative to the monotonic clock.
     pub clock_step_ns: Option<i64>,
-    /// Lines of `/proc/meminfo` at the start of the epoch, with values as printed; empty if unknown.
+    /// Lines of `/proc/meminfo` at the start of the epoch, with values as the kernel prints them; empty if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub meminfo: Vec<(String, String)>,
 }
@@ -419,7 +421,7 @@ pub struct System {
     pub hostname: String,
     /// Hardware components with their specifications.
     pub components: Vec<(String, String)>,
-    /// Logical CPUs that this process may use. A launcher may bind it to a few.
+    /// Logical CPUs that this process may use. A launcher may bind the process to some of them.
     pub cpus: u32,
     /// Logical CPUs of the machine.
     #[serde(default)]
@@ -427,7 +429,7 @@ pub struct System {
     /// Sockets of the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sockets: Option<u32>,
-    /// Cores of the machine, each with one logical CPU or more.
+    /// Cores of the machine. A core has one or more logical CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<u32>,
     /// `MemTotal`.
@@ -438,7 +440,7 @@ pub struct System {
     pub kernel: String,
     /// Entries of the last CPU in `/proc/cpuinfo`, without `processor`.
     pub cpuinfo: Vec<(String, String)>,
-    /// Lines of `/proc/meminfo` at the start of the run, with values as printed.
+    /// Lines of `/proc/meminfo` at the start of the run, with values as the kernel prints them.
     pub meminfo: Vec<(String, String)>,
     /// Network interfaces that are up, without the loopback.
     #[serde(default)]

@@ -1,7 +1,7 @@
 //! Counts the distinct bytes of files that accelerators read over a run, and how many accelerators read them.
 //!
-//! Workers log the ranges that they read into preallocated memory; the logs are merged between epochs. The counts become unknown if they
-//! need more than a fixed amount of memory.
+//! Workers log ranges of bytes into preallocated memory; the logs are merged between epochs. If a fixed amount of memory does not suffice,
+//! the counts are unknown.
 
 use super::access::{FilesByRanks, FilesRead};
 use std::cmp::Reverse;
@@ -10,14 +10,14 @@ use std::collections::{BTreeMap, BinaryHeap};
 /// Maximum number of ranges of all processes together: 13 MiB. At most four such lists exist at a time: on rank 0, its own ranges, the
 /// ranges received from other processes, the ranges of earlier epochs, and the merged ranges.
 pub const RANGES_MAX: usize = 560_000;
-/// Ratio by which a worker or process may log more ranges than the average one.
+/// Largest ratio of the ranges that a worker or process may log to the average number.
 const IMBALANCE_MAX: usize = 2;
 /// Maximum number of words in the bit sets of readers: 8 MiB. A file has one word per 64 accelerators.
 const WORDS_MAX: usize = 1 << 20;
 /// Value of `reader` for ranges that several accelerators read.
-const SEVERAL: u32 = u32::MAX;
+const SEVERAL_READERS: u32 = u32::MAX;
 
-/// A range of bytes of a file, with the accelerator that read it or `SEVERAL`. Ordered by file and start.
+/// A range of bytes of a file, with the accelerator that read it or [`SEVERAL_READERS`]. Ranges are ordered by file and start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileRange {
     file: u32,
@@ -36,7 +36,7 @@ impl FileRange {
 /// Size of a serialized range.
 const RANGE_BYTES: usize = 24;
 
-/// Serializes ranges for another process, in no more memory than the ranges take. The message is empty if they are unknown.
+/// Serializes ranges for another process. The message is empty if the ranges are unknown; otherwise it is no larger than the ranges.
 pub fn to_message(ranges: Option<&[FileRange]>) -> Vec<u8> {
     let Some(ranges) = ranges else { return Vec::new() };
     // The leading byte distinguishes an empty list from unknown ranges.
@@ -109,9 +109,9 @@ impl RangeLog {
         std::mem::replace(self, RangeLog { reader, ranges, is_complete: true })
     }
 
-    /// Joins the logs of one process, where `processes` processes share the available memory. `None` if a log is incomplete or there are
+    /// Joins the logs of one process. `processes` is the number of processes that share the available memory. `None` if a log is incomplete or there are
     /// too many ranges.
-    pub fn joined(logs: impl Iterator<Item = RangeLog>, processes: u32) -> Option<Vec<FileRange>> {
+    pub fn join(logs: impl Iterator<Item = RangeLog>, processes: u32) -> Option<Vec<FileRange>> {
         let ranges_max = (IMBALANCE_MAX * RANGES_MAX / processes.max(1) as usize).min(RANGES_MAX);
         let mut ranges = Vec::new();
         for mut log in logs {
@@ -138,14 +138,14 @@ struct KnownReads {
 }
 
 impl FileReads {
-    /// No ranges, for a run with this number of accelerators.
+    /// Starts without ranges, for a run with `accelerators` accelerators.
     pub fn new(accelerators: u32) -> Self {
         let words_per_file = accelerators.div_ceil(64).max(1) as usize;
         FileReads(Some(KnownReads { ranges: Vec::new(), words_per_file, readers: Vec::new() }))
     }
 
-    /// Adds the ranges of all processes in an epoch, and returns the counts since the start of the run. `None` if they are unknown, then
-    /// and from then on.
+    /// Adds the ranges of all processes in an epoch, and returns the counts since the start of the run. `None` once
+    /// the counts are unknown.
     pub fn add(
         &mut self,
         processes: impl IntoIterator<Item = Option<Vec<FileRange>>>,
@@ -154,7 +154,7 @@ impl FileReads {
         for ranges in processes {
             known.append(ranges?)?;
         }
-        known.ranges = merged(BinaryHeap::from(into_reverse(known.ranges)))?;
+        known.ranges = merge_ranges(BinaryHeap::from(into_reverse(known.ranges)))?;
         let files_read = known.files_read();
         self.0 = Some(known);
         Some(files_read)
@@ -192,19 +192,19 @@ impl KnownReads {
         }
         FilesRead {
             unique_bytes: total_bytes(|_| true),
-            overlap_bytes: total_bytes(|range| range.reader == SEVERAL),
+            overlap_bytes: total_bytes(|range| range.reader == SEVERAL_READERS),
             files_by_ranks: files_by_ranks.into_iter().map(FilesByRanks::from).collect(),
         }
     }
 }
 
-/// Wraps ranges so that a heap returns the first range first.
+/// Wraps ranges in [`Reverse`], as a heap returns the largest item first.
 fn into_reverse(ranges: Vec<FileRange>) -> Vec<Reverse<FileRange>> {
     ranges.into_iter().map(Reverse).collect()
 }
 
-/// Merges ranges into the smallest number of disjoint ones that cover the same bytes, in order. `None` if there are too many.
-fn merged(mut rest: BinaryHeap<Reverse<FileRange>>) -> Option<Vec<FileRange>> {
+/// Merges ranges into the smallest number of sorted, disjoint ranges that cover the same bytes. `None` if there are too many.
+fn merge_ranges(mut rest: BinaryHeap<Reverse<FileRange>>) -> Option<Vec<FileRange>> {
     let mut merged: Vec<FileRange> = Vec::new();
     while let Some(Reverse(first)) = rest.pop() {
         let overlapping = rest
@@ -212,17 +212,17 @@ fn merged(mut rest: BinaryHeap<Reverse<FileRange>>) -> Option<Vec<FileRange>> {
             .map(|next| next.0)
             .filter(|next| next.file == first.file && next.start < first.end);
         let Some(next) = overlapping else {
-            push(&mut merged, first)?;
+            push_or_extend(&mut merged, first)?;
             continue;
         };
         if first.start < next.start {
-            push(&mut merged, FileRange { end: next.start, ..first })?;
+            push_or_extend(&mut merged, FileRange { end: next.start, ..first })?;
             rest.push(Reverse(FileRange { start: next.start, ..first }));
             continue;
         }
-        // Both start at the same byte, and the order guarantees that the first does not end after the next.
+        // Both ranges start at the same byte. By their order, the first range ends no later than the next.
         rest.pop();
-        let reader = if first.reader == next.reader { first.reader } else { SEVERAL };
+        let reader = if first.reader == next.reader { first.reader } else { SEVERAL_READERS };
         rest.push(Reverse(FileRange { reader, ..first }));
         if first.end < next.end {
             rest.push(Reverse(FileRange { start: first.end, ..next }));
@@ -231,8 +231,8 @@ fn merged(mut rest: BinaryHeap<Reverse<FileRange>>) -> Option<Vec<FileRange>> {
     Some(merged)
 }
 
-/// Appends a range, or extends the last one if both are adjacent and have the same reader.
-fn push(merged: &mut Vec<FileRange>, range: FileRange) -> Option<()> {
+/// Appends a range, or extends the last range if both are adjacent and have the same reader.
+fn push_or_extend(merged: &mut Vec<FileRange>, range: FileRange) -> Option<()> {
     match merged.last_mut() {
         Some(last)
             if (last.file, last.end, last.reader) == (range.file, range.start, range.reader) =>
@@ -265,16 +265,16 @@ mod tests {
             log
         };
         // First all reads in one epoch, then each in a separate epoch.
-        let ranges = RangeLog::joined(reads.iter().map(log), 1);
+        let ranges = RangeLog::join(reads.iter().map(log), 1);
         assert_eq!(FileReads::new(70).add(vec![ranges]).unwrap(), expected);
         let mut files = FileReads::new(70);
-        let last =
-            reads.iter().map(|read| files.add(vec![RangeLog::joined([log(read)].into_iter(), 1)]));
-        assert_eq!(last.last().flatten().unwrap(), expected);
+        let counts =
+            reads.iter().map(|read| files.add(vec![RangeLog::join([log(read)].into_iter(), 1)]));
+        assert_eq!(counts.last().flatten().unwrap(), expected);
     }
 
     #[test]
-    fn bytes_count_once() {
+    fn bytes_read_several_times_count_once() {
         check(&[(0, 0, 0, 100), (0, 0, 100, 50), (0, 1, 0, 10)], 160, 0, &[(1, 2)]);
         check(&[(0, 0, 0, 100), (0, 0, 50, 100)], 150, 0, &[(1, 1)]);
         check(&[(0, 0, 0, 100), (69, 0, 50, 100)], 150, 50, &[(2, 1)]);
@@ -297,24 +297,24 @@ mod tests {
     fn too_many_ranges_make_later_counts_unknown() {
         let mut log = RangeLog::new(0, RANGES_MAX as u64);
         (0..=IMBALANCE_MAX as u64).for_each(|file| log.add(file, 0, 1));
-        let ranges = RangeLog::joined([log].into_iter(), 1);
+        let ranges = RangeLog::join([log].into_iter(), 1);
         assert_eq!(ranges, None);
         let mut files = FileReads::new(1);
         assert!(files.add(vec![Some(Vec::new())]).is_some());
         assert_eq!(files.add(vec![Some(Vec::new()), ranges]), None);
         assert_eq!(files.add(vec![Some(Vec::new())]), None);
-        let far = FileRange { file: WORDS_MAX as u32, start: 0, end: 1, reader: 0 };
-        assert_eq!(FileReads::new(1).add(vec![Some(vec![far])]), None);
+        let beyond_limit = FileRange { file: WORDS_MAX as u32, start: 0, end: 1, reader: 0 };
+        assert_eq!(FileReads::new(1).add(vec![Some(vec![beyond_limit])]), None);
         assert!(size_of::<FileRange>() * RANGES_MAX * 4 + 8 * WORDS_MAX <= 64 << 20);
     }
 
     #[test]
     fn messages_are_no_larger_than_the_ranges_and_limited_to_a_share() {
-        let range = FileRange { file: 1, start: 2, end: 1 << 40, reader: SEVERAL };
+        let range = FileRange { file: 1, start: 2, end: 1 << 40, reader: SEVERAL_READERS };
         let check = |count: usize, processes: u32, is_known: bool| {
             let ranges = vec![range; count];
             let log = RangeLog { reader: 0, ranges: ranges.clone(), is_complete: true };
-            let joined = RangeLog::joined([log].into_iter(), processes);
+            let joined = RangeLog::join([log].into_iter(), processes);
             let message = to_message(joined.as_deref());
             assert!(message.len() <= 1 + count * size_of::<FileRange>());
             assert_eq!(from_message(&message), is_known.then_some(ranges));
@@ -329,7 +329,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counts_equal_those_of_a_map_of_bytes(
+        fn counts_equal_a_map_of_single_bytes(
             reads in prop::collection::vec((0u32..3, 0u32..2, 0u64..40, 1u64..12), 0..40),
         ) {
             let mut bytes: BTreeMap<(u32, u64), u32> = BTreeMap::new();

@@ -34,9 +34,9 @@ pub struct StagingSpan {
 #[expect(missing_docs, reason = "as in `StagingRecord`")]
 pub struct StagingSummary {
     pub folder: String,
-    /// Time that training waited for the copy before it began; `null` if it did not wait.
+    /// Time that training waited for the copy; `null` if it did not wait.
     pub copy_s: Option<f64>,
-    /// Copied bytes ÷ that time.
+    /// Copied bytes ÷ `copy_s`.
     pub bytes_per_second: Option<f64>,
     pub files: u64,
     pub bytes: u64,
@@ -45,9 +45,9 @@ pub struct StagingSummary {
 }
 
 impl StagingRecord {
-    /// Adds the counts of another process.
+    /// Returns this record with the counts of another process added.
     #[must_use]
-    pub fn with(self, other: &StagingRecord) -> Self {
+    pub fn with_counts_of(self, other: &StagingRecord) -> Self {
         StagingRecord {
             files: self.files + other.files,
             bytes: self.bytes + other.bytes,
@@ -80,7 +80,7 @@ impl StagingSummary {
         }
     }
 
-    /// Number of epochs after which the time for copying is saved, if an epoch takes `original_s` without the copy and `staged_s` with it.
+    /// Number of epochs that save the time for copying. An epoch takes `original_s` without the copy and `staged_s` with the copy.
     /// `None` if no time is saved, or if this run did not copy the whole dataset before training.
     pub fn break_even_epochs(&self, original_s: f64, staged_s: f64) -> Option<f64> {
         let copy_s = self.copy_s?;
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_pays_off_if_epochs_become_shorter() {
+    fn the_copying_time_is_saved_after_some_epochs() {
         let span = StagingSpan { start_ns: 1_000_000_000, end_ns: 4_000_000_000 };
         let staging =
             StagingRecord { before_training: Some(span), bytes: 600, ..StagingRecord::default() };

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct StudyRun {
     /// The CSV of the study.
     pub study: String,
-    /// Identity of the study, which does not change when its folder is moved; `None` in records of versions before 0.2.
+    /// Identity of the study. It stays the same when the folder is moved; `None` in records of versions before 0.2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// Key of the row: rows with the same key request the same run.
@@ -18,7 +18,7 @@ pub struct StudyRun {
     pub experiment: String,
     /// Overrides that the row sets in addition to its columns, verbatim.
     pub overrides: Vec<String>,
-    /// Number among replicates.
+    /// Number of the replicate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicate: Option<u32>,
     /// Block of the design that the run belongs to.

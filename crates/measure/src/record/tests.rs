@@ -24,7 +24,7 @@ fn an_accelerator_is_on_the_machine_of_its_process() {
 }
 
 #[test]
-fn machines_are_the_nodes_or_the_only_system() {
+fn machines_are_the_nodes_or_the_single_system() {
     let mut record = simple(&[(1, 1, 1, 1)]);
     assert_eq!(record.machines()[0].hostname, "node1");
     let named = |name: &str| System { hostname: name.into(), ..System::default() };
@@ -35,7 +35,7 @@ fn machines_are_the_nodes_or_the_only_system() {
 }
 
 #[test]
-fn all_cpus_are_those_online_if_known() {
+fn all_cpus_are_the_online_cpus_if_known() {
     for (cpus, cpus_online, expected) in [(4, None, 4), (4, Some(16), 16), (0, None, 0)] {
         assert_eq!(System { cpus, cpus_online, ..System::default() }.all_cpus(), expected);
     }
@@ -107,7 +107,7 @@ fn counters_of_two_workers_are_added() {
         ..IoCounters::default()
     };
     io.read_latency.record(1000);
-    io.access.sample(Some(10));
+    io.access.count_sample(Some(10));
     let mut sum = io.clone();
     sum.compact();
     sum.add(&io);

@@ -1,6 +1,6 @@
-//! The timeline of a run: a row for each 100 ms, stored in columns of increments. It reads no clock and no file.
+//! The timeline of a run: a row for each 100 ms, stored in columns of increments. This module reads no clock and no file.
 //!
-//! It does not contain epochs, evaluations, checkpoints and waits of accelerators, as the record has their exact times.
+//! Epochs, evaluations, checkpoints and waits of accelerators are not in the timeline, as the record has their exact times.
 
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -21,7 +21,7 @@ macro_rules! quantities {
         pub struct Timeline {
             /// Start of the first sample, from the start of the run.
             pub start_ns: u64,
-            /// Intended interval between samples. Some samples are shorter, as one ends wherever an epoch or a checkpoint starts or ends.
+            /// Intended interval between samples. Some samples are shorter, as a sample also ends where an epoch or a checkpoint starts or ends.
             pub interval_ns: u64,
             /// Duration of each sample.
             pub duration_ns: Vec<u64>,
@@ -52,8 +52,8 @@ macro_rules! quantities {
         }
 
         impl Sample {
-            /// Combines each quantity with that of `other`.
-            pub fn with(
+            /// Combines each quantity with the same quantity of `other`.
+            pub fn combine_with(
                 self,
                 other: Sample,
                 combine: fn(Option<u64>, Option<u64>) -> Option<u64>,
@@ -179,7 +179,7 @@ impl Timeline {
         self.gpus_unknown_because = None;
     }
 
-    /// Appends a sample. `gpus` is in the order of their names; missing GPUs are unknown.
+    /// Appends a sample. `gpus` is in the order of the names; the values of missing GPUs are unknown.
     pub fn push(&mut self, sample: &Sample, gpus: &[GpuSample]) {
         let is_first = self.is_empty();
         self.duration_ns.push(sample.duration_ns);
@@ -227,7 +227,7 @@ impl Timeline {
     }
 
     /// Whether all columns have a value for each sample.
-    pub(super) fn is_even(&self) -> bool {
+    pub(super) fn is_rectangular(&self) -> bool {
         let samples = self.len();
         let gpus = self.gpus.iter().flatten().all(|gpu| {
             [&gpu.utilisation_percent, &gpu.memory_bytes, &gpu.power_mw]
@@ -237,8 +237,8 @@ impl Timeline {
         gpus && self.columns().into_iter().flatten().all(|column| column.len() == samples)
     }
 
-    /// Adds the increments of another process, distributed over the samples of this timeline. For the first process of another machine,
-    /// the figures of that machine are added, too. Samples of both timelines need not coincide.
+    /// Adds the increments of another process, distributed over the samples of this timeline. If that process is the first of another
+    /// machine, the figures of the machine are added too. Samples of both timelines need not coincide.
     pub fn add(&mut self, other: &Timeline, is_of_other_machine: bool) {
         let ends_ns = self.ends_ns();
         let other_bounds_ns: Vec<u64> =
@@ -269,7 +269,7 @@ pub fn samples_in(middles_ns: &[u64], span: Range<u64>) -> Range<usize> {
 /// Adds increments of other samples to `values`, in proportion to the time that samples share.
 ///
 /// The samples of `values` end at `ends_ns`; other sample `i` is between `other_bounds_ns[i]` and `other_bounds_ns[i + 1]`. Increments
-/// before the first sample and after the last one are added to those.
+/// before the first sample are added to the first sample, and increments after the last sample to the last.
 fn add_distributed(
     values: &mut [u64],
     ends_ns: &[u64],
@@ -339,7 +339,7 @@ mod tests {
         for i in 0..count {
             timeline.push(&sample(i), &[]);
         }
-        assert!(timeline.len() < SAMPLES_MAX && timeline.is_even());
+        assert!(timeline.len() < SAMPLES_MAX && timeline.is_rectangular());
         assert_eq!(timeline.interval_ns, 8 * INTERVAL_NS);
         assert_eq!(timeline.duration_ns.iter().sum::<u64>(), count * INTERVAL_NS);
         let read = timeline.read_bytes.as_ref().unwrap();
@@ -374,8 +374,8 @@ mod tests {
         let mut other = Timeline::new(1500);
         for i in 0..3 {
             timeline.push(&Sample { duration_ns: 1000, ..sample(10) }, &[]);
-            let theirs = Sample { cpu_ticks: Some(7), ..sample(100 * i) };
-            other.push(&Sample { duration_ns: 1000, ..theirs }, &[]);
+            let other_sample = Sample { cpu_ticks: Some(7), ..sample(100 * i) };
+            other.push(&Sample { duration_ns: 1000, ..other_sample }, &[]);
         }
         let before = timeline.clone();
         timeline.add(&other, false);

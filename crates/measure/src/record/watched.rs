@@ -1,9 +1,9 @@
-//! Facts about a watched training loop, which is not feedrate's own. Its steps' load and compute times are known, and little else.
+//! Facts about a watched training loop, which is not part of feedrate. Its record has the load and compute times of steps and little else.
 
 use serde::{Deserialize, Serialize};
 
-/// Facts that the watching Python module collects. Other parts of such a record that are unknown are 0, empty or missing, and no metric
-/// reads them.
+/// Facts collected by the Python module that watches the loop. Unknown fields of such a record are 0, empty or missing, and no metric reads
+/// them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watched {
     /// Type of the iterated loader.

@@ -6,21 +6,21 @@ use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
 /// A table of the analysis of variance (Jain 1991, ch. 18 to 22; Montgomery, Design and Analysis of Experiments, ch. 3 to 6).
 ///
-/// Sums of squares are of Type II: each term after all others that do not contain it (Langsrud, Statistics and Computing 13, 2003). In
-/// balanced designs they equal those of the textbooks and add up to the total.
+/// Sums of squares are of Type II: each term is adjusted for all other terms that do not contain it (Langsrud, Statistics and Computing
+/// 13, 2003). In balanced designs they equal the textbook sums and add up to the total.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Anova {
     /// The analysed terms, in the given order.
-    pub terms: Vec<Explained>,
+    pub terms: Vec<AnovaRow>,
     /// Sum of squares of all runs about their mean.
     pub total: f64,
     /// Residual: the part that no term explains.
     pub error: Squares,
     /// Pure error: the part of the residual within cells. It has no degrees of freedom without replicates.
     pub pure: Squares,
-    /// The rest of the residual, tested against the pure error; shows whether terms are missing (Box, Hunter and Hunter, Statistics for
+    /// Lack of fit: the residual without the pure error. Its test shows whether terms are missing (Box, Hunter and Hunter, Statistics for
     /// Experimenters, ch. 10.3).
-    pub lack_of_fit: Explained,
+    pub lack_of_fit: AnovaRow,
 }
 
 /// A sum of squares.
@@ -38,50 +38,50 @@ impl Squares {
     }
 }
 
-/// A sum of squares compared with noise.
+/// A row of the table: a sum of squares compared with noise.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Explained {
+pub struct AnovaRow {
     /// The sum of squares.
     pub part: Squares,
     /// Share of the total, 0 to 1; `None` if the values do not vary.
     pub share: Option<f64>,
     /// Mean square ÷ mean square of the noise; `None` if either has no degrees of freedom, or if the noise is zero.
     pub f: Option<f64>,
-    /// Probability of such an F or a larger one if the term has no effect.
+    /// Probability of an F of at least this size if the term has no effect.
     pub p: Option<f64>,
 }
 
-/// Analyses terms fitted to cells. `counts` are the numbers of levels of the factors.
+/// Analyses the variance of terms fitted to cells. `counts` are the numbers of levels of the factors.
 pub fn anova(cells: &[Cell], counts: &[usize], terms: &[Term]) -> Anova {
     let values: Vec<f64> = cells.iter().flat_map(|cell| &cell.values).copied().collect();
     let total = squares_about(mean(&values).unwrap_or(0.0), &values);
     let error = residual(cells, counts, terms);
     let pure = pure_error(cells);
-    let explained = terms.iter().map(|term| {
+    let rows = terms.iter().map(|term| {
         let contains_term = |other: &Term| term.iter().all(|factor| other.contains(factor));
         let mut fitted: Vec<Term> =
             terms.iter().filter(|other| !contains_term(other)).cloned().collect();
         let without_term = residual(cells, counts, &fitted);
         fitted.push(term.clone());
         let with_term = residual(cells, counts, &fitted);
-        Explained::new(subtract(without_term, with_term), error, total)
+        AnovaRow::new(subtract(without_term, with_term), error, total)
     });
     Anova {
-        terms: explained.collect(),
+        terms: rows.collect(),
         total,
         error,
         pure,
-        lack_of_fit: Explained::new(subtract(error, pure), pure, total),
+        lack_of_fit: AnovaRow::new(subtract(error, pure), pure, total),
     }
 }
 
-impl Explained {
+impl AnovaRow {
     fn new(part: Squares, noise: Squares, total: f64) -> Self {
         let noise_square = noise.mean_square().filter(|&square| square > 0.0);
         let f = noise_square.and_then(|square| Some(part.mean_square()? / square));
-        let p = f.and_then(|f| f_above(f, part.freedom as f64, noise.freedom as f64));
+        let p = f.and_then(|f| f_survival(f, part.freedom as f64, noise.freedom as f64));
         let share = (total > 0.0).then(|| part.squares / total);
-        Explained { part, share, f, p }
+        AnovaRow { part, share, f, p }
     }
 }
 
@@ -89,11 +89,11 @@ fn subtract(total: Squares, part: Squares) -> Squares {
     Squares { squares: total.squares - part.squares, freedom: total.freedom - part.freedom }
 }
 
-/// Sum of squares that the model with these terms does not explain.
+/// Sum of squares that a model with these terms does not explain.
 fn residual(cells: &[Cell], counts: &[usize], terms: &[Term]) -> Squares {
     let model = Model::new(cells, counts, terms);
     let runs: usize = cells.iter().map(|cell| cell.values.len()).sum();
-    let fitted = model.fitted(cells);
+    let fitted = model.fitted_values(cells);
     let squares =
         cells.iter().zip(fitted).map(|(cell, fitted)| squares_about(fitted, &cell.values)).sum();
     Squares { squares, freedom: runs - model.rank() }
@@ -110,7 +110,7 @@ fn squares_about(center: f64, values: &[f64]) -> f64 {
     values.iter().map(|value| (value - center).powi(2)).sum()
 }
 
-/// Probability of a larger value of the F distribution.
-fn f_above(f: f64, freedom: f64, freedom_noise: f64) -> Option<f64> {
+/// Probability that an F-distributed variable exceeds `f`.
+fn f_survival(f: f64, freedom: f64, freedom_noise: f64) -> Option<f64> {
     Some(FisherSnedecor::new(freedom, freedom_noise).ok()?.sf(f.max(0.0)))
 }

@@ -1,11 +1,11 @@
-//! Checks the coverage of each interval by 2 000 seeded simulations of five runs each.
+//! Checks the coverage of each interval in 2 000 seeded simulations of five runs each.
 
 use super::*;
 use feedrate_spec::plan::mt19937::LegacyRandom;
 
 const SIMULATIONS: u32 = 2000;
 
-/// Checks that the 95 % interval contains `truth` in 95 ± 2 % of simulations. `interval` gets two samples of standard normal noise.
+/// Checks that the 95 % interval contains `truth` in 95 ± 2 % of simulations. `interval` is called with two samples of standard normal noise.
 #[track_caller]
 fn check(name: &str, truth: f64, interval: impl Fn(&[f64], &[f64]) -> Option<Interval>) {
     let coverage = coverage_percent(truth, interval);
@@ -50,7 +50,7 @@ fn intervals_cover_normal_noise() {
     });
 }
 
-/// The interval of percentages is as good as Student's t for normal noise, and better for skewed values near 0 or 100 %.
+/// With normal noise, the interval of percentages has the coverage of Student's t. With skewed values near 0 or 100 %, it is better.
 #[test]
 fn intervals_cover_percentages() {
     for mean in [50.0, 90.0] {
@@ -100,7 +100,7 @@ fn intervals_cover_log_normal_noise() {
     }
 }
 
-/// Two factors with two and three levels, and five runs of each of the six combinations. `value` gets both levels and noise.
+/// Two factors with two and three levels, and five runs of each of the six combinations. `value` is called with both levels and noise.
 fn crossed(random: &mut LegacyRandom, value: impl Fn(usize, usize, f64) -> f64) -> Vec<Cell> {
     let combinations = (0..6).map(|i| (i / 3, i % 3));
     let cells = combinations.map(|(a, b)| {
@@ -110,7 +110,7 @@ fn crossed(random: &mut LegacyRandom, value: impl Fn(usize, usize, f64) -> f64) 
     cells.collect()
 }
 
-/// Checks the coverage of effects: of a level, of the difference of two levels, and of an interaction.
+/// Checks the coverage of the effect of a level, of differences of two levels, and of an interaction.
 fn check_effects(name: &str, value: impl Fn(usize, usize, f64) -> f64) {
     let terms = [vec![0], vec![1], vec![0, 1]];
     let mut random = LegacyRandom::new(1908);
@@ -136,7 +136,7 @@ fn check_effects(name: &str, value: impl Fn(usize, usize, f64) -> f64) {
         ];
         for (count, combination) in covered.iter_mut().zip(combinations) {
             let combination = combination.unwrap();
-            let interval = combination.welch(&cells).unwrap().interval(0.95).unwrap();
+            let interval = combination.welch_difference(&cells).unwrap().interval(0.95).unwrap();
             let truth = combination.estimate(&without_noise);
             *count += u32::from(interval.low <= truth && truth <= interval.high);
         }
@@ -147,7 +147,7 @@ fn check_effects(name: &str, value: impl Fn(usize, usize, f64) -> f64) {
     }
 }
 
-/// Covers normal noise with equal and unequal deviations, and logarithms of log-normal values.
+/// The noise is normal with equal deviations, normal with unequal deviations, or log-normal.
 #[test]
 fn intervals_cover_effects_of_factors() {
     let mean = |a: usize, b: usize| 50.0 + 4.0 * a as f64 + (a * b) as f64 - 2.0 * b as f64;
@@ -158,7 +158,7 @@ fn intervals_cover_effects_of_factors() {
     }
 }
 
-/// The reason for using the geometric mean of rates and durations.
+/// This is why the geometric mean is used for rates and durations.
 #[test]
 fn the_arithmetic_mean_of_log_normal_values_is_covered_only_for_small_noise() {
     let mean_of = |sigma: f64| 50.0 * (sigma * sigma / 2.0).exp();

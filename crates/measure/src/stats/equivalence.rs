@@ -2,8 +2,8 @@
 
 use super::interval::Difference;
 
-/// p-value of the hypothesis that the difference is at most `low` or at least `high`: the larger p of two one-sided tests (Schuirmann,
-/// J. Pharmacokinetics and Biopharmaceutics 15, 1987). It is below 0.05 if and only if the 90 % interval is within the margin.
+/// Computes the p-value of the hypothesis that the difference is at most `low` or at least `high`: the larger p of two one-sided tests
+/// (Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15, 1987). It is below 0.05 if and only if the 90 % interval is within the margin.
 pub fn equivalence_p(difference: &Difference, low: f64, high: f64) -> Option<f64> {
     let not_above = 1.0 - difference.p_above(high)?;
     Some(difference.p_above(low)?.max(not_above))
@@ -18,7 +18,7 @@ mod tests {
     /// Lakens, Equivalence tests (Social Psychological and Personality Science 8, 2017), from the replication by Moery and Calin-Jageman:
     /// t(182) = −2.69, p = .004 within ±0.43 deviations.
     #[test]
-    fn lakens_organic_food() {
+    fn p_equals_the_example_of_lakens() {
         let square_a = 0.95_f64.powi(2);
         let square_b = 0.83_f64.powi(2);
         let standard_error = (square_a / 95.0 + square_b / 89.0).sqrt();

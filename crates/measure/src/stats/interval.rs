@@ -1,7 +1,7 @@
 //! Confidence intervals of means, differences of means, percentages and standard deviations. Noise is assumed to be normal.
 
 use super::sample::{mean, stdev};
-use super::{t_below, t_quantile};
+use super::{t_cdf, t_quantile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
@@ -37,20 +37,21 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Two-sided confidence interval; `confidence` is a share such as 0.95.
+    /// Computes the two-sided confidence interval; `confidence` is a share such as 0.95.
     pub fn interval(&self, confidence: f64) -> Option<Interval> {
         let half_width = self.standard_error * t_quantile(0.5 + confidence / 2.0, self.freedom)?;
         let estimate = self.estimate;
         Some(Interval { estimate, low: estimate - half_width, high: estimate + half_width })
     }
 
-    /// Two-sided p-value: the probability of an estimate at least as far from 0 if there is no difference. 0 or 1 without noise.
+    /// Computes the two-sided p-value: the probability of an estimate at least as far from 0 if there is no difference. It is 0 or 1 without
+    /// noise.
     pub fn p(&self) -> Option<f64> {
         Some(2.0 * self.p_above(0.0)?.min(1.0 - self.p_above(0.0)?))
     }
 
-    /// One-sided p-value: the probability of an estimate at least as high if the true difference is `bound` or less. Used for "not worse
-    /// than" and for equivalence.
+    /// Computes the one-sided p-value: the probability of an estimate at least as high if the true difference is `bound` or less. It is used
+    /// for tests of non-inferiority and of equivalence.
     pub fn p_above(&self, bound: f64) -> Option<f64> {
         let excess = self.estimate - bound;
         if self.standard_error == 0.0 {
@@ -63,16 +64,17 @@ impl Difference {
                 0.5
             });
         }
-        t_below(-excess / self.standard_error, self.freedom)
+        t_cdf(-excess / self.standard_error, self.freedom)
     }
 }
 
-/// Interval of the mean: Student's t with n − 1 degrees of freedom (Jain 1991, ch. 13.2). `None` for fewer than two values.
+/// Computes the interval of the mean: Student's t with n − 1 degrees of freedom (Jain 1991, ch. 13.2). `None` for fewer than two values.
 pub fn mean_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     mean_difference(values)?.interval(confidence)
 }
 
-/// Half of the width of the mean's interval for a number of values with this standard deviation. `None` for fewer than two values.
+/// Computes half of the width of the interval of the mean, for `values` values with this standard deviation. `None` for fewer than two
+/// values.
 pub fn mean_half_width(stdev: f64, values: u64, confidence: f64) -> Option<f64> {
     let freedom = values.checked_sub(1).filter(|&freedom| freedom > 0)? as f64;
     let standard_error = stdev / (values as f64).sqrt();
@@ -80,15 +82,15 @@ pub fn mean_half_width(stdev: f64, values: u64, confidence: f64) -> Option<f64> 
     Some(interval.high)
 }
 
-/// Interval of the mean of percentages, within 0 to 100: Student's t on the logit scale, with the standard error by the delta method (Agresti,
-/// Categorical Data Analysis, 2013, ch. 16.1). If any value is outside 0 to 100, the interval of the mean. `None` for fewer than two values.
+/// Computes the interval of the mean of percentages, within 0 to 100: Student's t on the logit scale, with the standard error by the delta method (Agresti,
+/// Categorical Data Analysis, 2013, ch. 16.1). If a value is outside 0 to 100, the interval is that of [`mean_interval`]. `None` for fewer than two values.
 pub fn percent_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     let mean = mean_difference(values)?;
     let is_percent = values.iter().all(|value| (0.0..=100.0).contains(value));
     if is_percent { logit_interval(mean, confidence) } else { mean.interval(confidence) }
 }
 
-/// Interval of 100 · Σ `parts` ÷ Σ `totals`, within 0 to 100: the ratio estimator (Cochran, Sampling Techniques, 1977, ch. 6.4), with Student's t
+/// Computes the interval of 100 · Σ `parts` ÷ Σ `totals`, within 0 to 100: the ratio estimator (Cochran, Sampling Techniques, 1977, ch. 6.4), with Student's t
 /// on the logit scale and n − 1 degrees of freedom. `None` for fewer than two values, if the numbers of values differ, or if a part exceeds
 /// its total.
 pub fn share_interval(parts: &[f64], totals: &[f64], confidence: f64) -> Option<Interval> {
@@ -107,7 +109,7 @@ pub fn share_interval(parts: &[f64], totals: &[f64], confidence: f64) -> Option<
     logit_interval(Difference { estimate: 100.0 * share, ..residual }, confidence)
 }
 
-/// Interval of a percentage, computed on the logit scale.
+/// Computes the interval of a percentage on the logit scale.
 fn logit_interval(percent: Difference, confidence: f64) -> Option<Interval> {
     let share = percent.estimate / 100.0;
     // At 0 or 100 % values do not vary, and the logit is infinite.
@@ -131,7 +133,7 @@ fn percent_of_logit(logit: f64) -> f64 {
     100.0 / (1.0 + (-logit).exp())
 }
 
-/// Mean of `b` minus mean of `a`, with unequal variances: Welch (1947) with Satterthwaite's (1946) degrees of freedom. `None` for fewer than
+/// Estimates the mean of `b` minus the mean of `a`, with unequal variances: Welch (1947) with Satterthwaite's (1946) degrees of freedom. `None` for fewer than
 /// two values in either sample.
 pub fn welch_difference(a: &[f64], b: &[f64]) -> Option<Difference> {
     let mean_a = mean_difference(a)?;
@@ -148,7 +150,7 @@ pub fn welch_difference(a: &[f64], b: &[f64]) -> Option<Difference> {
     Some(Difference { estimate, standard_error: sum.sqrt(), freedom })
 }
 
-/// Mean of the differences `b` − `a` of pairs (Jain 1991, ch. 13.4.1). `None` for fewer than two pairs, or if the numbers of values differ.
+/// Estimates the mean of the differences `b` − `a` of pairs (Jain 1991, ch. 13.4.1). `None` for fewer than two pairs, or if the numbers of values differ.
 pub fn paired_difference(a: &[f64], b: &[f64]) -> Option<Difference> {
     if a.len() != b.len() {
         return None;
@@ -156,7 +158,7 @@ pub fn paired_difference(a: &[f64], b: &[f64]) -> Option<Difference> {
     mean_difference(&a.iter().zip(b).map(|(a, b)| b - a).collect::<Vec<_>>())
 }
 
-/// Interval of the standard deviation: chi-squared with n − 1 degrees of freedom (Montgomery, Design and Analysis of Experiments, ch. 2.6).
+/// Computes the interval of the standard deviation: chi-squared with n − 1 degrees of freedom (Montgomery, Design and Analysis of Experiments, ch. 2.6).
 /// `None` for fewer than two values.
 pub fn stdev_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     let estimate = stdev(values)?;
@@ -193,22 +195,22 @@ mod tests {
         [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4],
     ];
 
-    /// Jain (1991), example 13.4. He has −1.21 and 3.27, from rounded sums.
+    /// Jain (1991), example 13.4, which has −1.21 and 3.27 from rounded sums.
     #[test]
-    fn jains_interval_of_a_mean() {
+    fn the_interval_of_a_mean_equals_jains() {
         check(mean_interval(&[1.5, 2.6, -1.8, 1.3, -0.5, 1.7, 2.4], 0.99), 1, ("-1.2", "3.3"));
     }
 
-    /// Jain (1991), example 13.5: six workloads on two systems. He has −7.75 and 7.11, from rounded sums.
+    /// Jain (1991), example 13.5, six workloads on two systems, which has −7.75 and 7.11 from rounded sums.
     #[test]
-    fn jains_paired_observations() {
+    fn the_interval_of_pairs_equals_jains() {
         let a = [5.4, 16.6, 0.6, 1.4, 0.6, 7.3];
         let b = [19.1, 3.5, 3.4, 2.5, 3.6, 1.7];
         check(paired_difference(&b, &a).unwrap().interval(0.90), 1, ("-7.7", "7.1"));
     }
 
     #[test]
-    fn welch_on_students_sleep_data() {
+    fn welchs_test_of_the_sleep_data_equals_rs() {
         let difference = welch_difference(&SLEEP[1], &SLEEP[0]).unwrap();
         let t = difference.estimate / difference.standard_error;
         assert_eq!(format!("{t:.4}"), "-1.8608");
@@ -218,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_of_students_sleep_data() {
+    fn the_paired_test_of_the_sleep_data_equals_rs() {
         let difference = paired_difference(&SLEEP[1], &SLEEP[0]).unwrap();
         let t = difference.estimate / difference.standard_error;
         assert_eq!(format!("{t:.4}"), "-4.0621");
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn single_values_and_values_without_partner_have_no_interval() {
+    fn single_values_and_incomplete_pairs_have_no_interval() {
         assert_eq!((mean_interval(&[1.0], 0.95), stdev_interval(&[1.0], 0.95)), (None, None));
         assert_eq!(
             (welch_difference(&[1.0], &[1.0, 2.0]), paired_difference(&[1.0], &[2.0])),

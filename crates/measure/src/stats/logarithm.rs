@@ -1,24 +1,25 @@
 //! Means and ratios of positive values, on the logarithmic scale.
 //!
-//! The variation of rates and durations is multiplicative, so their logarithms are closer to normal than the values. The exponential of the
-//! interval of a mean of logarithms is an interval of the geometric mean; applied to a difference, it gives an interval of the ratio of geometric means (Altman,
-//! Practical Statistics for Medical Research, 1991, ch. 9.7), which equals the ratio of arithmetic means if both samples have the same relative
-//! variation. Fieller's interval of a ratio of arithmetic means is not provided, as it may be unbounded for few values.
+//! The variation of rates and durations is multiplicative, so their logarithms are closer to normal than the values. The exponential
+//! transforms an interval of a mean of logarithms to an interval of the geometric mean, and an interval of a difference of such means to an
+//! interval of the ratio of geometric means (Altman, Practical Statistics for Medical Research, 1991, ch. 9.7). If both samples have the same
+//! relative variation, this ratio equals the ratio of arithmetic means. Fieller's interval of a ratio of arithmetic means is not provided, as
+//! it may be unbounded for few values.
 
 use super::interval::{Difference, Interval, mean_interval, paired_difference, welch_difference};
 
-/// Interval of the geometric mean. `None` for fewer than two values, or if one is not positive.
+/// Computes the interval of the geometric mean. `None` for fewer than two values, or if a value is not positive.
 pub fn geometric_mean_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     Some(mean_interval(&logarithms(values)?, confidence)?.exp())
 }
 
-/// ln(`b` ÷ `a`) of the geometric means of two independent samples, by Welch. `None` for fewer than two values in either, or if a value is not
+/// Estimates ln(`b` ÷ `a`) of the geometric means of two independent samples, by Welch. `None` for fewer than two values in either sample, or if a value is not
 /// positive.
 pub fn welch_log_ratio(a: &[f64], b: &[f64]) -> Option<Difference> {
     welch_difference(&logarithms(a)?, &logarithms(b)?)
 }
 
-/// Mean of ln(`b` ÷ `a`) over pairs. `None` for fewer than two pairs, if the numbers of values differ, or if a value is not positive.
+/// Estimates the mean of ln(`b` ÷ `a`) over pairs. `None` for fewer than two pairs, if the numbers of values differ, or if a value is not positive.
 pub fn paired_log_ratio(a: &[f64], b: &[f64]) -> Option<Difference> {
     paired_difference(&logarithms(a)?, &logarithms(b)?)
 }

@@ -1,7 +1,7 @@
-//! Statistics of small samples with one value per run: intervals, tests, and required numbers of runs. Pure functions, independent of
-//! records.
+//! Statistics of small samples with one value per run: intervals, tests, and required numbers of runs. The functions are pure and do not
+//! know records.
 //!
-//! Every interval has its nominal coverage for the kind of noise that it documents; tests verify this by simulations with five values.
+//! Every interval has its nominal coverage for the noise named in its documentation; tests verify this by simulations with five values.
 //! An interval needs at least two values, or six for a median. Pairs are compared by Welch's test with Holm's correction, which needs neither a
 //! table of the studentized range nor equal variances.
 
@@ -20,7 +20,7 @@ mod worked_examples;
 #[cfg(test)]
 mod coverage;
 
-pub use anova::{Anova, Explained, Squares, anova};
+pub use anova::{Anova, AnovaRow, Squares, anova};
 pub use equivalence::equivalence_p;
 pub use interval::{
     Difference, Interval, mean_half_width, mean_interval, paired_difference, percent_interval,
@@ -30,27 +30,27 @@ pub use logarithm::{geometric_mean_interval, paired_log_ratio, welch_log_ratio};
 pub use model::{Cell, Combination, LevelStep, Model, Term};
 pub use multiplicity::holm;
 pub use residual::slope;
-pub use robust::{OUTLIER_SCORE, OUTLIER_VALUES_LEAST, median_interval, modified_z_scores};
-pub use sample::{cov, mean, median, stdev};
-pub use size::{Margin, Samples, samples_for_difference, samples_for_half_width, samples_within};
+pub use robust::{OUTLIER_SCORE, OUTLIER_VALUES_MIN, median_interval, modified_z_scores};
+pub use sample::{coefficient_of_variation, mean, median, stdev};
+pub use size::{Margin, Samples, runs_for_difference, runs_for_equivalence, runs_for_half_width};
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-/// Degrees of freedom from which the normal distribution replaces Student's t: the numeric t is less accurate there, and for much larger
-/// values its computation does not terminate.
-const FREEDOM_OF_NORMAL: f64 = 1e5;
+/// Degrees of freedom from which the normal distribution replaces Student's t. Above, the numeric t is less accurate than the normal, and
+/// for much larger values its computation does not terminate.
+const NORMAL_FREEDOM_MIN: f64 = 1e5;
 
 /// Quantile of Student's t; `None` without degrees of freedom.
 fn t_quantile(share: f64, freedom: f64) -> Option<f64> {
-    if FREEDOM_OF_NORMAL <= freedom {
+    if NORMAL_FREEDOM_MIN <= freedom {
         return Some(Normal::standard().inverse_cdf(share));
     }
     Some(StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf(share))
 }
 
-/// Cumulative distribution of Student's t at `t`; `None` without degrees of freedom.
-fn t_below(t: f64, freedom: f64) -> Option<f64> {
-    if FREEDOM_OF_NORMAL <= freedom {
+/// Cumulative distribution function of Student's t at `t`; `None` without degrees of freedom.
+fn t_cdf(t: f64, freedom: f64) -> Option<f64> {
+    if NORMAL_FREEDOM_MIN <= freedom {
         return Some(Normal::standard().cdf(t));
     }
     Some(StudentsT::new(0.0, 1.0, freedom).ok()?.cdf(t))
@@ -60,7 +60,7 @@ fn t_below(t: f64, freedom: f64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// By Cornish and Fisher (1960), t is z + (z³ + z) ÷ 4n plus smaller terms.
+    /// According to Cornish and Fisher (1960), t is z + (z³ + z) ÷ 4n plus smaller terms.
     #[test]
     fn students_t_approaches_the_normal() {
         for (share, z) in [(0.95, 1.644_853_627_f64), (0.975, 1.959_963_985)] {
@@ -68,7 +68,7 @@ mod tests {
                 let expected = z + (z.powi(3) + z) / (4.0 * freedom);
                 let found = t_quantile(share, freedom).unwrap();
                 assert!((found - expected).abs() < 5e-5, "{share}, {freedom}: {found}");
-                assert!((t_below(z, freedom).unwrap() - share).abs() < 5e-5, "{share}, {freedom}");
+                assert!((t_cdf(z, freedom).unwrap() - share).abs() < 5e-5, "{share}, {freedom}");
             }
         }
     }

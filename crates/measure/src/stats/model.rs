@@ -1,8 +1,8 @@
 //! Effects of factors on a response, by least squares, for balanced and unbalanced designs. Factors and levels are numbers without names.
 //!
-//! Columns are coded so that the effects of a factor's levels add up to 0 (−1 and 1 for two levels), as in Jain (1991), ch. 17 to 22. They
-//! contain only −1, 0 and 1, so the normal equations are exact. These are solved by sweeping (Goodnight, American Statistician 33, 1979), which
-//! skips linearly dependent columns, so no crate for matrices is needed.
+//! In the coding of columns, the effects of a factor's levels add up to 0 (−1 and 1 for two levels), as in Jain (1991), ch. 17 to 22. Columns
+//! contain only −1, 0 and 1, so the normal equations are exact. Sweeping solves the equations and skips linearly dependent columns
+//! (Goodnight, American Statistician 33, 1979), so no crate for matrices is needed.
 
 use super::interval::Difference;
 use super::sample::{mean, stdev};
@@ -25,7 +25,7 @@ pub struct Model {
     terms: Vec<Term>,
     /// Number of levels of each factor.
     counts: Vec<usize>,
-    /// Row of each cell: the constant, then the columns of each term.
+    /// Row of each cell: 1 for the constant, then the columns of each term.
     rows: Vec<Vec<f64>>,
     /// Number of runs of each cell.
     runs: Vec<f64>,
@@ -39,12 +39,12 @@ impl Model {
     pub fn new(cells: &[Cell], counts: &[usize], terms: &[Term]) -> Self {
         let counts = counts.to_vec();
         let rows = cells.iter().map(|cell| {
-            let columns = terms.iter().flat_map(|term| coded(term, &counts, &cell.levels));
+            let columns = terms.iter().flat_map(|term| code_levels(term, &counts, &cell.levels));
             std::iter::once(1.0).chain(columns).collect()
         });
         let rows: Vec<Vec<f64>> = rows.collect();
         let runs: Vec<f64> = cells.iter().map(|cell| cell.values.len() as f64).collect();
-        let (inverse, rank) = swept(products(&rows, &runs));
+        let (inverse, rank) = sweep(normal_equations(&rows, &runs));
         Model { terms: terms.to_vec(), counts, rows, runs, inverse, rank }
     }
 
@@ -53,8 +53,8 @@ impl Model {
         self.rank
     }
 
-    /// The model's value for each cell.
-    pub fn fitted(&self, cells: &[Cell]) -> Vec<f64> {
+    /// Returns the fitted value of each cell.
+    pub fn fitted_values(&self, cells: &[Cell]) -> Vec<f64> {
         let mut sums = vec![0.0; self.inverse.len()];
         for (row, cell) in self.rows.iter().zip(cells) {
             let sum: f64 = cell.values.iter().sum();
@@ -66,13 +66,13 @@ impl Model {
 
     /// The grand mean, in which each level counts once.
     pub fn grand_mean(&self) -> Option<Combination> {
-        let mut wanted = vec![0.0; self.inverse.len()];
-        *wanted.first_mut()? = 1.0;
-        self.combination(&wanted)
+        let mut coefficients = vec![0.0; self.inverse.len()];
+        *coefficients.first_mut()? = 1.0;
+        self.combination(&coefficients)
     }
 
-    /// Effect of a combination of levels, given as (factor, level) in the order of the term, beyond the effects of fewer of its factors. `None`
-    /// if the cells cannot distinguish it from other terms, or if the model does not contain the term.
+    /// Effect of a combination of levels beyond its lower-order effects. `levels` are pairs of factor and level in the order of the term. `None`
+    /// if the cells cannot separate the effect from other terms, or if the model does not contain the term.
     pub fn effect(&self, levels: &[(usize, usize)]) -> Option<Combination> {
         self.sum_of_effects(&[(1.0, levels)])
     }
@@ -82,7 +82,7 @@ impl Model {
         self.sum_of_effects(&[(1.0, &[(factor, to)]), (-1.0, &[(factor, from)])])
     }
 
-    /// Interaction of two steps: the change of one step's effect by the other step.
+    /// Interaction of two steps: how much one step changes the effect of the other.
     pub fn interaction(&self, a: LevelStep, b: LevelStep) -> Option<Combination> {
         self.sum_of_effects(&[
             (1.0, &[(a.factor, a.to), (b.factor, b.to)]),
@@ -92,8 +92,8 @@ impl Model {
         ])
     }
 
-    /// Sets of levels of a factor that can be compared with each other. For each level, returns the first level of its set.
-    pub fn comparable(&self, factor: usize) -> Vec<usize> {
+    /// Groups the levels of a factor into sets of comparable levels. Returns the first level of the set of each level.
+    pub fn comparable_sets(&self, factor: usize) -> Vec<usize> {
         let levels = 0..self.counts[factor];
         let parts: Vec<Option<Vec<f64>>> =
             levels.clone().map(|level| self.inestimable_part(factor, level)).collect();
@@ -110,7 +110,7 @@ impl Model {
     /// contain the factor as a term.
     fn inestimable_part(&self, factor: usize, level: usize) -> Option<Vec<f64>> {
         let coefficients = self.coefficients(&[(1.0, &[(factor, level)])])?;
-        let estimable = self.estimable(&self.weights(&coefficients));
+        let estimable = self.estimated_coefficients(&self.weights(&coefficients));
         Some(estimable.iter().zip(&coefficients).map(|(part, total)| total - part).collect())
     }
 
@@ -128,7 +128,7 @@ impl Model {
             let index = self.terms.iter().position(|known| *known == term)?;
             let columns_before: usize =
                 self.terms[..index].iter().map(|term| width(term, &self.counts)).sum();
-            let columns = coded(&term, &self.counts, &levels);
+            let columns = code_levels(&term, &self.counts, &levels);
             for (i, code) in columns.into_iter().enumerate() {
                 coefficients[1 + columns_before + i] += sign * code;
             }
@@ -139,7 +139,7 @@ impl Model {
     /// The combination of cell means with these coefficients; `None` if the cells cannot estimate it.
     fn combination(&self, coefficients: &[f64]) -> Option<Combination> {
         let weights = self.weights(coefficients);
-        let estimable = self.estimable(&weights);
+        let estimable = self.estimated_coefficients(&weights);
         let is_estimable =
             estimable.iter().zip(coefficients).all(|(part, total)| is_equal(*part, *total));
         is_estimable.then_some(Combination { weights })
@@ -152,7 +152,7 @@ impl Model {
     }
 
     /// The coefficients that these weights of cell means estimate.
-    fn estimable(&self, weights: &[f64]) -> Vec<f64> {
+    fn estimated_coefficients(&self, weights: &[f64]) -> Vec<f64> {
         let mut coefficients = vec![0.0; self.inverse.len()];
         for (row, &weight) in self.rows.iter().zip(weights) {
             add_scaled(&mut coefficients, row, weight);
@@ -170,18 +170,18 @@ pub struct LevelStep {
     pub to: usize,
 }
 
-/// A weighted sum of cell means: an effect or a difference.
+/// A weighted sum of cell means, such as an effect or a difference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Combination {
     /// Weight of each cell.
     pub weights: Vec<f64>,
 }
 
-/// Smaller weights are due to rounding.
+/// Smallest weight that is not due to rounding.
 const WEIGHT_MIN: f64 = 1e-9;
 
 impl Combination {
-    /// Value for the model's cells. It is exactly 0 if it differs from 0 only by rounding, so values without variation do not differ.
+    /// Computes the value for the model's cells. A value that differs from 0 only by rounding becomes 0, so equal means do not differ.
     pub fn estimate(&self, cells: &[Cell]) -> f64 {
         let mut sum = 0.0;
         let mut absolute_sum = 0.0;
@@ -193,15 +193,20 @@ impl Combination {
         if sum.abs() <= 1e-12 * absolute_sum { 0.0 } else { sum }
     }
 
-    /// Indices of the cells with a weight.
+    /// Indices of the cells whose weight is not 0.
     pub fn cells(&self) -> impl Iterator<Item = usize> {
         let weights = self.weights.iter().enumerate();
         weights.filter(|(_, weight)| weight.abs() > WEIGHT_MIN).map(|(cell, _)| cell)
     }
 
-    /// The difference with a common variance of all cells: the error of an analysis of variance (Jain 1991, ch. 18.4).
+    /// The difference if all cells have the variance of the residual (Jain 1991, ch. 18.4).
     #[cfg(test)]
-    pub(super) fn pooled(&self, cells: &[Cell], variance: f64, freedom: f64) -> Difference {
+    pub(super) fn pooled_difference(
+        &self,
+        cells: &[Cell],
+        variance: f64,
+        freedom: f64,
+    ) -> Difference {
         let parts =
             self.cells().map(|cell| self.weights[cell].powi(2) / cells[cell].values.len() as f64);
         let standard_error = (variance * parts.sum::<f64>()).sqrt();
@@ -210,7 +215,7 @@ impl Combination {
 
     /// The difference with a separate variance for each cell, and degrees of freedom by Satterthwaite (Biometrics Bulletin 2, 1946). For two
     /// cells it is Welch's difference. `None` if a cell with a weight has only one run.
-    pub fn welch(&self, cells: &[Cell]) -> Option<Difference> {
+    pub fn welch_difference(&self, cells: &[Cell]) -> Option<Difference> {
         let mut variance = 0.0;
         let mut squares_by_freedom = 0.0;
         let mut total_freedom = 0.0;
@@ -243,8 +248,8 @@ fn width(term: &[usize], counts: &[usize]) -> usize {
     term.iter().map(|&factor| counts[factor] - 1).product()
 }
 
-/// Columns of a term for these levels: products of the columns of its factors.
-fn coded(term: &[usize], counts: &[usize], levels: &[usize]) -> Vec<f64> {
+/// Codes the levels of a term: each column is a product of columns of its factors.
+fn code_levels(term: &[usize], counts: &[usize], levels: &[usize]) -> Vec<f64> {
     let mut columns = vec![1.0];
     for &factor in term {
         let last = counts[factor] - 1;
@@ -257,8 +262,8 @@ fn coded(term: &[usize], counts: &[usize], levels: &[usize]) -> Vec<f64> {
     columns
 }
 
-/// Sums of products of columns over runs.
-fn products(rows: &[Vec<f64>], runs: &[f64]) -> Vec<Vec<f64>> {
+/// Matrix of the normal equations: sums of products of columns over runs.
+fn normal_equations(rows: &[Vec<f64>], runs: &[f64]) -> Vec<Vec<f64>> {
     let columns = rows.first().map_or(0, Vec::len);
     let mut sums = vec![vec![0.0; columns]; columns];
     for (row, runs) in rows.iter().zip(runs) {
@@ -270,7 +275,7 @@ fn products(rows: &[Vec<f64>], runs: &[f64]) -> Vec<Vec<f64>> {
 }
 
 /// Sweeps a symmetric matrix: returns a generalized inverse and the rank.
-fn swept(mut a: Vec<Vec<f64>>) -> (Vec<Vec<f64>>, usize) {
+fn sweep(mut a: Vec<Vec<f64>>) -> (Vec<Vec<f64>>, usize) {
     let scale: Vec<f64> = (0..a.len()).map(|i| a[i][i]).collect();
     let mut is_swept = vec![false; a.len()];
     for k in 0..a.len() {
@@ -314,14 +319,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_of_a_set_have_a_difference() {
+    fn only_levels_of_one_set_have_a_difference() {
         let check = |cells: &[[usize; 2]], expected: &[usize]| {
             let cell = |levels: &[usize; 2]| Cell { levels: levels.to_vec(), values: vec![1.0] };
             let cells: Vec<Cell> = cells.iter().map(cell).collect();
             let counts = [0, 1]
                 .map(|factor| 1 + cells.iter().map(|cell| cell.levels[factor]).max().unwrap());
             let model = Model::new(&cells, &counts, &[vec![0], vec![1]]);
-            let sets = model.comparable(0);
+            let sets = model.comparable_sets(0);
             assert_eq!(sets, expected);
             for (a, b) in (0..counts[0]).flat_map(|a| (0..a).map(move |b| (a, b))) {
                 assert_eq!(sets[a] == sets[b], model.difference(0, b, a).is_some(), "{a}, {b}");

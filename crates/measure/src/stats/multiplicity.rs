@@ -1,7 +1,7 @@
-//! Correction for multiple tests: of twenty tests at 5 %, one is expected to find a difference where there is none.
+//! Correction for multiple tests. Without it, one of twenty tests at 5 % is expected to find a difference that does not exist.
 
-/// Adjusted p-values by Holm (Scandinavian Journal of Statistics 6, 1979), in the given order. Comparing each with a level limits the
-/// probability of any false finding to that level.
+/// Adjusts p-values by Holm's method (Scandinavian Journal of Statistics 6, 1979), in the given order. If each is compared with a
+/// significance level, the probability of any false finding is at most this level.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|&a, &b| p[a].total_cmp(&p[b]));

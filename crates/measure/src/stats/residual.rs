@@ -3,7 +3,7 @@
 use super::interval::Difference;
 use super::sample::mean;
 
-/// Slope of the regression line, with n − 2 degrees of freedom (Jain 1991, ch. 14.3 and 14.5). `None` for fewer than three points, if the
+/// Estimates the slope of the regression line, with n − 2 degrees of freedom (Jain 1991, ch. 14.3 and 14.5). `None` for fewer than three points, if the
 /// numbers of x and y differ, or if all x are equal.
 pub fn slope(x: &[f64], y: &[f64]) -> Option<Difference> {
     if x.len() < 3 || x.len() != y.len() {
@@ -27,9 +27,9 @@ pub fn slope(x: &[f64], y: &[f64]) -> Option<Difference> {
 mod tests {
     use super::*;
 
-    /// Jain (1991), examples 14.1 and 14.5: processor time against disk I/Os, with the 90 % interval of the slope.
+    /// Jain (1991), examples 14.1 and 14.5: processor time as a function of disk I/Os, with the 90 % interval of the slope.
     #[test]
-    fn jains_disk_operations() {
+    fn the_slope_equals_jains() {
         let operations = [14.0, 16.0, 27.0, 42.0, 39.0, 50.0, 83.0];
         let found = slope(&operations, &[2.0, 5.0, 7.0, 9.0, 10.0, 13.0, 20.0]).unwrap();
         assert_eq!(format!("{:.4}", found.estimate), "0.2438");

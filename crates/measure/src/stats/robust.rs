@@ -4,8 +4,8 @@ use super::interval::Interval;
 use super::sample::median;
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-/// Interval of the median for any distribution (Conover, Practical Nonparametric Statistics, ch. 3.2): the narrowest symmetric pair of sample
-/// values with at least the requested confidence. `None` if even the smallest and the largest value do not suffice; 95 % needs six values.
+/// Computes the interval of the median for any distribution (Conover, Practical Nonparametric Statistics, ch. 3.2): the narrowest symmetric pair of sample
+/// values with at least the requested confidence. `None` if even the interval from the smallest to the largest value has less; 95 % needs six values.
 pub fn median_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     let values_below_median = Binomial::new(0.5, values.len() as u64).ok()?;
     // With `rank` values below the lower end, the median is outside the interval with probability 2 · cdf(rank).
@@ -21,16 +21,16 @@ pub fn median_interval(values: &[f64], confidence: f64) -> Option<Interval> {
 
 /// Minimum number of values for detecting outliers. With normal noise, one of 20 values would be flagged in samples of five, and one of 60 in
 /// samples of ten.
-pub const OUTLIER_VALUES_LEAST: usize = 10;
+pub const OUTLIER_VALUES_MIN: usize = 10;
 
 /// Absolute modified z-score above which a value is an outlier.
 pub const OUTLIER_SCORE: f64 = 3.5;
 
-/// Modified z-scores: 0.6745 · (value − median) ÷ median absolute deviation (Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993).
-/// A value beyond [`OUTLIER_SCORE`] deserves a look, but must not be excluded for that alone. `None` for fewer than [`OUTLIER_VALUES_LEAST`]
-/// values, or if half of them are equal.
+/// Computes modified z-scores: 0.6745 · (value − median) ÷ median absolute deviation (Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993).
+/// A value beyond [`OUTLIER_SCORE`] should be inspected, but the score alone does not justify its exclusion. `None` for fewer than
+/// [`OUTLIER_VALUES_MIN`] values, or if half of them are equal.
 pub fn modified_z_scores(values: &[f64]) -> Option<Vec<f64>> {
-    if values.len() < OUTLIER_VALUES_LEAST {
+    if values.len() < OUTLIER_VALUES_MIN {
         return None;
     }
     let middle = median(values)?;
@@ -44,14 +44,14 @@ mod tests {
     use super::*;
     use feedrate_spec::plan::mt19937::LegacyRandom;
 
-    fn ranks(n: u32) -> Option<(f64, f64)> {
+    fn interval_ranks(n: u32) -> Option<(f64, f64)> {
         let values: Vec<f64> = (1..=n).map(f64::from).collect();
         median_interval(&values, 0.95).map(|found| (found.low, found.high))
     }
 
     /// Expected ranks are from tables of the sign test (Le Boudec, Performance Evaluation of Computer and Communication Systems, app. A).
     #[test]
-    fn ranks_equal_those_of_tables() {
+    fn ranks_equal_published_tables() {
         for (n, expected) in [
             (5, None),
             (6, Some((1.0, 6.0))),
@@ -60,11 +60,11 @@ mod tests {
             (20, Some((6.0, 15.0))),
             (100, Some((40.0, 61.0))),
         ] {
-            assert_eq!(ranks(n), expected, "{n}");
+            assert_eq!(interval_ranks(n), expected, "{n}");
         }
     }
 
-    /// Ten values of Iglewicz and Hoaglin (1993), whose two outliers mask each other in plain z-scores. The median is 2.45, the median
+    /// Ten values of Iglewicz and Hoaglin (1993). In plain z-scores, the two outliers mask each other. The median is 2.45, the median
     /// absolute deviation 0.15.
     #[test]
     fn outliers_have_high_scores() {
@@ -78,9 +78,9 @@ mod tests {
         assert_eq!(modified_z_scores(&values), None);
     }
 
-    /// Checks the rate that [`OUTLIER_VALUES_LEAST`] documents.
+    /// Checks the rate that [`OUTLIER_VALUES_MIN`] documents.
     #[test]
-    fn normal_noise_has_few_outliers_from_ten_values_on() {
+    fn ten_values_of_normal_noise_rarely_have_outliers() {
         let mut random = LegacyRandom::new(3);
         let mut outliers = 0;
         for _ in 0..2000 {

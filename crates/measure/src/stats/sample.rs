@@ -23,8 +23,8 @@ pub fn stdev(values: &[f64]) -> Option<f64> {
     (2 <= values.len()).then(|| (squares / (values.len() - 1) as f64).sqrt())
 }
 
-/// Coefficient of variation: standard deviation ÷ mean. `None` for fewer than two values, or if the mean is not positive.
-pub fn cov(values: &[f64]) -> Option<f64> {
+/// Coefficient of variation: sample standard deviation ÷ mean. `None` for fewer than two values, or if the mean is not positive.
+pub fn coefficient_of_variation(values: &[f64]) -> Option<f64> {
     let mean_value = mean(values).filter(|&mean| mean > 0.0)?;
     Some(stdev(values)? / mean_value)
 }
@@ -35,7 +35,7 @@ mod tests {
 
     /// Jain, The Art of Computer Systems Performance Analysis (1991), example 13.4.
     #[test]
-    fn jains_differences_of_processor_times() {
+    fn mean_deviation_and_median_equal_jains() {
         let times = [1.5, 2.6, -1.8, 1.3, -0.5, 1.7, 2.4];
         assert_eq!(format!("{:.2}", mean(&times).unwrap()), "1.03");
         let stdev = stdev(&times).unwrap();
@@ -47,13 +47,16 @@ mod tests {
     }
 
     #[test]
-    fn too_few_values_have_no_spread() {
-        assert_eq!((mean(&[]), median(&[]), stdev(&[]), cov(&[])), (None, None, None, None));
+    fn a_spread_needs_two_values() {
+        assert_eq!(
+            (mean(&[]), median(&[]), stdev(&[]), coefficient_of_variation(&[])),
+            (None, None, None, None)
+        );
         assert_eq!((mean(&[7.0]), median(&[7.0]), stdev(&[7.0])), (Some(7.0), Some(7.0), None));
         assert_eq!(
-            (stdev(&[7.0, 7.0]), cov(&[-1.0, 1.0]), median(&[4.0, 1.0])),
+            (stdev(&[7.0, 7.0]), coefficient_of_variation(&[-1.0, 1.0]), median(&[4.0, 1.0])),
             (Some(0.0), None, Some(2.5))
         );
-        assert_eq!(cov(&[9.0, 11.0]), Some(2.0_f64.sqrt() / 10.0));
+        assert_eq!(coefficient_of_variation(&[9.0, 11.0]), Some(2.0_f64.sqrt() / 10.0));
     }
 }

@@ -1,4 +1,4 @@
-//! Published experiments, compared to the printed digit: effects, allocation of variation, analysis of variance.
+//! Compares effects, allocations of variation and analyses of variance with published examples, to the printed digit.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn cell(levels: &[usize], values: &[f64]) -> Cell {
     Cell { levels: levels.to_vec(), values: values.to_vec() }
 }
 
-/// Cells of two factors. Level 0 is the high level, as it is coded as +1.
+/// Cells of two factors with two levels. Level 0 is the high level, which is coded as +1.
 fn two_by_two(values: [&[f64]; 4]) -> Vec<Cell> {
     let levels = [[1, 1], [0, 1], [1, 0], [0, 0]];
     levels.iter().zip(values).map(|(levels, values)| cell(levels, values)).collect()
@@ -16,7 +16,7 @@ fn full_model() -> [Term; 3] {
     [vec![0], vec![1], vec![0, 1]]
 }
 
-fn fixed(values: impl IntoIterator<Item = f64>, digits: usize) -> Vec<String> {
+fn rounded(values: impl IntoIterator<Item = f64>, digits: usize) -> Vec<String> {
     values.into_iter().map(|value| format!("{value:.digits$}")).collect()
 }
 
@@ -44,21 +44,21 @@ fn effects(model: &Model) -> Vec<Combination> {
 
 /// Jain (1991), ch. 17.1 and example 17.1: effects of memory and cache of a workstation.
 #[test]
-fn jains_workstation() {
+fn effects_of_two_factors_equal_jains() {
     let cells = two_by_two([&[15.0], &[45.0], &[25.0], &[75.0]]);
     let model = Model::new(&cells, &[2, 2], &full_model());
     let found = effects(&model).iter().map(|effect| effect.estimate(&cells)).collect::<Vec<_>>();
-    assert_eq!(fixed(found, 0), ["40", "20", "10", "5"]);
+    assert_eq!(rounded(found, 0), ["40", "20", "10", "5"]);
     let table = anova(&cells, &[2, 2], &full_model());
-    assert_eq!(fixed([table.total], 0), ["2100"]);
-    assert_eq!(fixed(squares(&table), 0), ["1600", "400", "100"]);
-    assert_eq!(fixed(shares(&table), 0), ["76", "19", "5"]);
+    assert_eq!(rounded([table.total], 0), ["2100"]);
+    assert_eq!(rounded(squares(&table), 0), ["1600", "400", "100"]);
+    assert_eq!(rounded(shares(&table), 0), ["76", "19", "5"]);
     assert_eq!((table.error.freedom, table.terms[0].p), (0, None), "no replicates, no test");
 }
 
-/// Jain (1991), ch. 18: the same with three replicates. Only lower ends of intervals are compared, as Jain's upper ends are rounded.
+/// Jain (1991), ch. 18: the workstation with three replicates. Only lower ends of intervals are compared, as Jain's upper ends are rounded.
 #[test]
-fn jains_workstation_with_replicates() {
+fn effects_with_replicates_equal_jains() {
     let cells = two_by_two([
         &[15.0, 18.0, 12.0],
         &[45.0, 48.0, 51.0],
@@ -67,23 +67,25 @@ fn jains_workstation_with_replicates() {
     ]);
     let model = Model::new(&cells, &[2, 2], &full_model());
     let table = anova(&cells, &[2, 2], &full_model());
-    assert_eq!(fixed([table.total, table.error.squares], 0), ["7032", "102"]);
-    assert_eq!(fixed(squares(&table), 0), ["5547", "1083", "300"]);
-    assert_eq!(fixed(shares(&table), 2), ["78.88", "15.40", "4.27"]);
+    assert_eq!(rounded([table.total, table.error.squares], 0), ["7032", "102"]);
+    assert_eq!(rounded(squares(&table), 0), ["5547", "1083", "300"]);
+    assert_eq!(rounded(shares(&table), 2), ["78.88", "15.40", "4.27"]);
     let variance = table.error.mean_square().unwrap();
-    assert_eq!(fixed([variance.sqrt()], 2), ["3.57"]);
-    let found: Vec<Difference> =
-        effects(&model).iter().map(|effect| effect.pooled(&cells, variance, 8.0)).collect();
+    assert_eq!(rounded([variance.sqrt()], 2), ["3.57"]);
+    let found: Vec<Difference> = effects(&model)
+        .iter()
+        .map(|effect| effect.pooled_difference(&cells, variance, 8.0))
+        .collect();
     let estimates = found.iter().map(|effect| effect.estimate);
-    assert_eq!(fixed(estimates, 1), ["41.0", "21.5", "9.5", "5.0"]);
-    assert!(found.iter().all(|effect| fixed([effect.standard_error], 2) == ["1.03"]));
+    assert_eq!(rounded(estimates, 1), ["41.0", "21.5", "9.5", "5.0"]);
+    assert!(found.iter().all(|effect| rounded([effect.standard_error], 2) == ["1.03"]));
     let low = found.iter().map(|effect| effect.interval(0.90).unwrap().low);
-    assert_eq!(fixed(low, 2), ["39.08", "19.58", "7.58", "3.08"]);
+    assert_eq!(rounded(low, 2), ["39.08", "19.58", "7.58", "3.08"]);
 }
 
 /// Jain (1991), ch. 20: code sizes of three processors.
 #[test]
-fn jains_code_sizes() {
+fn effects_of_one_factor_equal_jains() {
     let cells = [
         cell(&[0], &[144.0, 120.0, 176.0, 288.0, 144.0]),
         cell(&[1], &[101.0, 144.0, 211.0, 288.0, 72.0]),
@@ -92,24 +94,25 @@ fn jains_code_sizes() {
     let model = Model::new(&cells, &[3], &[vec![0]]);
     let effect = |level| model.effect(&[(0, level)]).unwrap();
     let estimates = (0..3).map(|level| effect(level).estimate(&cells));
-    assert_eq!(fixed(estimates, 1), ["-13.3", "-24.5", "37.7"]);
+    assert_eq!(rounded(estimates, 1), ["-13.3", "-24.5", "37.7"]);
     let table = anova(&cells, &[3], &[vec![0]]);
-    assert_eq!(fixed([table.total, table.error.squares], 1), ["105357.3", "94365.2"]);
-    assert_eq!(fixed(squares(&table), 1), ["10992.1"]);
-    assert_eq!(fixed(shares(&table), 1), ["10.4"]);
-    assert_eq!(fixed(f_values(&table), 1), ["0.7"]);
+    assert_eq!(rounded([table.total, table.error.squares], 1), ["105357.3", "94365.2"]);
+    assert_eq!(rounded(squares(&table), 1), ["10992.1"]);
+    assert_eq!(rounded(shares(&table), 1), ["10.4"]);
+    assert_eq!(rounded(f_values(&table), 1), ["0.7"]);
     let variance = table.error.mean_square().unwrap();
-    assert_eq!(fixed([variance.sqrt()], 1), ["88.7"]);
-    let errors = (0..3).map(|level| effect(level).pooled(&cells, variance, 12.0).standard_error);
+    assert_eq!(rounded([variance.sqrt()], 1), ["88.7"]);
+    let errors =
+        (0..3).map(|level| effect(level).pooled_difference(&cells, variance, 12.0).standard_error);
     // Jain computes 32.4 as s_e = 88.7 times √(2 ÷ 15) = 0.365.
-    assert_eq!(fixed(errors, 1), ["32.4", "32.4", "32.4"]);
+    assert_eq!(rounded(errors, 1), ["32.4", "32.4", "32.4"]);
     let contrast = model.difference(0, 1, 0).unwrap();
-    assert_eq!(fixed([contrast.estimate(&cells)], 1), ["11.2"]);
+    assert_eq!(rounded([contrast.estimate(&cells)], 1), ["11.2"]);
 }
 
 /// Jain (1991), ch. 21: five workloads on a processor with two caches, one cache and no cache.
 #[test]
-fn jains_caches() {
+fn effects_without_interaction_equal_jains() {
     let times = [
         [54.0, 55.0, 106.0],
         [60.0, 60.0, 123.0],
@@ -126,29 +129,29 @@ fn jains_caches() {
     let terms = [vec![0], vec![1]];
     let model = Model::new(&cells, &[3, 5], &terms);
     let effect = |factor, level| model.effect(&[(factor, level)]).unwrap().estimate(&cells);
-    assert_eq!(fixed([model.grand_mean().unwrap().estimate(&cells)], 1), ["72.2"]);
-    assert_eq!(fixed((0..3).map(|level| effect(0, level)), 1), ["-21.2", "-20.2", "41.4"]);
+    assert_eq!(rounded([model.grand_mean().unwrap().estimate(&cells)], 1), ["72.2"]);
+    assert_eq!(rounded((0..3).map(|level| effect(0, level)), 1), ["-21.2", "-20.2", "41.4"]);
     let workloads = (0..5).map(|level| effect(1, level));
-    assert_eq!(fixed(workloads, 1), ["-0.5", "8.8", "-3.5", "-1.5", "-3.2"]);
+    assert_eq!(rounded(workloads, 1), ["-0.5", "8.8", "-3.5", "-1.5", "-3.2"]);
     let table = anova(&cells, &[3, 5], &terms);
-    assert_eq!(fixed(squares(&table), 1), ["12857.2", "308.4"]);
-    assert_eq!(fixed([table.error.squares], 1), ["236.8"]);
-    assert_eq!(fixed(shares(&table), 1), ["95.9", "2.3"]);
-    assert_eq!(fixed(f_values(&table), 1), ["217.2", "2.6"]);
+    assert_eq!(rounded(squares(&table), 1), ["12857.2", "308.4"]);
+    assert_eq!(rounded([table.error.squares], 1), ["236.8"]);
+    assert_eq!(rounded(shares(&table), 1), ["95.9", "2.3"]);
+    assert_eq!(rounded(f_values(&table), 1), ["217.2", "2.6"]);
 }
 
 /// R's `PlantGrowth`: `summary(aov(weight ~ group))`.
 #[test]
-fn rs_plant_growth() {
+fn anova_of_one_factor_equals_rs() {
     let cells = [
         cell(&[0], &[4.17, 5.58, 5.18, 6.11, 4.50, 4.61, 5.17, 4.53, 5.33, 5.14]),
         cell(&[1], &[4.81, 4.17, 4.41, 3.59, 5.87, 3.83, 6.03, 4.89, 4.32, 4.69]),
         cell(&[2], &[6.31, 5.12, 5.54, 5.50, 5.37, 5.29, 4.92, 6.15, 5.80, 5.26]),
     ];
     let table = anova(&cells, &[3], &[vec![0]]);
-    assert_eq!(fixed([squares(&table)[0], table.error.squares], 3), ["3.766", "10.492"]);
-    assert_eq!(fixed(f_values(&table), 3), ["4.846"]);
-    assert_eq!(fixed([table.terms[0].p.unwrap()], 4), ["0.0159"]);
+    assert_eq!(rounded([squares(&table)[0], table.error.squares], 3), ["3.766", "10.492"]);
+    assert_eq!(rounded(f_values(&table), 3), ["4.846"]);
+    assert_eq!(rounded([table.terms[0].p.unwrap()], 4), ["0.0159"]);
 }
 
 const WARP_BREAKS: [[f64; 9]; 6] = [
@@ -162,36 +165,37 @@ const WARP_BREAKS: [[f64; 9]; 6] = [
 
 /// R's `warpbreaks`: `summary(aov(breaks ~ wool * tension))`, as in R's help. The lack of fit of the additive model is the interaction.
 #[test]
-fn rs_warp_breaks() {
+fn anova_of_two_factors_equals_rs() {
     let cells: Vec<Cell> = (0..6).map(|i| cell(&[i / 3, i % 3], &WARP_BREAKS[i])).collect();
     let table = anova(&cells, &[2, 3], &full_model());
-    assert_eq!(fixed(squares(&table), 0), ["451", "2034", "1003"]);
-    assert_eq!(fixed(f_values(&table), 3), ["3.765", "8.498", "4.189"]);
+    assert_eq!(rounded(squares(&table), 0), ["451", "2034", "1003"]);
+    assert_eq!(rounded(f_values(&table), 3), ["3.765", "8.498", "4.189"]);
     let p = table.terms.iter().map(|term| term.p.unwrap());
-    assert_eq!(fixed(p, 6), ["0.058213", "0.000693", "0.021044"]);
+    assert_eq!(rounded(p, 6), ["0.058213", "0.000693", "0.021044"]);
     let additive = anova(&cells, &[2, 3], &full_model()[..2]);
     assert_eq!(additive.lack_of_fit.part.freedom, 2);
-    assert_eq!(fixed([additive.lack_of_fit.f.unwrap()], 3), ["4.189"]);
+    assert_eq!(rounded([additive.lack_of_fit.f.unwrap()], 3), ["4.189"]);
 }
 
-/// The same with 9, 8, 7, 6, 5 and 4 values in the six cells. Expected values are Type II squares of statsmodels 0.15 (`anova_lm(…, typ=2)`), and
+/// R's `warpbreaks` with 9, 8, 7, 6, 5 and 4 values in the six cells. Expected values are Type II squares of statsmodels 0.15 (`anova_lm(…, typ=2)`), and
 /// coefficients and standard errors of the additive model.
 #[test]
-fn unbalanced_warp_breaks() {
+fn an_unbalanced_anova_equals_statsmodels() {
     let cells: Vec<Cell> =
         (0..6).map(|i| cell(&[i / 3, i % 3], &WARP_BREAKS[i][..9 - i])).collect();
     let table = anova(&cells, &[2, 3], &full_model());
-    assert_eq!(fixed(squares(&table), 4), ["474.0325", "1451.4467", "1102.5608"]);
-    assert_eq!(fixed([table.error.squares], 4), ["4598.6841"]);
-    assert_eq!(fixed(f_values(&table), 5), ["3.40164", "5.20777", "3.95597"]);
+    assert_eq!(rounded(squares(&table), 4), ["474.0325", "1451.4467", "1102.5608"]);
+    assert_eq!(rounded([table.error.squares], 4), ["4598.6841"]);
+    assert_eq!(rounded(f_values(&table), 5), ["3.40164", "5.20777", "3.95597"]);
     let p = table.terms.iter().map(|term| term.p.unwrap());
-    assert_eq!(fixed(p, 5), ["0.07412", "0.01082", "0.02884"]);
+    assert_eq!(rounded(p, 5), ["0.07412", "0.01082", "0.02884"]);
     let additive = anova(&cells, &[2, 3], &full_model()[..2]);
     let model = Model::new(&cells, &[2, 3], &full_model()[..2]);
     let estimate_and_error = |combination: Option<Combination>| {
         let variance = additive.error.mean_square().unwrap();
-        let found = combination.unwrap().pooled(&cells, variance, additive.error.freedom as f64);
-        fixed([found.estimate, found.standard_error], 4)
+        let found =
+            combination.unwrap().pooled_difference(&cells, variance, additive.error.freedom as f64);
+        rounded([found.estimate, found.standard_error], 4)
     };
     assert_eq!(estimate_and_error(model.grand_mean()), ["27.5774", "2.1183"]);
     assert_eq!(estimate_and_error(model.effect(&[(0, 0)])), ["3.5847", "2.1014"]);
@@ -200,7 +204,7 @@ fn unbalanced_warp_breaks() {
 
 /// R's `npk`: yields of peas, `summary(aov(yield ~ block + N * P * K))`. The interaction of N, P and K is confounded with the blocks.
 #[test]
-fn rs_peas_in_blocks() {
+fn an_anova_with_blocks_equals_rs() {
     const YIELDS: [(f64, [usize; 3]); 24] = [
         (49.5, [0, 1, 1]),
         (62.8, [1, 1, 0]),
@@ -238,11 +242,14 @@ fn rs_peas_in_blocks() {
     let counts = [6, 2, 2, 2];
     let table = anova(&cells, &counts, &terms[..7]);
     let expected = ["343.295", "189.282", "8.402", "95.202", "21.282", "33.135", "0.482"];
-    assert_eq!(fixed(squares(&table), 3), expected);
-    assert_eq!((fixed([table.error.squares], 2), table.error.freedom), (vec!["185.29".into()], 12));
-    assert_eq!(fixed([table.terms[1].p.unwrap()], 5), ["0.00437"]);
+    assert_eq!(rounded(squares(&table), 3), expected);
+    assert_eq!(
+        (rounded([table.error.squares], 2), table.error.freedom),
+        (vec!["185.29".into()], 12)
+    );
+    assert_eq!(rounded([table.terms[1].p.unwrap()], 5), ["0.00437"]);
     let model = Model::new(&cells, &counts, &terms);
     let n = model.difference(1, 1, 0).unwrap().estimate(&cells);
-    assert_eq!(fixed([n], 3), ["5.617"]);
+    assert_eq!(rounded([n], 3), ["5.617"]);
     assert_eq!(model.effect(&[(1, 0), (2, 0), (3, 0)]), None);
 }

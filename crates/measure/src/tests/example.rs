@@ -143,7 +143,7 @@ pub fn accelerator(mut blocks: Vec<Block>) -> AcceleratorEpoch {
     accelerator
 }
 
-/// An epoch of accelerators with these blocks, from the first start to the last end of a block.
+/// An epoch of accelerators with these blocks. It lasts from the first start to the last end of a block.
 pub fn epoch(number: u32, accelerators: Vec<Vec<Block>>) -> EpochRecord {
     let accelerators: Vec<_> = accelerators.into_iter().map(accelerator).collect();
     let blocks = accelerators.iter().flat_map(|a| &a.blocks);
@@ -162,8 +162,8 @@ pub fn epoch(number: u32, accelerators: Vec<Vec<Block>>) -> EpochRecord {
     }
 }
 
-/// Sets the causes of a record with one epoch and one accelerator, which waits as `stall` specifies.
-pub fn wait_alone(record: &mut Record, stall: Stall) {
+/// Sets the waits of a record with one epoch and one accelerator to `stall`.
+pub fn set_stall(record: &mut Record, stall: Stall) {
     let mut causes = StepCauses::default();
     causes.push(0, stall, std::iter::once(stall.total_ns()));
     record.epochs[0].causes = Some(causes);
@@ -179,11 +179,11 @@ pub fn causes(accelerators: &[AcceleratorEpoch]) -> StepCauses {
     let steps = accelerators.iter().map(AcceleratorEpoch::steps).min().unwrap_or(0) as usize;
     let mut causes = StepCauses::with_capacity(steps);
     for step in 0..steps {
-        let all = accelerators.iter().map(|accelerator| waits(accelerator, step));
-        let last = all.clone().enumerate().min_by_key(|(_, [_, barrier_ns])| *barrier_ns);
+        let all_waits = accelerators.iter().map(|accelerator| waits(accelerator, step));
+        let last = all_waits.clone().enumerate().min_by_key(|(_, [_, barrier_ns])| *barrier_ns);
         let Some((last, [read_ns, _])) = last else { continue };
         let stall = Stall { read_ns, ..Stall::default() };
-        causes.push(last as u32, stall, all.map(|waits_ns| waits_ns.iter().sum()));
+        causes.push(last as u32, stall, all_waits.map(|waits_ns| waits_ns.iter().sum()));
     }
     causes
 }
@@ -239,7 +239,7 @@ pub fn record(plan: Plan, epochs: Vec<EpochRecord>) -> Record {
     }
 }
 
-/// One epoch of one accelerator with one block.
+/// A record with one epoch of one accelerator with one block. The steps are as in [`block`].
 pub fn simple(steps: &[(u64, u64, u64, u64)]) -> Record {
     let mut plan = plan(1, steps.len() as u64);
     let compute_ms: u64 = steps.iter().map(|step| step.1).sum();
@@ -248,8 +248,8 @@ pub fn simple(steps: &[(u64, u64, u64, u64)]) -> Record {
     record(plan, vec![epoch(1, vec![vec![block(0, steps)]])])
 }
 
-/// A run of checkpoints only, which is to write two and read one; the first `done` of them are recorded.
-pub fn checkpoints_alone(done: usize) -> Record {
+/// An incomplete record of a run that should write two checkpoints and read one, and trains nothing. The first `done` checkpoints are recorded.
+pub fn checkpoint_only_record(done: usize) -> Record {
     let saves = [checkpoint(0, 2000, 1 << 30, 1), checkpoint(3000, 4000, 1 << 30, 2)];
     let load =
         CheckpointRecord { kind: CheckpointKind::Load, ..checkpoint(5000, 5500, 1 << 30, 1) };

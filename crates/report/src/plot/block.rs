@@ -47,7 +47,7 @@ impl<'a> PlotBlock<'a> {
         let mut blocks = Vec::new();
         for design in designs {
             for Stratum { name, design: part } in design.strata(runs) {
-                let part = part.restricted(|_| true, |run| runs[run].unusable.is_none());
+                let part = part.restrict(|_| true, |run| runs[run].unusable.is_none());
                 if part.cells.is_empty() {
                     continue;
                 }
@@ -76,7 +76,7 @@ impl<'a> PlotBlock<'a> {
             followers.extend(leader.map(|leader| [factor.name.clone(), leader.clone()]));
         }
         let follows = |name: &str| followers.iter().any(|[follower, _]| follower == name);
-        let design = design.restricted(|factor| !follows(&factor.name), |_| true);
+        let design = design.restrict(|factor| !follows(&factor.name), |_| true);
         let mut block = PlotBlock { name, design, followers, runs };
         let order = block.factor_order();
         let place =

@@ -154,7 +154,7 @@ fn sustained(figures: &Figures) -> String {
         return format!("{au}   what the storage can sustain");
     }
     let why = match figures.sustained_missing {
-        Some(NotMeasurable::ReadsNotKnown) => "the reads of a watched loop are unknown".into(),
+        Some(NotMeasurable::ReadsUnknown) => "the reads of a watched loop are unknown".into(),
         Some(NotMeasurable::NothingRead) => "nothing was read".into(),
         Some(NotMeasurable::NoWindow) => "all reads ended before the window began".into(),
         _ => {

@@ -118,7 +118,7 @@ fn pipeline(bound: Bound, derived: &Derived) -> Option<String> {
         }
         Bound::ClientBound => {
             let batches = derived.steps * u64::from(derived.record.plan.accelerators);
-            if Waits::new(derived)?.are_for_training() {
+            if Waits::new(derived)?.is_client_in_training_process() {
                 let receive_s = units::seconds(each(io.receive_ns, batches)?);
                 format!("the training's own process takes {receive_s} for a batch")
             } else {

@@ -313,7 +313,7 @@ pub fn passes(passes: Passes) -> String {
 mod tests {
     use super::*;
     use feedrate_analysis::answer::AnsweredSummary;
-    use feedrate_measure::example::{block, checkpoints_alone, epoch, plan, record, simple};
+    use feedrate_measure::example::{block, checkpoint_only_record, epoch, plan, record, simple};
     use feedrate_measure::record::Record;
     use feedrate_spec::workload::TimeSpec;
 
@@ -411,7 +411,7 @@ mod tests {
 
     #[test]
     fn without_training_there_are_checkpoints() {
-        let mut alone = checkpoints_alone(3);
+        let mut alone = checkpoint_only_record(3);
         alone.complete = true;
         let says = "CHECKPOINTS: 2 checkpoints of 1 GiB written in 3 s, 682.7 MiB/s. 1 checkpoint of 1 GiB read in 500 ms, 2 GiB/s.";
         check(&alone, &[says]);

@@ -51,7 +51,7 @@ pub fn au_percent(derived: &Derived) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedrate_measure::example::{checkpoints_alone, simple};
+    use feedrate_measure::example::{checkpoint_only_record, simple};
     use feedrate_measure::record::Record;
     use feedrate_measure::verdict::Bound;
     use feedrate_spec::plan::ClientPlan;
@@ -97,6 +97,6 @@ mod tests {
         check(&record, Some(&Err(NotPredictable::CollectiveReads)), Some(unpredicted));
         record.epochs[0].accelerators[0].blocks[0].compute_ns.fill(0);
         check(&record, None, Some("Client: pytorch-npz (tests the job)"));
-        check(&checkpoints_alone(3), None, None);
+        check(&checkpoint_only_record(3), None, None);
     }
 }

@@ -46,7 +46,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         let overrides = config.overrides.iter().flatten();
         contradictions.extend(overrides.filter_map(|text| ineffective_override(config, text)));
         contradictions.extend(different_folder_name(run));
-        Facts::listed("contradictions", contradictions)
+        Facts::from_list("contradictions", contradictions)
     }),
     #[cfg(test)]
     fires: |root| {

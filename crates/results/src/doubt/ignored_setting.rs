@@ -18,7 +18,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     check: Check::Import(|run, _| {
         let keys = run.parameter.split(',');
         let ignored = keys.filter_map(|key| Some(format!("{key}: {}", run.ignored_reason(key)?)));
-        Facts::listed("ignored", ignored.collect())
+        Facts::from_list("ignored", ignored.collect())
     }),
     #[cfg(test)]
     fires: |root| {

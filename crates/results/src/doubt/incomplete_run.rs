@@ -15,7 +15,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     // For runs with steps, the doubt of records with the same name applies.
     check: Check::Import(|_, imported| match imported.record {
         Some(_) => None,
-        None => Facts::listed("missing", imported.missing.clone()),
+        None => Facts::from_list("missing", imported.missing.clone()),
     }),
     #[cfg(test)]
     fires: |root| {

@@ -27,7 +27,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     check: Check::Import(|_, imported| {
         let reported = imported.reported.as_ref()?;
         let means = LISTS.iter().filter_map(|[list, mean]| wrong_mean(reported, list, mean));
-        Facts::listed("means", means.collect())
+        Facts::from_list("means", means.collect())
     }),
     #[cfg(test)]
     fires: |root| {

@@ -33,7 +33,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
             }
         }
         differs.sort_by_key(|text| SECTIONS.iter().position(|section| text.starts_with(section)));
-        Facts::listed("differs", differs)
+        Facts::from_list("differs", differs)
     }),
     #[cfg(test)]
     fires: |root| {

@@ -36,7 +36,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
                 }
             }
         }
-        Facts::listed("backwards", backwards)
+        Facts::from_list("backwards", backwards)
     }),
     #[cfg(test)]
     fires: |root| {

@@ -12,7 +12,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         evidence: "{unreadable:.4}",
         advice: "copy the folder again from where it was written, or run again",
     },
-    check: Check::Import(|_, imported| Facts::listed("unreadable", imported.unreadable.clone())),
+    check: Check::Import(|_, imported| Facts::from_list("unreadable", imported.unreadable.clone())),
     #[cfg(test)]
     fires: |root| {
         std::fs::write(tests::good_run().write(root, "w/4/a").join("1_output.json"), "").unwrap()

@@ -5,7 +5,7 @@ use super::Lost;
 use super::program_files::{extension, is_program_file};
 use super::reader::{Op, ReaderLog};
 use feedrate_measure::record::IoCounters;
-use feedrate_measure::record::access::{FilesRead, Follows, bin};
+use feedrate_measure::record::access::{FilesRead, ReadPosition, bin};
 use feedrate_measure::record::ranges::{FileRange, FileReads, RANGES_MAX};
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -69,7 +69,8 @@ impl Position {
     pub(super) fn read(&mut self, bytes: u64, explicit_offset: Option<u64>) -> ReadCall {
         let offset = explicit_offset.or(self.offset);
         let end = offset.map(|offset| offset.saturating_add(bytes));
-        let follows = offset.map_or(Follows::Nothing, |offset| Follows::new(self.last_end, offset));
+        let follows =
+            offset.map_or(ReadPosition::First, |offset| ReadPosition::new(self.last_end, offset));
         self.last_end = end.or(self.last_end);
         if explicit_offset.is_none() {
             self.offset = end;
@@ -84,7 +85,7 @@ pub(super) struct ReadCall {
     pub(super) bytes: u64,
     /// Offset in the file; `None` if unknown.
     pub(super) offset: Option<u64>,
-    pub(super) follows: Follows,
+    pub(super) follows: ReadPosition,
 }
 
 /// A file that may be data.
@@ -263,7 +264,7 @@ impl Tally {
         let Some(io) = self.call_counters(call) else { return };
         io.reads += 1;
         io.read_bytes += bytes;
-        io.access.read(bytes, follows);
+        io.access.count_read(bytes, follows);
         if let Some(ns) = call.ns {
             add_ns(&mut io.read_ns, ns);
             add_ns(&mut io.size_ns[bin(bytes)], ns);

@@ -7,7 +7,7 @@ use super::job::evaluate;
 use super::tally::{Caller, FileCall, ReadCall, Tally};
 use super::*;
 use feedrate_measure::metric::{CONSECUTIVE, IN_FLIGHT, SEQUENTIAL, counters_of_run};
-use feedrate_measure::record::access::Follows;
+use feedrate_measure::record::access::ReadPosition;
 use proptest::prelude::*;
 
 /// Imports a log from its text.

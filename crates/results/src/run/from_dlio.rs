@@ -93,7 +93,7 @@ impl Run {
             self.recompute_from_totals(imported, totals);
         }
         self.set_sample_bytes(self.mean_sample_bytes);
-        for (id, value) in metric::reported(|name| self.reported.get(name).copied()) {
+        for (id, value) in metric::reported_values(|name| self.reported.get(name).copied()) {
             self.values.entry(id).or_insert(value);
         }
     }
@@ -107,7 +107,7 @@ impl Run {
             self.record_length_bytes.map(|_| Basis::RecordLength),
         ];
         let known: Vec<Basis> = bases.into_iter().flatten().collect();
-        self.set_values(metric::recomputed(record, &known), record);
+        self.set_values(metric::recomputed_values(record, &known), record);
         let load_percent = self.step_times.load_percent;
         let positive_load_percent = load_percent.filter(|load| 0.0 < *load);
         // Computed from the load time and the ratio of the two shares, since barriers are not recorded.

@@ -75,7 +75,7 @@ impl Run {
             ..Run::from_plan(path, source, &names, Header::from_record(record)).with_steps(record)
         };
         run.dataset_use.make_unique(record);
-        run.set_values(metric::values(record), record);
+        run.set_values(metric::measured_values(record), record);
         run
     }
 
@@ -111,8 +111,8 @@ impl Run {
     /// Adds the steps of a record, without metrics.
     pub(super) fn with_steps(self, record: &Record) -> Self {
         Run {
-            epochs: Scope::all(record).filter(|scope| scope.steps() > 0).count() as u64,
-            steps: Scope::each(record).map(Scope::steps).max().unwrap_or(0),
+            epochs: Scope::whole_epochs(record).filter(|scope| scope.steps() > 0).count() as u64,
+            steps: Scope::all_epochs(record).map(Scope::steps).max().unwrap_or(0),
             step_times: StepTimeSummary::new(record),
             phases: phases(record),
             dataset_use: DatasetUse::from_steps(record),

@@ -42,7 +42,7 @@ impl StepTimeSummary {
         let mut excluded_ns = 0;
         let mut length_ns = 0;
         let mut first_s = Vec::new();
-        let accelerators = Scope::all(record).flat_map(|scope| &scope.epoch.accelerators);
+        let accelerators = Scope::whole_epochs(record).flat_map(|scope| &scope.epoch.accelerators);
         for block in accelerators.flat_map(|accelerator| &accelerator.blocks) {
             steps += block.steps() as u64;
             load_ns += block.load_ns.iter().sum::<u64>();
@@ -89,13 +89,14 @@ fn au(epoch: &EpochRecord, range: Range<usize>) -> Option<f64> {
 
 /// Computes the differences between accelerators.
 fn skew(record: &Record) -> StepTimeSummary {
-    let count = Scope::all(record).map(|scope| scope.epoch.accelerators.len()).min().unwrap_or(0);
+    let count =
+        Scope::whole_epochs(record).map(|scope| scope.epoch.accelerators.len()).min().unwrap_or(0);
     let mut windowed: Vec<f64> = Vec::new();
     let mut busy_s: Vec<f64> = Vec::new();
     for rank in 0..count {
         let mut epochs = Vec::new();
         let mut rank_busy_s = 0.0;
-        for scope in Scope::all(record) {
+        for scope in Scope::whole_epochs(record) {
             let accelerator = &scope.epoch.accelerators[rank];
             epochs.extend(AU_WINDOWED.accelerator_value(scope, accelerator));
             rank_busy_s += seconds(accelerator.busy_ns());

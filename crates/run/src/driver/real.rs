@@ -366,7 +366,7 @@ impl RealDriver {
             epoch.io.access.files = shared.touched.take(accelerator);
         }
         effects::close_epoch(&shared.queues, epochs);
-        (RangeLog::joined(logs.into_iter(), self.processes), ops)
+        (RangeLog::join(logs.into_iter(), self.processes), ops)
     }
 
     /// Stops the workers after their current operation. Workers that hang are abandoned until the process exits.

@@ -6,7 +6,7 @@ use crate::op_log::{LoggedOp, OpKind, OpLog};
 use feedrate_data::storage::{Handle, ReadStorage, StorageError};
 use feedrate_engine::loader::ReadTimes;
 use feedrate_measure::record::IoCounters;
-use feedrate_measure::record::access::{self, Follows};
+use feedrate_measure::record::access::{self, ReadPosition};
 use std::sync::Arc;
 
 /// Longest path that the system opens.
@@ -125,7 +125,7 @@ impl RecordedStorage {
         if self.reads_itself {
             self.counters.reads += 1;
             self.counters.read_latency.record(ns);
-            self.counters.size_ns[access::bin(bytes)] += ns;
+            self.counters.size_ns[access::bin_index(bytes)] += ns;
             self.counters.read_bytes += bytes;
         } else {
             self.counters.memory_bytes += bytes;
@@ -133,10 +133,10 @@ impl RecordedStorage {
         result
     }
 
-    /// Counts the latest read in the access pattern. The read returned `bytes`; `follows` is its relation to the previous read.
-    pub fn count_access(&mut self, bytes: usize, follows: Follows) {
+    /// Counts the latest read in the access pattern. The read returned `bytes`; `position` is its relation to the previous read.
+    pub fn count_access(&mut self, bytes: usize, position: ReadPosition) {
         if self.reads_itself {
-            self.counters.access.read(bytes as u64, follows);
+            self.counters.access.count_read(bytes as u64, position);
         }
     }
 
@@ -144,7 +144,7 @@ impl RecordedStorage {
     /// decoded, but its kind is not supported.
     pub fn count_sample_read(&mut self, payload_bytes: Option<u64>, undecoded: Option<&str>) {
         if self.reads_itself {
-            self.counters.access.sample(payload_bytes);
+            self.counters.access.count_sample(payload_bytes);
             self.counters.count_undecoded(undecoded);
         }
     }

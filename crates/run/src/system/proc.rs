@@ -50,7 +50,7 @@ impl Totals {
         combine: fn(Option<u64>, Option<u64>) -> Option<u64>,
     ) -> Totals {
         Totals {
-            counts: self.counts.with(other.counts, combine),
+            counts: self.counts.combine_with(other.counts, combine),
             device_reads: combine(self.device_reads, other.device_reads),
             device_busy_ms: combine(self.device_busy_ms, other.device_busy_ms),
         }

@@ -50,7 +50,7 @@ impl Passes {
     pub(super) fn add(&mut self, record: &Record, elapsed: Duration) -> u64 {
         let io = counters_of_run(record);
         let is_complete = |scope: &Scope<'_>| scope.steps() == record.plan.train.steps_per_epoch;
-        let complete: Vec<Scope<'_>> = Scope::all(record).filter(is_complete).collect();
+        let complete: Vec<Scope<'_>> = Scope::whole_epochs(record).filter(is_complete).collect();
         let complete_ns: u64 =
             complete.iter().map(|scope| scope.epoch.end_ns - scope.epoch.start_ns).sum();
         let steps = complete.into_iter().map(Scope::steps).sum::<u64>();
@@ -70,7 +70,7 @@ impl Passes {
         }
         if record.complete || !self.has_complete {
             self.io.add(&io);
-            let all_steps: u64 = Scope::each(record).map(Scope::steps).sum();
+            let all_steps: u64 = Scope::all_epochs(record).map(Scope::steps).sum();
             self.batches += all_steps * u64::from(record.plan.accelerators);
             let hosts = record.epochs.iter().map(|epoch| &epoch.host);
             let device_bytes = hosts.filter_map(|host| host.process_device_read_bytes);

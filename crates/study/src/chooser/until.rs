@@ -109,8 +109,8 @@ impl Chooser for ReplicateChooser {
                 continue;
             }
             let status = judge(response, &group.values, target, replicates_max);
-            // Without this check, an experiment without values would be repeated forever.
-            let is_open = status.next == NextStep::Another && group.values.len() == group.runs;
+            // An experiment without values would be repeated forever.
+            let is_open = status.next == NextStep::RunAgain && group.values.len() == group.runs;
             if is_open {
                 open.push(group);
             } else {

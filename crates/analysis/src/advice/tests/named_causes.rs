@@ -4,8 +4,8 @@ use super::*;
 
 #[test]
 fn slow_accelerators_and_busy_processes_are_named() {
-    let mut record = starved();
-    one_is_slow(&mut record);
+    let mut record = waiting_record();
+    one_slow_accelerator(&mut record);
     let slow = with_case(&record, |case| ranked_proposals(case).remove(0).evidence);
     assert_eq!(
         slow.render("{accelerator} {last_percent} {compute_s} {others_compute_s}"),
@@ -24,8 +24,8 @@ fn slow_accelerators_and_busy_processes_are_named() {
         slow.render("{accelerators} {last_percent} {compute_s} {others_compute_s}"),
         "1 and 3 100.0 % 200 ms 100 ms"
     );
-    let mut record = starved();
-    others_compute(&mut record);
+    let mut record = waiting_record();
+    busy_other_processes(&mut record);
     let other = with_case(&record, |case| ranked_proposals(case).remove(0).evidence);
     assert_eq!(
         other.render("{process} ({process_id}) {others:.1} of {all_cores}"),
@@ -36,8 +36,8 @@ fn slow_accelerators_and_busy_processes_are_named() {
 #[test]
 fn processes_that_do_not_delay_decoding_are_not_named() {
     let advised_for = |run_cpu_s: u64| {
-        advised(|record| {
-            others_compute(record);
+        advised_rules(|record| {
+            busy_other_processes(record);
             record.epochs[0].host.process_cpu_ns = Some(run_cpu_s * 1_000_000_000);
         })
     };
@@ -47,10 +47,10 @@ fn processes_that_do_not_delay_decoding_are_not_named() {
     assert!(advised_for(12).contains(&"other_processes"));
     assert!(!advised_for(13).contains(&"other_processes"));
     // Copying out of the page cache needs a processor too.
-    let cached = advised(|record| {
-        others_compute(record);
-        each_io(record, |io| (io.decode_ns, io.read_ns) = (1000, io.decode_ns));
-        each_causes(record, |causes| std::mem::swap(&mut causes.decode_ns, &mut causes.read_ns));
+    let cached = advised_rules(|record| {
+        busy_other_processes(record);
+        change_io(record, |io| (io.decode_ns, io.read_ns) = (1000, io.decode_ns));
+        change_causes(record, |causes| std::mem::swap(&mut causes.decode_ns, &mut causes.read_ns));
         record.epochs[0].host.process_device_read_bytes = Some(0);
         record.epochs[0].host.resident_before_bytes = Some(160_000_000);
         record.plan.storage.throttle_bytes_per_second = None;
@@ -61,8 +61,8 @@ fn processes_that_do_not_delay_decoding_are_not_named() {
 #[test]
 fn other_processes_are_not_named_if_decoding_takes_the_configured_time() {
     let advised_for = |preprocess_s: f64| {
-        advised(|record| {
-            others_compute(record);
+        advised_rules(|record| {
+            busy_other_processes(record);
             record.epochs[0].host.process_cpu_ns = Some(4_000_000_000);
             record.plan.loader.preprocess = TimeSpec::Constant { mean: preprocess_s };
         })
@@ -73,10 +73,10 @@ fn other_processes_are_not_named_if_decoding_takes_the_configured_time() {
 
 #[test]
 fn broadcast_is_not_advised_if_reads_wait_for_latency() {
-    assert!(advised(all_read_the_same).contains(&"broadcast"));
-    let with_latency = advised(|record| {
-        all_read_the_same(record);
-        latency(record);
+    assert!(advised_rules(shared_reads).contains(&"broadcast"));
+    let with_latency = advised_rules(|record| {
+        shared_reads(record);
+        latency_bound(record);
     });
     assert_eq!(with_latency[0], "read_threads");
     assert!(!with_latency.contains(&"broadcast"));

@@ -41,7 +41,7 @@ fn a_run_with_another_client_is_predicted() {
     }
 }
 
-/// If memory served the reads, the storage is unknown, but memory serves them with an ideal client too.
+/// If memory served the reads, the storage is unknown, but memory would serve the reads of an ideal client too.
 #[test]
 fn an_ideal_client_is_predicted_for_cached_reads() {
     let mut record = run(&with_client(20.0 * MS), storage(0.1, None, None));

@@ -8,19 +8,19 @@ fn throttled(megabytes_per_second: f64) -> SimulatedStorage {
 }
 
 #[test]
-fn more_readers_of_a_throttled_disk_get_no_more() {
+fn more_readers_of_a_throttled_disk_get_no_more_bandwidth() {
     let disk = throttled(50.0);
     for workers in [4, 8] {
         let models = fitted_models(workers, disk);
         assert!(models.iter().all(|model| model.is_shared()), "{models:#?}");
-        WhatIf::on_plan(workers, disk, threads(1)).check();
-        WhatIf::on_plan(workers, disk, threads(16)).check();
-        WhatIf::on_plan(workers, disk, |plan| plan.accelerators = 4).check();
+        ChangedRun::on_plan(workers, disk, threads(1)).check();
+        ChangedRun::on_plan(workers, disk, threads(16)).check();
+        ChangedRun::on_plan(workers, disk, |plan| plan.accelerators = 4).check();
         let slower = |plan: &mut Plan| plan.train.compute = constant(0.03);
-        WhatIf::on_plan(workers, disk, slower).check_within(3.0);
+        ChangedRun::on_plan(workers, disk, slower).check_within(3.0);
     }
     let smaller = |plan: &mut Plan| plan.loader.piece_bytes = 250_000;
-    let ambiguous = WhatIf::on_plan(4, disk, smaller).predict();
+    let ambiguous = ChangedRun::on_plan(4, disk, smaller).predict();
     let Err(NotPredictable::LatencyOrBandwidth { deciding_run, .. }) = ambiguous else {
         panic!("bytes or requests: {ambiguous:?}")
     };
@@ -58,8 +58,8 @@ fn reported_limits_are_used() {
     }
 }
 
-/// Four reads of a million bytes are one request at the device, and other processes make as many requests. So 13 requests per second are
-/// 52 reads. However many requests others make, those of the run do not exceed its limit.
+/// Four reads of a million bytes are one request at the device, so 13 requests per second are 52 reads. Other processes make as many requests.
+/// The run is never attributed more requests than its limit, regardless of the number of other requests.
 #[test]
 fn requests_of_the_page_cache_are_counted_at_the_device() {
     let mut record = run(&plan(threads(4)), throttled(50.0));

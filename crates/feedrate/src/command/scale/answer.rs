@@ -303,21 +303,21 @@ fn shows_storage(run: &AnsweredSummary) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedrate_measure::example::{simple, wait_alone};
+    use feedrate_measure::example::{set_stall, simple};
     use feedrate_measure::record::Stall;
     use feedrate_spec::plan::ClientPlan;
 
     #[test]
     fn runs_served_from_memory_are_worthless_with_any_verdict() {
         let mut record = simple(&[(500, 500, 0, 1_000_000); 20]);
-        wait_alone(&mut record, Stall { decode_ns: 10_000_000_000, ..Stall::default() });
+        set_stall(&mut record, Stall { decode_ns: 10_000_000_000, ..Stall::default() });
         assert!(shows_storage(&AnsweredSummary::new(&record)));
         record.epochs[0].host.process_device_read_bytes = Some(0);
         record.epochs[0].host.resident_before_bytes = Some(20_000_000);
         assert!(!shows_storage(&AnsweredSummary::new(&record)));
         // A client-bound run is valid: the client is equally slow with any storage.
         record.plan.loader.client = Some(ClientPlan { per_sample_s: 1.0, ..ClientPlan::default() });
-        wait_alone(&mut record, Stall { client_ns: 10_000_000_000, ..Stall::default() });
+        set_stall(&mut record, Stall { client_ns: 10_000_000_000, ..Stall::default() });
         assert!(shows_storage(&AnsweredSummary::new(&record)));
         // So is a run on a machine whose cores are busy.
         let mut busy = simple(&[(500, 500, 0, 1_000_000); 20]);

@@ -51,7 +51,7 @@ fn runs_needed(known: &Precision) -> String {
     format!(
         "Noise of a run: {:.2} %. A {:.0} % interval of ± {} needs {} of each experiment. Detecting a difference of {} between two \
          experiments with a probability of {:.0} % needs {} of each.",
-        100.0 * estimate.cov,
+        100.0 * estimate.variation,
         100.0 * CONFIDENCE,
         percent(known.target.half_width),
         runs(estimate.replicates_for_interval),
@@ -118,7 +118,7 @@ impl<'a> PrecisionOutput<'a> {
             response: known.response.id.name(),
             half_width_share: known.target.half_width,
             experiments: experiments.collect(),
-            noise_share: known.estimate.map(|estimate| estimate.cov),
+            noise_share: known.estimate.map(|estimate| estimate.variation),
             runs_for_interval: known.estimate.and_then(|estimate| estimate.replicates_for_interval),
             difference_share: known.difference,
             runs_to_detect: known.estimate.and_then(|estimate| estimate.replicates_to_detect),

@@ -200,7 +200,7 @@ fn line(event: &RunnerEvent) -> Option<String> {
                 NextStep::OutOfReach => {
                     format!("{label}: {known} after {runs}; the target is out of reach")
                 }
-                NextStep::Enough | NextStep::Another => format!("{label}: {known} after {runs}"),
+                NextStep::Enough | NextStep::RunAgain => format!("{label}: {known} after {runs}"),
             }
         }
         RunnerEvent::OutOfTime { label, expected_s } => {

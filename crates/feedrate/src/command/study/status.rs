@@ -91,7 +91,7 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
         return show_rows(&ledger, arguments);
     }
     let mut overview = Overview::new(&ledger.rows, &ledger.state);
-    DeclaredFactors::from_table(&ledger.machine.files.table()?).order(&mut overview);
+    DeclaredFactors::from_table(&ledger.machine.files.table()?).sort_levels(&mut overview);
     let left_s = ledger.left_s();
     let StudyStatusArguments { until, response, difference, .. } = *arguments;
     let known = until.map(|until| assess(until, response, difference, &mut ledger));

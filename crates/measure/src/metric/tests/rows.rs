@@ -1,9 +1,9 @@
-//! Rules for the rows of the table, and values of runs from different sources.
+//! Tests of the rows of the table, and of values of runs from different sources.
 
 use crate::example::{block, epoch, plan, record, simple};
 use crate::metric::{
     AU_ALL_STEPS, Basis, DURATION_S, METRICS, Metric, NOMINAL_WINDOWED, Provenance, STALL_PERCENT,
-    Unit, Value, recomputed, reported, values,
+    Unit, Value, measured_values, recomputed_values, reported_values,
 };
 use std::collections::HashSet;
 
@@ -64,7 +64,7 @@ fn a_metric_is_found_by_its_name() {
 fn a_run_of_two_epochs_has_one_value() {
     let blocks = |at_ms| vec![vec![block(at_ms, &[(1000, 3000, 0, 1_000_000); 2])]];
     let run = record(plan(1, 2), vec![epoch(1, blocks(0)), epoch(2, blocks(8000))]);
-    let values = values(&run);
+    let values = measured_values(&run);
     for (name, expected) in [
         ("au_all_steps", Some(75.0)),
         ("au_sustained", None),
@@ -87,25 +87,30 @@ fn a_run_without_measurements_has_no_value() {
 
 #[test]
 fn rates_have_a_geometric_mean() {
-    let middle = |name: &str| Metric::find(name).unwrap().average_interval(&[50.0, 200.0], 0.95);
-    assert_eq!(middle("au_all_steps").unwrap().estimate, 125.0);
-    assert!((middle("samples_per_second").unwrap().estimate - 100.0).abs() < 1e-9);
+    let average = |name: &str| Metric::find(name).unwrap().average_interval(&[50.0, 200.0], 0.95);
+    assert_eq!(average("au_all_steps").unwrap().estimate, 125.0);
+    assert!((average("samples_per_second").unwrap().estimate - 100.0).abs() < 1e-9);
     assert_eq!(Metric::find("duration_s").unwrap().average_interval(&[50.0], 0.95), None);
 }
 
-/// Incomplete sources have fewer values.
+/// Values are missing if the source lacks their basis.
 #[test]
 fn values_have_a_provenance() {
     let record = simple(&[(1000, 1000, 0, 1_000_000); 4]);
-    assert!(values(&record).values().all(|value| value.provenance == Provenance::Measured));
-    let from_steps = recomputed(&record, &[Basis::Steps]);
+    assert!(
+        measured_values(&record).values().all(|value| value.provenance == Provenance::Measured)
+    );
+    let from_steps = recomputed_values(&record, &[Basis::Steps]);
     let names: Vec<&str> = from_steps.keys().map(|id| id.name()).collect();
     assert_eq!(names, ["au_all_steps_percent", "au_windowed_percent", "compute_s", "load_s"]);
     assert_eq!(from_steps[&AU_ALL_STEPS.id].provenance, Provenance::Recomputed);
     let all: Vec<Basis> = METRICS.iter().flat_map(|metric| metric.basis).copied().collect();
-    let from_all = recomputed(&record, &all);
-    assert_eq!(from_all.keys().collect::<Vec<_>>(), values(&record).keys().collect::<Vec<_>>());
-    let reported = reported(|key| (key == "train_io_mean_MB_per_second").then_some(2.0));
+    let from_all = recomputed_values(&record, &all);
+    assert_eq!(
+        from_all.keys().collect::<Vec<_>>(),
+        measured_values(&record).keys().collect::<Vec<_>>()
+    );
+    let reported = reported_values(|key| (key == "train_io_mean_MB_per_second").then_some(2.0));
     let expected = Value { number: 2.0 * 1_048_576.0, provenance: Provenance::Reported };
     assert_eq!(reported.into_iter().collect::<Vec<_>>(), [(NOMINAL_WINDOWED.id, expected)]);
 }

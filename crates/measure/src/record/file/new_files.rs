@@ -11,11 +11,11 @@ const SYNC_THREADS: usize = 8;
 /// Number of open files that are synced together, well below the usual limit of descriptors.
 const OPEN_FILES_MAX: usize = 256;
 
-/// Files in a folder that appear together. Each is written under a temporary name; once all are synced, all are renamed. Without
-/// [`NewFiles::publish`], dropping this removes them.
+/// Files in a folder that appear together. Each file is written under a temporary name. [`NewFiles::publish`] syncs all files and renames
+/// them; if it is not called, dropping this removes them.
 pub struct NewFiles {
     folder: PathBuf,
-    /// In the order of renaming.
+    /// Files with their temporary names, in the order of renaming.
     written: Vec<WrittenFile>,
     /// Files that are not synced yet: the last ones of `written`.
     unsynced: Vec<File>,
@@ -27,7 +27,7 @@ struct WrittenFile {
 }
 
 impl NewFiles {
-    /// An empty set of files in a folder.
+    /// Creates an empty set of files in a folder.
     pub fn new(folder: &Path) -> Self {
         NewFiles { folder: folder.into(), written: Vec::new(), unsynced: Vec::new() }
     }
@@ -37,7 +37,7 @@ impl NewFiles {
         &self.folder
     }
 
-    /// Writes a file; publishing it replaces an earlier file of that name. `name` may contain existing folders.
+    /// Writes a file under a temporary name. Publishing replaces an earlier file called `name`, which may contain existing folders.
     ///
     /// # Errors
     /// The file cannot be written.

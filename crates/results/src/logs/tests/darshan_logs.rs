@@ -179,7 +179,7 @@ fn epochs_are_unknown_for_too_many_ranks() {
     let read = |more_ranks: u32| {
         let mut tally = Tally::default();
         let file = tally.file("/d/a.h5").unwrap();
-        let read = ReadCall { bytes: 4096, offset: Some(0), follows: Follows::Nothing };
+        let read = ReadCall { bytes: 4096, offset: Some(0), follows: ReadPosition::First };
         for rank in 0..2 {
             let caller = Caller { rank, thread: 0, is_first: None };
             tally.add_read(FileCall { caller, file, start_ns: 0, ns: None }, read);
