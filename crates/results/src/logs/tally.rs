@@ -5,7 +5,7 @@ use super::Lost;
 use super::program_files::{extension, is_program_file};
 use super::reader::{Op, ReaderLog};
 use feedrate_measure::record::IoCounters;
-use feedrate_measure::record::access::{FilesRead, ReadPosition, bin};
+use feedrate_measure::record::access::{FilesRead, ReadPosition, bin_index};
 use feedrate_measure::record::ranges::{FileRange, FileReads, RANGES_MAX};
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -267,7 +267,7 @@ impl Tally {
         io.access.count_read(bytes, follows);
         if let Some(ns) = call.ns {
             add_ns(&mut io.read_ns, ns);
-            add_ns(&mut io.size_ns[bin(bytes)], ns);
+            add_ns(&mut io.size_ns[bin_index(bytes)], ns);
             io.read_latency.record(ns);
         }
         self.add_read_bytes(call.caller.rank, call.file, bytes);
