@@ -4,7 +4,7 @@ use crate::chooser::{History, replicate_groups};
 use crate::ledger::Ledger;
 use crate::runner::RunnerEnv;
 use feedrate_analysis::precision::{
-    PilotEstimate, PrecisionStatus, PrecisionTarget, estimate, judge,
+    PilotEstimate, PrecisionStatus, PrecisionTarget, estimate_replicates, judge,
 };
 use feedrate_measure::metric::Metric;
 use feedrate_results::place::label;
@@ -40,6 +40,6 @@ pub fn assess(
     });
     let experiments = statuses.collect();
     let pilots: Vec<Vec<f64>> = groups.into_iter().map(|group| group.values).collect();
-    let estimate = estimate(&pilots, target, difference);
+    let estimate = estimate_replicates(&pilots, target, difference);
     Precision { target, response, experiments, difference, estimate }
 }

@@ -320,7 +320,7 @@ fn the_first_advice_addresses_the_cause() {
         });
         change_causes(record, |causes| std::mem::swap(&mut causes.open_ns, &mut causes.read_ns));
     });
-    check_first(&["binary_format"], text);
+    check_first(&["binary_format"], text_files);
     check_first(&["binary_format"], |record| {
         change_io(record, |io| {
             (io.access.payload_samples, io.access.payload_bytes) = (io.samples, io.read_bytes / 64);

@@ -58,7 +58,7 @@ impl ProcessLevels {
     ) -> Option<Finding> {
         let (combination, estimate) = self.excess(matrix, level)?;
         let excess = combination
-            .welch(&matrix.cells)
+            .welch_difference(&matrix.cells)
             .map(|difference| Difference { estimate, ..difference });
         let interval = excess.and_then(|excess| excess.interval(CONFIDENCE)).map(Interval::exp);
         let runs = |level: usize| matrix.run_count(&combination, (self.factor, level));

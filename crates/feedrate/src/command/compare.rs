@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::messages;
 use clap::Args;
 use feedrate_analysis::compare::{
-    ComparedResponse, Comparison, Differing, IntervalEstimate, MAIN_RESPONSES, Pairing, Question,
+    ComparedResponse, Comparison, DifferingSetting, IntervalEstimate, MAIN_RESPONSES, Pairing, Question,
     Side, SideDoubt, compare as compare_runs, find_shared_run, matching::KEYS, read_sides,
 };
 use feedrate_analysis::precision;
@@ -242,7 +242,7 @@ fn doubts_text(doubts: &[SideDoubt]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-fn differing(difference: &Differing) -> String {
+fn differing(difference: &DifferingSetting) -> String {
     let a = difference.a.as_deref().unwrap_or("none");
     let b = difference.b.as_deref().unwrap_or("none");
     format!("{}: `{a}` in A, `{b}` in B", difference.setting)

@@ -1,7 +1,7 @@
 //! Text and JSON on the precision of a study's metric, and the number of runs needed to improve it.
 
 use crate::text;
-use feedrate_analysis::precision::{CONFIDENCE, NextStep, POWER, PrecisionTarget, share};
+use feedrate_analysis::precision::{CONFIDENCE, NextStep, POWER, PrecisionTarget, parse_share};
 use feedrate_report::document::Block;
 use feedrate_report::table::ReportTable;
 use feedrate_report::words::comparison::percent;
@@ -19,7 +19,7 @@ pub(super) fn until(text: &str) -> Result<PrecisionTarget, &'static str> {
 
 /// Parses `5%`.
 pub(super) fn difference(text: &str) -> Result<f64, &'static str> {
-    share(text).ok_or("write a difference as `5%`")
+    parse_share(text).ok_or("write a difference as `5%`")
 }
 
 /// The precision as blocks of a document.
