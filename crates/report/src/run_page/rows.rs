@@ -8,8 +8,8 @@ use feedrate_measure::checkpoints::Checkpoints;
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, BARRIER_S, COMPUTE_S, DELIVERED_WHOLE,
     DELIVERED_WINDOWED, DEVICE_BYTES, LOAD_S, LOGICAL_BYTES, METRICS, Metric, NOMINAL_WHOLE,
-    NOMINAL_WINDOWED, NotMeasurable, SAMPLES_WHOLE, SAMPLES_WINDOWED, STALL_CLIENT, STALL_DECODE,
-    STALL_OPEN, STALL_QUEUE, STALL_READ, STALL_SKEW, Shown,
+    NOMINAL_WINDOWED, NotMeasurable, Placement, SAMPLES_WHOLE, SAMPLES_WINDOWED, STALL_CLIENT,
+    STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, STALL_SKEW,
 };
 use feedrate_measure::record::{Record, StagingSummary};
 use feedrate_measure::summary::{EvaluationSummary, Figures, Summary};
@@ -101,7 +101,7 @@ fn figures(summary: &Summary) -> Vec<FigureRow> {
     };
     let read = bytes(&LOGICAL_BYTES);
     rows.push(("Bytes", format!("{read} read, {} from the device", bytes(&DEVICE_BYTES))));
-    let metrics = METRICS.iter().filter(|metric| metric.shown == Shown::OwnLine);
+    let metrics = METRICS.iter().filter(|metric| metric.placement == Placement::OwnLine);
     rows.extend(metrics.map(|metric| (metric.title, known(figures, metric))));
     rows
 }
