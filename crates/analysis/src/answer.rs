@@ -2,10 +2,12 @@
 //!
 //! An answer is data; `report` words it. Unknown values are `None`.
 
+use feedrate_measure::budget::{BudgetPart, TimeBudget};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Metric, SAMPLES_WHOLE, Values};
 use feedrate_measure::record::Record;
+use feedrate_measure::slow_accelerators::SlowAccelerators;
 use feedrate_measure::summary::Summary;
 use feedrate_measure::supply::{AnswerWindow, RunEnd, Supply};
 use feedrate_measure::verdict::{self, Bound, Verdict};
@@ -14,6 +16,7 @@ use feedrate_results::run::Run;
 use feedrate_spec::names;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::cmp::Ordering;
 
 names! {
     /// The verdict that an answer begins with.
@@ -74,7 +77,7 @@ pub struct Answer {
     pub au_kind: Option<&'static str>,
     /// The 95 % interval of au_all_steps if that is the deciding metric, assuming independent steps; `null` for fewer than two steps.
     pub interval: Option<[f64; 2]>,
-    /// The utilisation that the workload requires, `metric.au`.
+    /// The utilisation that is required: `metric.au` of the workload, or that of `--fail-below-au`.
     #[serde(rename = "asked_percent")]
     pub required_percent: f64,
     /// MLPerf Storage's utilisation in percent if it leads to the opposite decision; otherwise `null`.
@@ -89,9 +92,18 @@ pub struct Answer {
     pub wait: Option<WaitPart>,
     /// Share of time that an accelerator did not compute, in percent.
     pub waited_percent: Option<f64>,
+    /// Accelerators for which the others wait; `null` if the wait takes no more than 2 % of the run.
+    pub slow_accelerators: Option<SlowAccelerators>,
+    /// The parts of the run's time; `null` if the record lacks some of its accelerators.
+    pub time_budget: Option<TimeBudget>,
+    /// The utilisation over all steps of all evaluations, in percent; `null` if there were none.
+    pub evaluation_au_percent: Option<f64>,
     /// The part of the run in which utilisation and rates were measured.
     pub window: Option<AnswerWindow>,
 }
+
+/// Share of the run's time in percent above which the answer names a part of it.
+pub const NAMED_PERCENT_MIN: f64 = 2.0;
 
 /// The summary of a record, with its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -106,8 +118,14 @@ pub struct AnsweredSummary {
 impl AnsweredSummary {
     /// Summarises a record with its answer.
     pub fn new(record: &Record) -> Self {
-        let summary = Summary::new(record);
-        let answer = Answer::from_record(&Derived::new(record), &summary.doubts);
+        AnsweredSummary::with_target(record, None)
+    }
+
+    /// Summarises a record and answers whether it reaches another target than that of its plan.
+    pub fn with_target(record: &Record, target_percent: Option<f64>) -> Self {
+        let derived = Derived::new(record).with_target(target_percent);
+        let summary = Summary::from_derived(&derived);
+        let answer = Answer::from_record(&derived, &summary.doubts);
         AnsweredSummary { summary, answer }
     }
 }
@@ -120,9 +138,8 @@ impl Answer {
 
     /// The answer for a record with its doubts.
     pub fn from_record(derived: &Derived, doubts: &[Doubt]) -> Self {
-        let required_percent = derived.record.plan.metric.au_target_percent;
         let supply = Supply::new(derived, doubts);
-        Answer::new(&supply, &derived.values, required_percent, doubts)
+        Answer::new(&supply, &derived.values, derived.target_percent, doubts)
     }
 
     fn new(supply: &Supply, values: &Values, required_percent: f64, doubts: &[Doubt]) -> Self {
@@ -167,8 +184,37 @@ impl Answer {
             samples_per_second: if supply.trains { value(&SAMPLES_WHOLE) } else { None },
             wait: supply.wait,
             waited_percent: au_percent.and_then(|_| value(&AU_ALL_STEPS)).map(|au| 100.0 - au),
+            slow_accelerators: supply
+                .slow_accelerators
+                .clone()
+                .filter(|_| is_named(supply.time_budget, BudgetPart::SkewWait)),
+            time_budget: supply.time_budget,
+            evaluation_au_percent: supply.evaluation_au_percent,
             window: supply.window,
         }
+    }
+
+    /// The parts of the run outside of training that take more than [`NAMED_PERCENT_MIN`], the longest first. An evaluation whose utilisation
+    /// is below the required one is always included.
+    pub fn parts_outside_training(&self) -> Vec<BudgetPart> {
+        let Some(budget) = self.time_budget else { return Vec::new() };
+        let is_slow_evaluation = |part| {
+            let below = |au: f64| au < self.required_percent;
+            part == BudgetPart::Evaluation && self.evaluation_au_percent.is_some_and(below)
+        };
+        let outside = [BudgetPart::Checkpoints, BudgetPart::Evaluation, BudgetPart::Other];
+        let named = |part: &BudgetPart| is_named(Some(budget), *part) || is_slow_evaluation(*part);
+        let mut parts: Vec<BudgetPart> = outside.into_iter().filter(named).collect();
+        parts.sort_by(|a, b| {
+            budget.part_s(*b).partial_cmp(&budget.part_s(*a)).unwrap_or(Ordering::Equal)
+        });
+        parts
+    }
+
+    /// Whether the answer holds for training alone, because checkpoints or evaluations take a part of the run that is named.
+    pub fn is_about_training_alone(&self) -> bool {
+        let parts = self.parts_outside_training();
+        parts.contains(&BudgetPart::Checkpoints) || parts.contains(&BudgetPart::Evaluation)
     }
 
     /// Whether the run has too few steps for a certain answer: the interval of its utilisation is unknown or contains the required
@@ -188,6 +234,12 @@ impl Answer {
         let waits_for_reads = self.fed == Some(false) && self.verdict == Bound::StorageBound;
         (waits_for_reads && missing > 0.0).then_some(missing)
     }
+}
+
+/// Whether a part takes more than [`NAMED_PERCENT_MIN`] of the run.
+fn is_named(budget: Option<TimeBudget>, part: BudgetPart) -> bool {
+    let percent = budget.and_then(|budget| budget.percent(part));
+    percent.is_some_and(|percent| NAMED_PERCENT_MIN < percent)
 }
 
 fn unknown_because(end: RunEnd, doubts: &[Doubt], bound: Bound) -> Option<UnknownBecause> {

@@ -49,6 +49,11 @@ fn outcome(text: &str) -> Result<String, String> {
 }
 
 impl GateArguments {
+    /// The utilisation that a run must reach, if one is given: the answer is about this one.
+    pub(crate) fn target_percent(&self) -> Option<f64> {
+        self.fail_below_au
+    }
+
     /// Prints the conditions that are not met, and returns the exit code.
     pub(crate) fn exit(&self, run: &AnsweredSummary) -> Exit {
         let below = self.below(&run.answer);
@@ -152,6 +157,21 @@ mod tests {
         decoded.epochs[0].host = cached.epochs[0].host.clone();
         check(&decoded, Some(40.0), &[], Exit::Undecided);
         check(&decoded, Some(40.0), &["decode-bound"], Exit::Unmet);
+    }
+
+    /// The headline and the exit code follow the same target.
+    #[test]
+    fn the_answer_is_about_the_required_utilisation() {
+        let record = record();
+        for (required, kind) in [(49.9, AnswerKind::Yes), (50.1, AnswerKind::No)] {
+            let gates = GateArguments { fail_below_au: Some(required), fail_on: Vec::new() };
+            let answered = AnsweredSummary::with_target(&record, gates.target_percent());
+            assert_eq!((answered.answer.kind, answered.answer.required_percent), (kind, required));
+            let expected = if kind == AnswerKind::Yes { Exit::Fine } else { Exit::Unmet };
+            assert_eq!(gates.exit(&answered), expected);
+            let is_compute_bound = answered.summary.verdict.name == Bound::ComputeBound;
+            assert_eq!(is_compute_bound, kind == AnswerKind::Yes);
+        }
     }
 
     #[test]

@@ -12,6 +12,8 @@ const CACHED_SHARE_MAX: f64 = 0.5;
 pub struct Derived<'a> {
     /// The record.
     pub record: &'a Record,
+    /// The utilisation from which accelerators count as fed, in percent: that of the plan, unless [`Derived::with_target`] replaced it.
+    pub target_percent: f64,
     /// Payload of the training files.
     pub dataset_bytes: u64,
     /// Steps of the longest epoch.
@@ -32,12 +34,19 @@ impl<'a> Derived<'a> {
         let payload = layout.sum(layout.files_train(), |shape| shape.payload_bytes());
         Derived {
             record,
+            target_percent: record.plan.metric.au_target_percent,
             dataset_bytes: u64::try_from(payload).unwrap_or(u64::MAX),
             steps: Scope::all_epochs(record).map(Scope::steps).max().unwrap_or(0),
             values: metric::measured_values(record),
             device_bytes: sum_known(record, |host| host.process_device_read_bytes),
             io,
         }
+    }
+
+    /// Replaces the utilisation from which accelerators count as fed, if one is given.
+    #[must_use]
+    pub fn with_target(self, target_percent: Option<f64>) -> Self {
+        Derived { target_percent: target_percent.unwrap_or(self.target_percent), ..self }
     }
 
     /// Value of a metric; `None` if unknown.

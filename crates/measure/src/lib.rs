@@ -15,6 +15,8 @@ pub mod facts;
 pub mod doubt;
 pub mod checkpoints;
 pub mod waits;
+pub mod slow_accelerators;
+pub mod budget;
 pub mod verdict;
 pub mod supply;
 pub mod access;

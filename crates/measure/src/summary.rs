@@ -108,9 +108,14 @@ pub struct HostSummary {
 impl Summary {
     /// Summarises a record.
     pub fn new(record: &Record) -> Self {
-        let derived = Derived::new(record);
-        let doubts = doubt::doubts(&derived);
-        let verdict = verdict::judge(&derived, &doubts);
+        Summary::from_derived(&Derived::new(record))
+    }
+
+    /// Summarises a record, whose target may have been replaced.
+    pub fn from_derived(derived: &Derived) -> Self {
+        let record = derived.record;
+        let doubts = doubt::doubts(derived);
+        let verdict = verdict::judge(derived, &doubts);
         let steps = if record.epochs.is_empty() {
             record.plan.train.steps_in_epoch(1)
         } else {
@@ -122,7 +127,7 @@ impl Summary {
             accelerators: record.plan.accelerators,
             epochs: Scope::whole_epochs(record).count() as u64,
             steps,
-            figures: Figures::for_run(&derived),
+            figures: Figures::for_run(derived),
             doubts,
             verdict,
             per_epoch: record.epochs.iter().map(|epoch| EpochSummary::new(record, epoch)).collect(),

@@ -1,16 +1,19 @@
 //! How well a run's accelerators were supplied with data. Answers are based on these facts, which need the times of every step. Apart from
 //! the verdict, this module judges nothing.
 
+use crate::budget::TimeBudget;
 use crate::derived::Derived;
 use crate::doubt::Doubt;
 use crate::metric::{
     self, AU_ALL_STEPS, AU_SUSTAINED, COMPUTE_S, Metric, SteadyReads, steady_reads,
 };
 use crate::record::{AcceleratorEpoch, Record};
+use crate::slow_accelerators::SlowAccelerators;
 use crate::stats;
 use crate::verdict::{self, Verdict};
 use crate::waits::{WaitPart, Waits};
 use crate::window::{Scope, seconds};
+use feedrate_spec::workload::TimeSpec;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::iter;
@@ -51,6 +54,12 @@ pub struct Supply {
     pub delivered_bytes_per_second: Option<f64>,
     /// The main cause of waiting, with its share.
     pub wait: Option<WaitPart>,
+    /// Accelerators that finish last far more often than the others.
+    pub slow_accelerators: Option<SlowAccelerators>,
+    /// The parts of the run's time.
+    pub time_budget: Option<TimeBudget>,
+    /// The utilisation over all steps of all evaluations, in percent.
+    pub evaluation_au_percent: Option<f64>,
     /// The part of the run in which rates were measured.
     pub window: Option<AnswerWindow>,
 }
@@ -87,6 +96,11 @@ impl Supply {
             needed_bytes_per_second: rates.and_then(Rates::needed_bytes_per_second),
             delivered_bytes_per_second: rates.and_then(Rates::delivered_bytes_per_second),
             wait: Waits::new(derived).and_then(|waits| waits.main_part()),
+            slow_accelerators: SlowAccelerators::new(record),
+            time_budget: TimeBudget::new(derived),
+            evaluation_au_percent: record
+                .evaluation_record()
+                .and_then(|evaluations| AU_ALL_STEPS.run_value(&evaluations)),
             window: rates.map(|rates| rates.window),
         }
     }
@@ -124,7 +138,7 @@ fn utilisation_interval(record: &Record) -> Option<[f64; 2]> {
     Some([interval.low, interval.high])
 }
 
-/// Sums over the measured epochs. Times are means over accelerators.
+/// Sums over the measured epochs.
 #[derive(Clone, Copy)]
 struct Rates {
     window: AnswerWindow,
@@ -132,6 +146,7 @@ struct Rates {
     bytes: u64,
     /// Bytes that all accelerators read in the measured epochs.
     epochs_bytes: u64,
+    /// Duration of the measured epochs if no accelerator waited for data.
     compute_s: f64,
 }
 
@@ -160,16 +175,7 @@ impl Rates {
             sums.bytes += reads.iter().map(|read| read.bytes).sum::<u64>();
             sums.epochs_bytes +=
                 accelerators.iter().map(|accelerator| accelerator.io.read_bytes).sum::<u64>();
-            let planned_s = record.plan.train.constant_compute_s(record.plan.accelerators);
-            let blocks = accelerators.iter().flat_map(|accelerator| &accelerator.blocks);
-            let computes = blocks.flat_map(|block| &block.compute_ns);
-            let measured_s = mean_s(computes.clone().sum());
-            sums.compute_s += match planned_s {
-                Some(planned_s) if measured_s > 0.0 => {
-                    planned_s * computes.count() as f64 / accelerators.len() as f64
-                }
-                _ => measured_s,
-            };
+            sums.compute_s += slowest_compute_s(scope);
         }
         (sums.window.epochs > 0).then_some(sums)
     }
@@ -181,6 +187,29 @@ impl Rates {
     /// The rate at which reading takes as long as computing.
     fn needed_bytes_per_second(self) -> Option<f64> {
         per_second(self.epochs_bytes, self.compute_s)
+    }
+}
+
+/// Duration of an epoch that never waits for data: in each step, all accelerators wait for the one that computes longest. It follows from the
+/// workload if its compute time is constant, else from the measured times.
+fn slowest_compute_s(scope: Scope) -> f64 {
+    let mut slowest_ns: Vec<u64> = Vec::new();
+    for accelerator in &scope.epoch.accelerators {
+        let computes = accelerator.blocks.iter().flat_map(|block| &block.compute_ns);
+        for (step, &compute_ns) in computes.enumerate() {
+            match slowest_ns.get_mut(step) {
+                Some(slowest_ns) => *slowest_ns = compute_ns.max(*slowest_ns),
+                None => slowest_ns.push(compute_ns),
+            }
+        }
+    }
+    let measured_s = seconds(slowest_ns.iter().sum());
+    let train = &scope.plan.train;
+    match train.compute {
+        TimeSpec::Constant { .. } if measured_s > 0.0 => {
+            train.slowest_compute_s() * slowest_ns.len() as f64
+        }
+        _ => measured_s,
     }
 }
 

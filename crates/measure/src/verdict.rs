@@ -6,11 +6,11 @@ use crate::doubt::{CPU_SATURATED, Doubt, Severity, is_saturated};
 use crate::facts::Facts;
 use crate::metric::{AU_ALL_STEPS, AU_SUSTAINED, COMPUTE_S, LOAD_S, STALL_SKEW};
 use crate::record::{EpochRecord, Record};
+use crate::slow_accelerators::SlowAccelerators;
 use crate::waits::{WaitCause, Waits};
 use feedrate_spec::{names, units};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 names! {
     /// Bottleneck of a run.
@@ -74,7 +74,7 @@ impl Bound {
                 "It is unknown what the loader spent its time on, as the training loop was only watched.[ Its processes got {read_call_bytes} from read calls, and {device_bytes} came from a device.|]"
             }
             Bound::BarrierBound => {
-                "Accelerators waited longer for the slowest one than for data{slowest}."
+                "Accelerators waited longer for the slowest one than for data[: accelerator {slowest} came last in {slowest_percent:.0} % of the steps|]."
             }
             Bound::CacheFed => {
                 "{read_bytes} were read[, {device_bytes} of them from the device. Memory served the rest, so|. It is unknown how many of them came from the device; memory may have served them, so] the run shows nothing about the storage."
@@ -165,7 +165,7 @@ fn watched_verdict(derived: &Derived) -> Verdict {
     let facts = Facts::new()
         .with_known("compute_s", derived.value(&COMPUTE_S))
         .with_known("load_s", derived.value(&LOAD_S))
-        .with("target_percent", derived.record.plan.metric.au_target_percent)
+        .with("target_percent", derived.target_percent)
         .with_known("read_call_bytes", watched.and_then(|watched| watched.read_call_bytes))
         .with_known("device_bytes", derived.device_bytes);
     let template = format!(
@@ -176,7 +176,7 @@ fn watched_verdict(derived: &Derived) -> Verdict {
 
 /// Whether the sustained utilisation reaches the workload's target. Uses the utilisation over all steps if the sustained one is unknown.
 fn is_fed(derived: &Derived) -> bool {
-    let target = derived.record.plan.metric.au_target_percent;
+    let target = derived.target_percent;
     let au = derived.value(&AU_SUSTAINED).or(derived.value(&AU_ALL_STEPS));
     let reached = au.is_some_and(|au| target <= au);
     derived.value(&COMPUTE_S).is_some_and(|compute_s| compute_s > 0.0) && reached
@@ -210,6 +210,7 @@ fn verdict_facts(name: Bound, derived: &Derived, waits: &Waits) -> Facts {
         None => String::new(),
     };
     let data_s = waits.data_s();
+    let slow = SlowAccelerators::new(derived.record);
     Facts::new()
         .with("compute_s", derived.value(&COMPUTE_S).unwrap_or(0.0))
         .with("data_s", data_s)
@@ -221,21 +222,9 @@ fn verdict_facts(name: Bound, derived: &Derived, waits: &Waits) -> Facts {
         .with("read_bytes", derived.io.read_bytes)
         .with_known("device_bytes", derived.device_bytes)
         .with("origin", origin)
-        .with("slowest", slowest_accelerator(derived.record).unwrap_or_default())
-        .with("target_percent", derived.record.plan.metric.au_target_percent)
-}
-
-/// Names the accelerator that came last in most steps; `None` if the record does not contain it.
-fn slowest_accelerator(record: &Record) -> Option<String> {
-    let causes = record.epochs.iter().filter_map(|epoch| epoch.causes.as_ref());
-    let mut steps_last = BTreeMap::new();
-    for last in causes.flat_map(|causes| &causes.last) {
-        *steps_last.entry(last).or_insert(0_u64) += 1;
-    }
-    let steps: u64 = steps_last.values().sum();
-    let (last, count) = steps_last.into_iter().max_by_key(|(_, count)| *count)?;
-    let percent = 100.0 * count as f64 / steps as f64;
-    Some(format!(": accelerator {last} came last in {percent:.0} % of the steps"))
+        .with_known("slowest", slow.as_ref().map(|slow| slow.slowest as u64))
+        .with_known("slowest_percent", slow.as_ref().map(|slow| slow.last_percent))
+        .with("target_percent", derived.target_percent)
 }
 
 /// Sentences with the number, size, total time and rate of the checkpoints that were written and read.

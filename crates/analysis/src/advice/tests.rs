@@ -337,6 +337,12 @@ fn the_first_advice_addresses_the_cause() {
     });
     check_first(&["rank_local_checkpoints"], |record| {
         long_checkpoints(record);
+        record.nodes = vec![record.system.clone(); 2];
+        record.plan.metric.au_target_percent = 1.0;
+    });
+    // The disk of a single machine is not shared, and a setting comes before another disk.
+    check_first(&["asynchronous_checkpoints"], |record| {
+        long_checkpoints(record);
         record.plan.metric.au_target_percent = 1.0;
     });
     check_first(&["chunk_is_sample"], small_chunks);

@@ -96,7 +96,7 @@ impl RunArguments {
     /// Prints the result of a run, and tests the conditions on it.
     fn report(&self, outcome: &RunOutcome) -> anyhow::Result<Exit> {
         let RunOutcome { record, folder, found, .. } = outcome;
-        let mut summary = AnsweredSummary::new(record);
+        let mut summary = AnsweredSummary::with_target(record, self.gates.target_percent());
         summary.summary.run_dir = folder.as_ref().map(|folder| path_text(folder));
         let output_mode = match (self.data.json, self.details) {
             (true, _) => OutputMode::Json,

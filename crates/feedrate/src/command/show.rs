@@ -51,7 +51,8 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
         refuse_other(&run)?;
     }
     let record = feedrate_results::load_run(&run)?;
-    let mut answered = AnsweredSummary::new(&record);
+    let target_percent = arguments.gates.target_percent();
+    let mut answered = AnsweredSummary::with_target(&record, target_percent);
     answered.summary.run_dir = Some(path_text(&run));
     let output_mode = if arguments.json { OutputMode::Json } else { OutputMode::Details };
     summary::print(&answered, &record, output_mode, None, None)?;

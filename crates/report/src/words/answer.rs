@@ -2,24 +2,54 @@
 
 use crate::number::count_names;
 use feedrate_analysis::answer::{Answer, AnswerKind, UnknownBecause};
+use feedrate_measure::budget::BudgetPart;
 use feedrate_measure::doubt::{CPU_SATURATED, Doubt, PAGE_CACHE, Severity};
 use feedrate_measure::metric::AU_ALL_STEPS;
+use feedrate_measure::slow_accelerators::SlowAccelerators;
 use feedrate_measure::verdict::Bound;
 use feedrate_measure::waits::{WaitCause, WaitPart};
 use feedrate_results::groups::Passes;
 use feedrate_spec::units;
 use std::cmp::Reverse;
 
-/// At most two lines: the answer, which begins with [`head`], and the needed and delivered rates.
+/// At most three lines: the answer, which begins with [`head`]; the needed and delivered rates; and the parts of the run outside of training.
 pub fn lines(answer: &Answer, doubts: &[Doubt]) -> Vec<String> {
     let first = format!("{} {}", head(answer), says(answer, doubts));
-    [first].into_iter().chain(rates(answer)).collect()
+    [first].into_iter().chain(rates(answer)).chain(outside_training(answer)).collect()
 }
 
-/// The answer in capitals: `YES:`, or `PROBABLY YES:` if it rests on few steps.
+/// The answer in capitals: `YES:`, `PROBABLY YES:` if it rests on few steps, `YES while training:` if checkpoints or evaluations take a large
+/// part of the run.
 pub fn head(answer: &Answer) -> String {
     let probably = if answer.rests_on_few_steps() { "PROBABLY " } else { "" };
-    format!("{probably}{}:", answer.kind.name().to_uppercase())
+    let is_limited = answer.kind == AnswerKind::Yes && answer.is_about_training_alone();
+    let scope = if is_limited { " while training" } else { "" };
+    format!("{probably}{}{scope}:", answer.kind.name().to_uppercase())
+}
+
+/// The parts of the run outside of training: `Checkpoints took 66 % of the run (7.1 s), evaluation 5 % (600 ms, at 22 % AU).`
+fn outside_training(answer: &Answer) -> Option<String> {
+    if matches!(answer.kind, AnswerKind::Checkpoints | AnswerKind::Rate) {
+        return None;
+    }
+    let budget = answer.time_budget?;
+    let mut parts = Vec::new();
+    for part in answer.parts_outside_training() {
+        let name = match part {
+            BudgetPart::Checkpoints => "checkpoints",
+            BudgetPart::Evaluation => "evaluation",
+            _ => "work outside of steps",
+        };
+        let took = if parts.is_empty() { " took" } else { "" };
+        let of_run = if parts.is_empty() { " of the run" } else { "" };
+        let time = units::seconds(budget.part_s(part)?);
+        let au = answer.evaluation_au_percent.filter(|_| part == BudgetPart::Evaluation);
+        let au = au.map_or_else(String::new, |au| {
+            format!(", at {} % AU", percent_beside(au, answer.required_percent))
+        });
+        parts.push(format!("{name}{took} {:.0} %{of_run} ({time}{au})", budget.percent(part)?));
+    }
+    (!parts.is_empty()).then(|| with_first(&parts.join(", "), |c| c.to_ascii_uppercase()))
 }
 
 /// The loader's speed in a run without compute: `730 samples/s, decode-bound (89 %), 4 workers on 2 cores`. `None` for other runs.
@@ -196,7 +226,7 @@ pub fn other_utilisation(
     answer: &Answer,
 ) -> String {
     let kind = name.trim_start_matches("au_").trim_end_matches("_percent").replace('_', "-");
-    let waits = answer.wait.map_or_else(String::new, |part| format!("; {}", wait(part)));
+    let waits = answer.wait.map_or_else(String::new, |part| format!("; {}", wait(part, answer)));
     format!(
         "{kind} AU {} %, target {target_percent} %{waits}",
         percent_near_target(au_percent, target_percent)
@@ -272,15 +302,17 @@ fn rates(answer: &Answer) -> Option<String> {
         }
         AnswerKind::Yes => waiting_share(answer),
         AnswerKind::No if answer.wait.is_none() => waiting_share(answer),
-        AnswerKind::No | AnswerKind::Rate => answer.wait.map(wait),
+        AnswerKind::No | AnswerKind::Rate => answer.wait.map(|part| wait(part, answer)),
         AnswerKind::Checkpoints => return None,
     };
     let parts: Vec<String> = needs.into_iter().chain(more).collect();
     (!parts.is_empty()).then(|| change_first_letter(&parts.join("; "), |c| c.to_ascii_uppercase()))
 }
 
+/// The share of time that accelerators waited: `3 % of the time is waiting`.
 fn waiting_share(answer: &Answer) -> Option<String> {
-    answer.waited_percent.map(|percent| format!("{percent:.0} % of the time is waiting"))
+    let during = if answer.is_about_training_alone() { "training" } else { "time" };
+    answer.waited_percent.map(|percent| format!("{percent:.0} % of the {during} is waiting"))
 }
 
 /// The text with its first letter changed by `letter`.
@@ -289,15 +321,30 @@ fn change_first_letter(text: &str, letter: fn(char) -> char) -> String {
     letters.next().map(letter).into_iter().chain(letters).collect()
 }
 
-fn wait(part: WaitPart) -> String {
-    let cause = match part.cause {
-        WaitCause::Open => "opening",
-        WaitCause::Read => "reading",
-        WaitCause::Decode => "decoding",
-        WaitCause::Client => "the client's own work",
-        WaitCause::Skew => "for slower accelerators",
+fn wait(part: WaitPart, answer: &Answer) -> String {
+    let cause = match (part.cause, &answer.slow_accelerators) {
+        (WaitCause::Open, _) => "opening".into(),
+        (WaitCause::Read, _) => "reading".into(),
+        (WaitCause::Decode, _) => "decoding".into(),
+        (WaitCause::Client, _) => "the client's own work".into(),
+        (WaitCause::Skew, None) => "for slower accelerators".into(),
+        (WaitCause::Skew, Some(slow)) => format!("for {}", slow_accelerators(slow)),
     };
     format!("{:.0} % of the wait is {cause}", part.percent)
+}
+
+/// Slow accelerators with their compute times: `accelerator 1 (60 ms of compute a step, the others 30 ms)`.
+fn slow_accelerators(slow: &SlowAccelerators) -> String {
+    let name = match slow.accelerators.len() {
+        1 => format!("accelerator {}", slow.slowest),
+        count => format!("{count} accelerators, most often {}", slow.slowest),
+    };
+    let computes = slow.compute_s.zip(slow.others_compute_s);
+    computes.map_or(name.clone(), |(compute_s, others_compute_s)| {
+        let compute_s = units::seconds(compute_s);
+        let others_compute_s = units::seconds(others_compute_s);
+        format!("{name} ({compute_s} of compute a step, the others {others_compute_s})")
+    })
 }
 
 /// The number of runs that reach the target: `5 of 6`.
@@ -313,8 +360,11 @@ pub fn passes(passes: Passes) -> String {
 mod tests {
     use super::*;
     use feedrate_analysis::answer::AnsweredSummary;
-    use feedrate_measure::example::{block, checkpoint_only_record, epoch, plan, record, simple};
+    use feedrate_measure::example::{
+        block, checkpoint, checkpoint_only_record, epoch, plan, record, simple,
+    };
     use feedrate_measure::record::Record;
+    use feedrate_spec::plan::EvaluationPlan;
     use feedrate_spec::workload::TimeSpec;
 
     #[track_caller]
@@ -362,6 +412,65 @@ mod tests {
         fed.plan.metric.au_target_percent = 45.5;
         let rates = "Needs 20 MB/s, gets 10 MB/s (50 %); 50 % of the time is waiting";
         check(&fed, &["YES: 50 % AU, target 45.5 %, compute-bound", rates]);
+    }
+
+    /// Four seconds of training that is fed, then a checkpoint of eight seconds.
+    fn fed_with_checkpoint() -> Record {
+        let mut record = simple(&[(10, 990, 0, 1_000_000); 4]);
+        record.epochs[0].checkpoints.push(checkpoint(4000, 12_000, 1 << 30, 4));
+        record.epochs[0].end_ns = 12_000_000_000;
+        record
+    }
+
+    #[test]
+    fn each_large_part_of_the_run_is_named() {
+        let rates = "Needs 1.01 MB/s, gets 1 MB/s (99 %); 1 % of the training is waiting";
+        let mut record = fed_with_checkpoint();
+        record.plan.train.compute = TimeSpec::Constant { mean: 0.99 };
+        let first = "YES while training: 99 % AU over all 4 steps, target 90 %, compute-bound";
+        check(&record, &[first, rates, "Checkpoints took 67 % of the run (8 s)"]);
+        // An evaluation of one step, a fifth of which is computing.
+        record.plan.evaluation = Some(EvaluationPlan {
+            after_epoch: 1,
+            epochs_between: 1,
+            loader: record.plan.loader.clone(),
+            train: record.plan.train.clone(),
+        });
+        let steps = vec![vec![block(12_000, &[(800, 200, 0, 1000)])]];
+        record.evaluations.push(epoch(1, steps));
+        let outside = "Checkpoints took 62 % of the run (8 s), evaluation 8 % (1 s, at 20 % AU)";
+        check(&record, &[first, rates, outside]);
+        record.epochs[0].checkpoints.clear();
+        let outside =
+            "Work outside of steps took 62 % of the run (8 s), evaluation 8 % (1 s, at 20 % AU)";
+        check(&record, &[first, rates, outside]);
+    }
+
+    #[test]
+    fn time_between_epochs_does_not_limit_the_answer_to_training() {
+        let mut record = simple(&[(10, 990, 0, 1_000_000); 4]);
+        record.epochs[0].end_ns += 1_000_000_000;
+        let rates = "Needs 1.01 MB/s, gets 1 MB/s (99 %); 1 % of the time is waiting";
+        record.plan.train.compute = TimeSpec::Constant { mean: 0.99 };
+        let first = "YES: 99 % AU over all 4 steps, target 90 %, compute-bound";
+        check(&record, &[first, rates, "Work outside of steps took 20 % of the run (1 s)"]);
+        record.epochs[0].end_ns = 4_040_000_000;
+        check(&record, &[first, rates]);
+    }
+
+    /// The second accelerator computes for 60 ms, and the first one for 30 ms; 1 MB a step each.
+    #[test]
+    fn the_slow_accelerator_is_named_and_determines_the_needed_rate() {
+        let fast = block(0, &[(1, 30, 30, 1_000_000); 40]);
+        let slow = block(0, &[(1, 60, 0, 1_000_000); 40]);
+        let mut plan = plan(2, 40);
+        plan.train.compute = TimeSpec::Constant { mean: 0.03 };
+        plan.train.slow_accelerators = vec![(1, 2.0)];
+        let waits =
+            "94 % of the wait is for accelerator 1 (60 ms of compute a step, the others 30 ms)";
+        let rates = format!("Needs 33.3 MB/s, gets 32.8 MB/s (98 %); {waits}");
+        let first = "NO: 74 % AU, target 90 %, barrier-bound";
+        check(&record(plan, vec![epoch(1, vec![vec![fast], vec![slow]])]), &[first, &rates]);
     }
 
     #[test]
