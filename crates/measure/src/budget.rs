@@ -55,7 +55,7 @@ impl TimeBudget {
     pub fn new(derived: &Derived) -> Option<Self> {
         let record = derived.record;
         let trains = !record.plan.is_checkpoint_only();
-        if trains && !Scope::each(record).all(Scope::is_whole) {
+        if trains && !Scope::all_epochs(record).all(Scope::is_whole) {
             return None;
         }
         let total_s = span_s(record).filter(|&total_s| total_s > 0.0)?;
@@ -117,7 +117,7 @@ fn span_s(record: &Record) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::example::{block, checkpoint, checkpoints_alone, epoch, plan, record, simple};
+    use crate::example::{block, checkpoint, checkpoint_only_record, epoch, plan, record, simple};
 
     #[track_caller]
     fn check(record: &Record, expected: TimeBudget) {
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_run_of_checkpoints_only_spends_its_time_in_them() {
-        let record = checkpoints_alone(3);
+        let record = checkpoint_only_record(3);
         let budget = TimeBudget::new(&Derived::new(&record)).unwrap();
         assert_eq!(budget.compute_s, 0.0);
         assert_eq!(budget.checkpoints_s + budget.other_s, budget.total_s);

@@ -62,7 +62,7 @@ impl SlowAccelerators {
 fn mean_step_compute_s(record: &Record, is_included: impl Fn(usize) -> bool) -> Option<f64> {
     let mut compute_ns = 0_u64;
     let mut steps = 0_usize;
-    for scope in Scope::all(record) {
+    for scope in Scope::whole_epochs(record) {
         for (index, accelerator) in scope.epoch.accelerators.iter().enumerate() {
             if !is_included(index) {
                 continue;

@@ -5,8 +5,9 @@ use crate::exit::Exit;
 use crate::messages;
 use clap::Args;
 use feedrate_analysis::compare::{
-    ComparedResponse, Comparison, DifferingSetting, IntervalEstimate, MAIN_RESPONSES, Pairing, Question,
-    Side, SideDoubt, compare as compare_runs, find_shared_run, matching::KEYS, read_sides,
+    ComparedResponse, Comparison, DifferingSetting, IntervalEstimate, MAIN_RESPONSES, Pairing,
+    Question, Side, SideDoubt, compare as compare_runs, find_shared_run, matching::KEYS,
+    read_sides,
 };
 use feedrate_analysis::precision;
 use feedrate_measure::doubt::Severity;

@@ -45,11 +45,11 @@ fn outside_training(answer: &Answer) -> Option<String> {
         let time = units::seconds(budget.part_s(part)?);
         let au = answer.evaluation_au_percent.filter(|_| part == BudgetPart::Evaluation);
         let au = au.map_or_else(String::new, |au| {
-            format!(", at {} % AU", percent_beside(au, answer.required_percent))
+            format!(", at {} % AU", percent_near_target(au, answer.required_percent))
         });
         parts.push(format!("{name}{took} {:.0} %{of_run} ({time}{au})", budget.percent(part)?));
     }
-    (!parts.is_empty()).then(|| with_first(&parts.join(", "), |c| c.to_ascii_uppercase()))
+    (!parts.is_empty()).then(|| change_first_letter(&parts.join(", "), |c| c.to_ascii_uppercase()))
 }
 
 /// The loader's speed in a run without compute: `730 samples/s, decode-bound (89 %), 4 workers on 2 cores`. `None` for other runs.
