@@ -130,7 +130,7 @@ def odd():
         feedrate.checkpoint("write")
         raise AssertionError("no such kind")
     except ValueError as error:
-        assert "hint: save or load" in str(error)
+        assert "hint: use `save` or `load`" in str(error)
 
 
 def broken(steps):
@@ -151,7 +151,7 @@ def often():
         if step == 3:
             assert block["end_ns"] - block["start_ns"] == sum(block["load_ns"]) + sum(block["compute_ns"])
     # From now on nothing may be written until the end.
-    feedrate._watch.FLUSH_NS, feedrate._watch.FREE_NS = 10**18, -(10**18)
+    feedrate._watch.FLUSH_NS, feedrate._watch.WRITE_FREE_NS = 10**18, -(10**18)
     for _ in range(3):
         for _ in feedrate.watch(Loader(2), name="often"):
             pass
