@@ -344,7 +344,7 @@ impl ThisMachine {
         }
         let launch_job = launch::LaunchJob {
             program: &self.program,
-            arguments: arguments,
+            arguments,
             accelerators: job.row.accelerators,
             name: &self.job_name(job.attempt),
             folder,
