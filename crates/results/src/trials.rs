@@ -102,6 +102,7 @@ pub struct TriedAdvice {
 
 /// Runs of one setting.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Tried")]
 pub struct TrialRuns {
     /// Mean utilisation.
     pub mean_percent: f64,

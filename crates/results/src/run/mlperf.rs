@@ -29,6 +29,7 @@ pub struct MlperfCheck {
 
 /// A setting that differs from the rules.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[schemars(rename = "Changed")]
 pub struct ChangedSetting {
     /// Key of the setting in DLIO's notation.
     pub key: String,
