@@ -1,4 +1,4 @@
-//! The time budget of a run: every second of the run belongs to exactly one part. It judges nothing.
+//! The time budget of a run: every second of the run belongs to exactly one part. This module judges nothing.
 
 use crate::derived::Derived;
 use crate::metric::{BARRIER_S, COMPUTE_S, LOAD_S};

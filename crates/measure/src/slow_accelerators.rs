@@ -1,4 +1,5 @@
-//! Finds the accelerators that finish steps last far more often than the others, which wait for them. It judges nothing.
+//! Finds the accelerators that finish steps last far more often than the others and make them wait. This module judges
+//! nothing.
 
 use crate::record::Record;
 use crate::window::{Scope, seconds};
@@ -6,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Minimum ratio of the steps in which a slow accelerator finishes last to an equal share of the steps.
+/// Minimum share of the steps in which a slow accelerator finishes last, as a multiple of an equal share of all accelerators.
 const EXCESS_MIN: f64 = 1.5;
 
 /// Accelerators that finish last far more often than the others.
