@@ -18,7 +18,7 @@ const CHILD_EXIT_TIMEOUT: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 /// Does `work` in a child process and returns the child's exit code, even if the child is blocked and cannot exit. Must be called
 /// before the first thread starts.
 pub(crate) fn run_in_child(work: impl FnOnce() -> Exit) -> ExitCode {
-    // A launcher ends its processes itself, and knows only those that it started.
+    // A launcher such as mpirun can end only the processes that it started itself.
     if crate::launched().is_some() {
         return work().into();
     }
@@ -41,15 +41,16 @@ pub(crate) fn run_in_child(work: impl FnOnce() -> Exit) -> ExitCode {
         }
         id if id > 0 => {
             drop(exit_writer);
-            Pid::from_raw(id).map_or(Exit::Failed.into(), |child| wait_for(child, exit_reader))
+            Pid::from_raw(id)
+                .map_or(Exit::Failed.into(), |child| wait_for_child(child, exit_reader))
         }
         _ => work().into(),
     }
 }
 
-/// Waits for the child. It writes its exit code to the pipe before it exits, and the pipe is closed once it has exited.
-fn wait_for(child: Pid, mut exit_reader: PipeReader) -> ExitCode {
-    interrupt::pass_on(move |signal| {
+/// Waits for the child and returns its exit code. The child writes the code to the pipe before it exits; the pipe is closed after the exit.
+fn wait_for_child(child: Pid, mut exit_reader: PipeReader) -> ExitCode {
+    interrupt::forward_signals(move |signal| {
         // Fails if the child has exited by now.
         let _ = Signal::from_named_raw(signal).map(|signal| kill_process(child, signal));
     });
@@ -60,15 +61,15 @@ fn wait_for(child: Pid, mut exit_reader: PipeReader) -> ExitCode {
             return code[0].into();
         }
     }
-    let waited = loop {
+    let result = loop {
         match waitpid(Some(child), WaitOptions::empty()) {
             Err(rustix::io::Errno::INTR) => {}
-            waited => break waited.ok().flatten(),
+            result => break result.ok().flatten(),
         }
     };
-    let Some((_, status)) = waited else { return Exit::Failed.into() };
+    let Some((_, status)) = result else { return Exit::Failed.into() };
     if let Some(signal) = status.terminating_signal() {
-        interrupt::end_by(signal);
+        interrupt::terminate_by(signal);
     }
     let code = status.exit_status().and_then(|code| u8::try_from(code).ok());
     code.unwrap_or(Exit::Failed as u8).into()

@@ -1,4 +1,4 @@
-//! Arguments that several commands share. Values are checked here only as far as clap checks them; the libraries do the rest.
+//! Arguments that several commands share. clap checks their syntax; the libraries check their values.
 
 use crate::messages::{self, Verbosity};
 use crate::progress::{Progress, Terminal};
@@ -59,7 +59,7 @@ impl GeneralArguments {
     }
 }
 
-/// Finds the value of `--color` without parsing the command line, since help and usage errors need it before that.
+/// Finds the value of `--color` without parsing the command line, since the help and usage errors need it earlier.
 pub(crate) fn color_choice(words: impl Iterator<Item = OsString>) -> ColorChoice {
     let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     let value =
@@ -93,12 +93,12 @@ impl CacheArguments {
     }
 }
 
-/// Accepts a workload, also as Hydra's `workload=NAME`, or an override.
+/// Parses a workload, which may have Hydra's form `workload=NAME`, or an override.
 fn parse_workload(text: &str) -> Result<String, Infallible> {
     text.strip_prefix(HYDRA_WORKLOAD).map_or_else(|| parse_override(text), |name| Ok(name.into()))
 }
 
-/// Completes the key of an override, if it was given without its section or by another program's name.
+/// Completes the key of an override that lacks its section or is the name that another program uses.
 fn parse_override(text: &str) -> Result<String, Infallible> {
     Ok(with_full_key(text).map_or_else(|| text.into(), |(completed, _)| completed))
 }
@@ -107,8 +107,8 @@ fn parse_override(text: &str) -> Result<String, Infallible> {
 pub(crate) fn note_completed_keys(matches: &ArgMatches) {
     let typed = ["workload", "overrides"].map(|id| matches.try_get_raw(id).ok().flatten());
     let typed = typed.into_iter().flatten().flatten().map(|text| text.to_string_lossy());
-    let known = typed.filter_map(|text| Some((with_full_key(&text)?.1, text)));
-    for (key, text) in known.collect::<BTreeMap<_, _>>() {
+    let completed = typed.filter_map(|text| Some((with_full_key(&text)?.1, text)));
+    for (key, text) in completed.collect::<BTreeMap<_, _>>() {
         messages::note(format!("note: `{text}` sets `{key}`"));
     }
 }
@@ -125,10 +125,10 @@ pub(crate) struct DataArguments {
     /// Emulated accelerators [default: the workload's number, else 1].
     #[arg(short = 'n', long, value_name = "N", help_heading = WORKLOAD)]
     pub(crate) accelerators: Option<u32>,
-    /// Use this fraction of the files and samples, and of a layered model's checkpoint.
+    /// Use this fraction of the files and samples, and of the checkpoints of models with layers.
     #[arg(long, value_name = "F", default_value_t = 1.0, help_heading = WORKLOAD)]
     pub(crate) scale: f64,
-    /// Use this fraction of each sample's bytes; a doubt in the results says so.
+    /// Use only this fraction of each sample's bytes. The results then have a doubt.
     #[arg(long, value_name = "F", default_value_t = 1.0, help_heading = WORKLOAD)]
     pub(crate) shrink_records: f64,
     /// Folder of the datasets, on the storage to test [default: the workload's `dataset.data_folder`].
@@ -175,7 +175,7 @@ impl DataArguments {
     }
 }
 
-/// Short options for settings of the training loop, as training scripts have them.
+/// Options for settings of the training loop, named as in training scripts.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct StepArguments {
     /// Compute time per step, such as `50ms` (`train.computation_time`).
@@ -210,13 +210,13 @@ pub(crate) struct LaunchArguments {
     /// MPI library to load under a launcher [default: search for one].
     #[arg(long, value_name = "PATH")]
     pub(crate) mpi_library: Option<PathBuf>,
-    /// Time to wait for other processes in a step before reporting which are missing.
+    /// Time to wait for other processes in a step. Then the missing processes are reported.
     #[arg(long, value_name = "TIME", value_parser = time::seconds, default_value = "600s")]
     pub(crate) rank_timeout: f64,
 }
 
 impl LaunchArguments {
-    /// Converts the arguments into options, with the launcher's description of this process.
+    /// Converts the arguments into options. Adds the rank and size that the launcher gave this process.
     pub(crate) fn options(&self) -> LaunchOptions {
         LaunchOptions {
             launched: crate::launched(),
@@ -227,7 +227,7 @@ impl LaunchArguments {
     }
 }
 
-/// Options of `A` that the user gave and that differ from the defaults, as `--name` and value. They are passed on to another command.
+/// Options of `A` that the user gave and that differ from the defaults, as `--name` and value, to pass on to another command.
 pub(crate) fn given_options<A: Args>(matches: &ArgMatches) -> Vec<(String, Option<String>)> {
     let mut given = Vec::new();
     for argument in A::augment_args(clap::Command::default()).get_opts() {

@@ -12,13 +12,13 @@ pub(crate) enum Exit {
     Failed = 1,
     /// Bad usage or workload.
     Usage = 2,
-    /// Done, but an expectation was not met.
+    /// Done, but a condition was not met.
     Unmet = 3,
     /// Done, but the question is not decided.
     Undecided = 4,
     /// Interrupted.
     Interrupted = 130,
-    /// More steps are configured than the data has. Only `dlio_benchmark` uses it, as DLIO does.
+    /// More steps are configured than the data has. Only `dlio_benchmark` exits with this code, as in DLIO.
     TooManySteps = 255,
 }
 

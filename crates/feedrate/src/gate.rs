@@ -11,18 +11,18 @@ use feedrate_report::words::answer::percent_near_target;
 use feedrate_spec::refusal::alternatives;
 use feedrate_spec::workload::similar_names;
 
-/// Conditions on a run. Exit code 3 means not met, 4 not decided.
+/// Conditions on a run. Exit code 3 means not met, 4 means not decided.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct GateArguments {
-    /// Exit with 3 if the accelerator utilisation is below this percentage, with 4 if it is unknown or mostly served from memory.
+    /// Exit with 3 if the accelerator utilisation is below this percentage, with 4 if it is unknown or the data may come from memory.
     #[arg(long, value_name = "AU", value_parser = percentage, allow_negative_numbers = true, help_heading = OUTPUT)]
     fail_below_au: Option<f64>,
-    /// Exit with 3 on any of these verdicts, doubts or severities (comma-separated); a severity includes worse ones.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = outcome, help_heading = OUTPUT)]
+    /// Exit with 3 if the run has one of these verdicts, doubts or severities (comma-separated). A severity includes worse ones.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_outcome, help_heading = OUTPUT)]
     fail_on: Vec<String>,
 }
 
-/// Parses a utilisation in percent. A fraction such as 0.9 is refused: as a percentage, every run would pass it.
+/// Parses a utilisation in percent. A fraction such as 0.9 is refused: read as 0.9 %, it would let every run pass.
 ///
 /// # Errors
 /// A hint for the user.
@@ -38,7 +38,7 @@ pub(crate) fn percentage(text: &str) -> Result<f64, String> {
 }
 
 /// Checks that `text` is the name of a verdict, doubt or severity.
-fn outcome(text: &str) -> Result<String, String> {
+fn parse_outcome(text: &str) -> Result<String, String> {
     if names().any(|name| name == text) {
         return Ok(text.into());
     }
@@ -56,10 +56,10 @@ impl GateArguments {
 
     /// Prints the conditions that are not met, and returns the exit code.
     pub(crate) fn exit(&self, run: &AnsweredSummary) -> Exit {
-        let below = self.below(&run.answer);
-        let seen = self.seen(run.summary.verdict.name, &run.summary.doubts);
-        let seen = seen.into_iter().map(|why| (Exit::Unmet, why));
-        let unmet: Vec<(Exit, String)> = below.into_iter().chain(seen).collect();
+        let low_utilisation = self.utilisation_failure(&run.answer);
+        let listed = self.listed_findings(run.summary.verdict.name, &run.summary.doubts);
+        let listed = listed.into_iter().map(|why| (Exit::Unmet, why));
+        let unmet: Vec<(Exit, String)> = low_utilisation.into_iter().chain(listed).collect();
         for (exit, why) in &unmet {
             let word = if *exit == Exit::Undecided { "not decided" } else { "unmet" };
             messages::say(format!("{word}: {why}"));
@@ -69,7 +69,7 @@ impl GateArguments {
     }
 
     /// Reason that `--fail-below-au` is not met or not decided; `None` if it is met or not given.
-    fn below(&self, answer: &Answer) -> Option<(Exit, String)> {
+    fn utilisation_failure(&self, answer: &Answer) -> Option<(Exit, String)> {
         let required = self.fail_below_au?;
         let condition = format!("`--fail-below-au` requires {required} %");
         match answer.au_percent {
@@ -88,18 +88,18 @@ impl GateArguments {
         }
     }
 
-    /// Verdict and doubts of the run that `--fail-on` lists.
-    fn seen(&self, bound: Bound, doubts: &[Doubt]) -> Vec<String> {
+    /// The verdict and doubts of the run that `--fail-on` lists.
+    fn listed_findings(&self, bound: Bound, doubts: &[Doubt]) -> Vec<String> {
         let is_listed = |name: &str| self.fail_on.iter().any(|listed| listed == name);
         let severities = self.fail_on.iter().filter_map(|name| Severity::from_name(name));
-        let least = severities.max();
-        let is_seen = |doubt: &&Doubt| {
-            is_listed(&doubt.name) || Some(doubt.severity) <= least && least.is_some()
+        let mildest = severities.max();
+        let is_matched = |doubt: &&Doubt| {
+            is_listed(&doubt.name) || Some(doubt.severity) <= mildest && mildest.is_some()
         };
         let verdict = is_listed(bound.name()).then(|| format!("the verdict is {}", bound.name()));
         let doubts = doubts
             .iter()
-            .filter(is_seen)
+            .filter(is_matched)
             .map(|doubt| format!("[{}] {}: {}", doubt.severity.name(), doubt.name, doubt.evidence));
         verdict.into_iter().chain(doubts).collect()
     }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_utilisation_that_decides_is_judged() {
+    fn the_utilisation_of_the_answer_is_compared() {
         check(&record(), Some(49.9), &[], Exit::Fine);
         check(&record(), Some(50.0), &[], Exit::Fine);
         check(&record(), Some(50.1), &[], Exit::Unmet);
@@ -175,11 +175,11 @@ mod tests {
     }
 
     #[test]
-    fn a_utilisation_just_below_has_more_decimals() {
+    fn a_utilisation_just_below_the_limit_is_printed_with_more_decimals() {
         let mut close = AnsweredSummary::new(&record()).answer;
         close.au_percent = Some(89.997);
         let gates = GateArguments { fail_below_au: Some(90.0), fail_on: Vec::new() };
-        let (_, reason) = gates.below(&close).unwrap();
+        let (_, reason) = gates.utilisation_failure(&close).unwrap();
         assert!(reason.starts_with("the utilisation is 89.997 %, "), "{reason}");
     }
 
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn senseless_conditions_are_refused() {
+    fn impossible_conditions_are_refused() {
         for (least, hint) in [
             ("900", "between 0 and 100"),
             ("-1", "between 0 and 100"),
@@ -227,17 +227,17 @@ mod tests {
             ("warnings", "did you mean `warning`?"),
             ("", "one of invalid, warning, note, storage-bound"),
         ] {
-            assert!(outcome(name).unwrap_err().contains(hint), "{name}");
+            assert!(parse_outcome(name).unwrap_err().contains(hint), "{name}");
         }
     }
 
     #[test]
-    fn each_name_of_the_hint_is_accepted_and_listed_once() {
-        let hint = outcome("").unwrap_err();
+    fn each_name_in_the_hint_is_accepted_and_listed_once() {
+        let hint = parse_outcome("").unwrap_err();
         let listed = Vec::from_iter(hint.trim_start_matches("one of ").split(", "));
         assert!(listed.contains(&"invalid") && listed.contains(&"page_cache"), "{hint}");
         let names = std::collections::BTreeSet::from_iter(&listed);
         assert_eq!(names.len(), listed.len(), "{hint}");
-        listed.iter().for_each(|name| assert_eq!(outcome(name).as_deref(), Ok(*name)));
+        listed.iter().for_each(|name| assert_eq!(parse_outcome(name).as_deref(), Ok(*name)));
     }
 }

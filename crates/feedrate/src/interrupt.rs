@@ -1,5 +1,5 @@
-//! Handles Ctrl-C and SIGTERM. The first signal sets a flag that the work checks. A second signal, or ten seconds without an end, stops
-//! the waiting for operations that hang. Two seconds later the process exits in any case.
+//! Handles Ctrl-C and SIGTERM. The first signal sets a flag that the work checks. On a second signal, or ten seconds later,
+//! the process stops waiting for operations that hang. After two more seconds it exits in any case.
 
 use crate::exit::Exit;
 use crate::messages;
@@ -44,19 +44,19 @@ fn signals_with(save_time: Duration) -> Signals {
         move |is_signalled| {
             abandon.store(true, Relaxed);
             thread::sleep(save_time);
-            let why =
+            let cause =
                 if is_signalled { "interrupted" } else { "the work of other ranks has ended" };
             match hung::waiting_message() {
-                Some(waiting) => messages::say(format!("error: {why}, {waiting}")),
-                None => messages::say(format!("error: {why}")),
+                Some(waiting) => messages::say(format!("error: {cause}, {waiting}")),
+                None => messages::say(format!("error: {cause}")),
             }
         },
     );
     signals
 }
 
-/// Forwards each signal to a child process through `forward`. This process exits shortly after the child has to.
-pub(crate) fn pass_on(forward: impl Fn(i32) + Send + 'static) {
+/// Passes each signal to `forward`, which sends it to a child process. This process exits shortly after the child must have exited.
+pub(crate) fn forward_signals(forward: impl Fn(i32) + Send + 'static) {
     let is_requested = Arc::new(AtomicBool::new(false));
     let request = Arc::clone(&is_requested);
     listen(
@@ -69,16 +69,16 @@ pub(crate) fn pass_on(forward: impl Fn(i32) + Send + 'static) {
     );
 }
 
-/// Starts a thread that calls `on_signal` with each signal. When the process has to end, it calls `leave` with whether a signal was the
-/// cause, then exits. Other code may set `is_requested` too.
+/// Starts a thread that calls `on_signal` with each signal. When the process must end, the thread calls `before_exit` and exits; the
+/// argument of `before_exit` is whether a signal was the cause. Other code may also set `is_requested`.
 fn listen(
     is_requested: Arc<AtomicBool>,
     on_signal: impl Fn(i32) + Send + 'static,
-    leave: impl FnOnce(bool) + Send + 'static,
+    before_exit: impl FnOnce(bool) + Send + 'static,
 ) {
     let set = set_of(END_SIGNALS);
     mask(libc::SIG_BLOCK, &set);
-    let (started, wait_for_start) = mpsc::channel();
+    let (started, start_receiver) = mpsc::channel();
     let listener = thread::Builder::new().name("signals".into()).spawn(move || {
         drop(started);
         let mut requested_at: Option<Instant> = None;
@@ -94,20 +94,20 @@ fn listen(
                 }
             }
         }
-        leave(is_signalled);
+        before_exit(is_signalled);
         let code = if is_signalled { Exit::Interrupted } else { Exit::Failed };
         #[expect(clippy::exit, reason = "a second signal ends the process without waiting")]
         std::process::exit(code as i32);
     });
-    // A starting thread maps memory. MPI libraries, which are loaded next, patch those calls, so wait until it has started.
-    let _: Result<(), _> = wait_for_start.recv();
+    // A starting thread maps memory, and the MPI library that is loaded next patches these calls. So wait until the thread has started.
+    let _: Result<(), _> = start_receiver.recv();
     if listener.is_err() {
         // Without the thread, signals have their default action.
         mask(libc::SIG_UNBLOCK, &set);
     }
 }
 
-/// Unblocks the signals that the parent process blocked: a process inherits the mask.
+/// Unblocks the signals that the parent process blocked, since a process inherits the signal mask.
 pub(crate) fn unblock() {
     mask(libc::SIG_UNBLOCK, &set_of(END_SIGNALS));
 }
@@ -118,9 +118,9 @@ pub(crate) fn block_in_thread() {
 }
 
 /// Ends this process by the default action of `signal`.
-pub(crate) fn end_by(signal: i32) {
+pub(crate) fn terminate_by(signal: i32) {
     mask(libc::SIG_UNBLOCK, &set_of(&[signal]));
-    // SAFETY: it takes a number and accesses no memory of ours.
+    // SAFETY: the call takes a number and accesses no memory of this program.
     let _ = unsafe { libc::raise(signal) };
 }
 

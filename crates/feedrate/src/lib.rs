@@ -53,7 +53,7 @@ fn feedrate() -> ExitCode {
     if arguments.waits_for_storage() { child_process::run_in_child(work) } else { work().into() }
 }
 
-/// Exit code of a command's outcome. An error is printed.
+/// Returns the exit code of a command's outcome, and prints an error.
 fn exit_of(outcome: anyhow::Result<Exit>) -> Exit {
     outcome.unwrap_or_else(|error| {
         messages::print_error(&error);
@@ -66,7 +66,7 @@ fn environment_variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Rank and size that a launcher (mpirun, srun) gave this process; `None` without a launcher.
+/// The rank and size that a launcher such as mpirun gave this process; `None` without a launcher.
 fn launched() -> Option<LaunchedRank> {
     mpi::detect_launcher(environment_variable)
 }

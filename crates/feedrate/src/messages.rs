@@ -1,5 +1,5 @@
-//! Writes to stdout and stderr; nothing else in the program does. A failed write to stdout is an error, a failed write to stderr is
-//! ignored. Control characters are printed as escapes, since text may come from hostile input.
+//! Writes to stdout and stderr. No other code in the program does. A failed write to stdout is an error, a failed write to stderr is
+//! ignored. Control characters are printed as escapes, since text may come from untrusted files.
 
 use crate::exit::Exit;
 use crate::text;
@@ -17,7 +17,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Reports an error with its causes and, where there is one, its hint.
+/// Reports an error with its causes and its hint, if it has one.
 pub(crate) fn print_error(error: &anyhow::Error) {
     if !error.is::<AlreadyReported>() {
         say(failure::message(error));
@@ -39,7 +39,7 @@ pub(crate) enum Verbosity {
 /// Set once, before the first message.
 static VERBOSITY: OnceLock<Verbosity> = OnceLock::new();
 
-/// Sets when output is coloured.
+/// Sets whether output is coloured.
 pub(crate) fn set_color(choice: clap::ColorChoice) {
     match choice {
         clap::ColorChoice::Auto => ColorChoice::Auto,
@@ -113,7 +113,7 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// Turns a closed pipe into success: its reader (`| head`) has read enough.
+/// Treats a closed pipe as success: its reader, such as `head`, has read enough.
 fn ignore_broken_pipe(printed: io::Result<()>) -> Result<(), StdoutError> {
     printed.or_else(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Ok(()),
@@ -137,7 +137,7 @@ pub(crate) fn print_json(schema: Schema, object: &impl Serialize) -> Result<(), 
     write_line(&text)
 }
 
-/// Writes text to `file`, or to stdout without one. `force` replaces an existing file.
+/// Writes text to `file`, or to stdout if there is no file. `force` replaces an existing file.
 pub(crate) fn write_or_print(file: Option<&Path>, text: &str, force: bool) -> anyhow::Result<()> {
     match file {
         Some(file) => write_output(file, text.as_bytes(), Some(force)),
@@ -153,7 +153,7 @@ pub(crate) fn print_page(text: &str) -> Result<(), StdoutError> {
     write_line(&text::apply_colours(&text, is_coloured))
 }
 
-/// Prints a page that fits the rows of the terminal: surplus lines are left out. `last` is always printed, and says where to find them.
+/// Prints as many lines of a page as the terminal has rows. `last` is always printed; it says how to see the other lines.
 pub(crate) fn print_screen(text: &str, last: &str) -> Result<(), StdoutError> {
     print_page(&text::fit_to_rows(&wrapped_to_terminal(text), &wrapped_to_terminal(last), rows()))
 }

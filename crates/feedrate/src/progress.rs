@@ -1,5 +1,5 @@
-//! Shows progress on stderr: one redrawn line in a terminal, plain lines at intervals elsewhere. A run that was started by a study writes
-//! its line to a file, which the study's process shows.
+//! Shows progress on stderr: one redrawn line in a terminal, plain lines at intervals elsewhere. A run that a study
+//! started writes its line to a file, and the study's process shows it.
 
 use crate::messages::{self, Verbosity};
 use crate::{interrupt, text};
@@ -19,7 +19,7 @@ const FILE_PERIOD: Duration = Duration::from_secs(1);
 const PLAIN_S: f64 = 10.0;
 /// Environment variable with the interval between plain lines, in seconds; 0 for none.
 const PLAIN_VARIABLE: &str = "FEEDRATE_PROGRESS_S";
-/// Columns of the line. The 80th is left free, since a full line wraps in some terminals.
+/// Maximum columns of the line: one less than 80, since a full line wraps in some terminals.
 const COLUMNS: usize = 79;
 
 /// Where progress lines go.
@@ -91,11 +91,11 @@ impl LiveLine {
         let Some(period) = period else { return LiveLine { bar, drawer: None } };
         let drawn_bar = bar.clone();
         let start = Instant::now();
-        let (stop, stopped) = mpsc::channel();
+        let (stop, stop_receiver) = mpsc::channel();
         let draw = move || {
             interrupt::block_in_thread();
-            while stopped.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
-                let line = fitted(&text(start.elapsed()));
+            while stop_receiver.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
+                let line = shorten_to_columns(&text(start.elapsed()));
                 match &progress {
                     _ if line.is_empty() => {}
                     // A failed write is ignored: the next one replaces it.
@@ -113,7 +113,7 @@ impl LiveLine {
         LiveLine { bar, drawer: thread.map(|thread| (stop, thread)) }
     }
 
-    /// Whether the line is drawn in a terminal. If so, no other message reports progress.
+    /// Whether the line is drawn in a terminal. Then no other message reports progress.
     pub(crate) fn is_drawn(&self) -> bool {
         !self.bar.is_hidden()
     }
@@ -153,8 +153,8 @@ pub(crate) fn line_in_file(file: Option<&Path>, elapsed: Duration) -> String {
     if line.is_empty() { whole_seconds(elapsed) } else { line }
 }
 
-/// Drops trailing parts of the line until it fits into the columns.
-fn fitted(line: &str) -> String {
+/// Drops trailing parts of the line until it has at most `COLUMNS` columns.
+fn shorten_to_columns(line: &str) -> String {
     let mut line = line;
     while line.chars().count() > COLUMNS
         && let Some((shorter, _)) = line.rsplit_once(SEPARATOR)
@@ -171,12 +171,12 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_a_terminal() {
         let line = "epoch 3/10 step 1000000/2000000 · AU 60.0 % · ≈ 3 min left · 80 MB/s";
-        assert_eq!(fitted(&format!("{line} · stall 20.0 %")), line);
+        assert_eq!(shorten_to_columns(&format!("{line} · stall 20.0 %")), line);
         for text in ["a word ".repeat(40), "word".repeat(40)] {
-            assert!(fitted(&text).chars().count() <= COLUMNS, "{text}");
+            assert!(shorten_to_columns(&text).chars().count() <= COLUMNS, "{text}");
         }
         for line in ["as it is · 3 s".to_string(), "x".repeat(COLUMNS - 6) + " · 3 s"] {
-            assert_eq!(fitted(&line), line);
+            assert_eq!(shorten_to_columns(&line), line);
         }
     }
 

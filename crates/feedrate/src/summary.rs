@@ -1,4 +1,4 @@
-//! Prints the result of a run: its answer in a few lines, all measurements, or one JSON object.
+//! Prints the result of a run: the answer in a few lines, all measurements, or one JSON object.
 
 use crate::messages;
 use feedrate_analysis::answer::AnsweredSummary;

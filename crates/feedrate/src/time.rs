@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 
-/// Parses `50ms`, `30m` or `1h 30m` into seconds. The only bare number that is accepted is 0.
+/// Parses `50ms`, `30m` or `1h 30m` into seconds. A number without a unit is accepted only if it is 0.
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
         Ok(0.0) => Ok(0.0),

@@ -38,7 +38,7 @@ pub(super) struct AnalyzeArguments {
     /// Folders of runs (feedrate's, DLIO's or MLPerf Storage's), folders above them, or CSVs of studies.
     #[arg(required = true, value_name = "DIR")]
     sources: Vec<PathBuf>,
-    /// Require this utilisation in percent, instead of the one in each run's config or in MLPerf Storage's rules.
+    /// Required utilisation in percent. It replaces the limits in the runs' configs and in MLPerf Storage's rules.
     #[arg(long, value_name = "PERCENT", value_parser = percentage)]
     bar: Option<f64>,
     /// Print all findings and runs, and each doubt with its evidence and advice.
@@ -54,7 +54,7 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
     let options = ReadOptions { threads: threads(), ..ReadOptions::default() };
     let mut found = RunIndex::read(&arguments.sources, &options).map_err(Refusal::from)?;
     if !arguments.json {
-        // The same order as in a report, so that runs get the same numbers.
+        // Sorted as in a report, so that both number the runs alike.
         found.runs.sort_by(|a, b| a.start_key().cmp(&b.start_key()));
     }
     if arguments.bar.is_some() {
@@ -75,7 +75,7 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
         messages::print_json(Schema::Analyze, &output)?;
         return Ok(Exit::Fine);
     }
-    let siblings = sibling_runs(&arguments.sources, &found);
+    let siblings = sibling_notes(&arguments.sources, &found);
     let report = index_report(found, &arguments.sources).map_err(Refusal::from)?;
     let mut document = report.document(FigureUse::Nothing);
     document.summary =
@@ -84,8 +84,8 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-/// Sentences that point out further runs in the folders of single runs: some doubts can be found only by comparing runs.
-fn sibling_runs(sources: &[PathBuf], found: &RunIndex) -> Vec<String> {
+/// Notes on other runs in the parent folder of each given run, since some doubts can be found only by comparing runs.
+fn sibling_notes(sources: &[PathBuf], found: &RunIndex) -> Vec<String> {
     let is_run = |source: &&PathBuf| found.runs.iter().any(|run| run.path == **source);
     let parents: BTreeSet<&Path> =
         sources.iter().filter(is_run).filter_map(|source| source.parent()).collect();

@@ -1,6 +1,6 @@
 """Measures the costs of a PyTorch DataLoader on cached data, for `feedrate calibrate`. It runs in the user's Python and writes the costs as JSON
-to the named file. Costs of workers are processor time, so that other load on the machine hardly changes them. The main process's wait for a
-finished batch is wall-clock time.
+to the named file. Costs of workers are processor time, which other load on the machine hardly changes. The time in which the main process
+receives a finished batch is wall-clock time.
 """
 
 import importlib
@@ -18,20 +18,20 @@ try:
 except ImportError as error:
     sys.exit(f"{sys.executable} has no PyTorch: {error}\n  hint: give the Python of your training by --python")
 
-VARIED = 0.1
-"""Ratio of standard deviation to mean of the sample sizes, above which costs per sample and per byte can be separated."""
+SIZE_VARIATION_MIN = 0.1
+"""Minimum ratio of standard deviation to mean of the sample sizes for separating the costs per sample and per byte."""
 LARGE_BYTES = 256 << 10
-"""If all samples have one size, the cost is per byte from this size on, otherwise per sample."""
-FIRST = 3
-"""Batches of each worker that are left out at the start of a pass, while its memory grows."""
-ENOUGH = 5
+"""Samples of equal size have a cost per byte if they have at least this many bytes, otherwise a cost per sample."""
+SKIPPED_BATCHES = 3
+"""Number of batches of each worker that are left out at the start of a pass, while the worker's memory grows."""
+BATCHES_MIN = 5
 """Minimum number of batches of each worker for a mean."""
 
-BUSY, IDLE = 1.2, 1.5
-"""Pauses between two batches. BUSY is a multiple of the time in which all workers together finish one batch, so that some workers are busy when
-the next batch is requested. IDLE is a multiple of the time of one worker, so that none is."""
-PAUSES = 3
-"""Maximum number of longer pauses that are tried until batches are ready before they are requested."""
+BUSY_FACTOR, IDLE_FACTOR = 1.2, 1.5
+"""Lengths of the pause between two batches. BUSY_FACTOR is relative to the time in which all workers together finish one batch: some workers are
+busy when the next batch is requested. IDLE_FACTOR is relative to the time of one worker: all workers are idle by then."""
+RETRIES_MAX = 3
+"""Maximum number of passes that are repeated with a longer pause, because batches were not ready when requested."""
 
 HEAD_BYTES = 64
 """Bytes to read of /proc/self/io: enough for its first number, less than the whole file."""
@@ -80,8 +80,8 @@ class Probe:
         self.samples, self.read, self.get, self.overhead = 0, 0, 0, 0
 
 
-class Watched(Dataset):
-    """Repeats the samples at some indices of a dataset."""
+class ProbedDataset(Dataset):
+    """Repeats the samples at `indices` of a dataset, and times each."""
 
     def __init__(self, dataset, indices, count, probe):
         self.dataset, self.indices, self.count, self.probe = dataset, indices, count, probe
@@ -93,8 +93,8 @@ class Watched(Dataset):
         return self.probe.sample(partial(self.dataset.__getitem__, self.indices[index % len(self.indices)]))
 
 
-class WatchedStream(IterableDataset):
-    """Repeats the samples of an iterable dataset."""
+class ProbedStream(IterableDataset):
+    """Repeats the samples of an iterable dataset, and times each."""
 
     def __init__(self, dataset, count, probe):
         self.dataset, self.count, self.probe = dataset, count, probe
@@ -114,38 +114,38 @@ class WatchedStream(IterableDataset):
                 return
 
 
-class Measured:
-    """Measurements of one pass over a loader."""
+class PassTimes:
+    """Measurements of one pass over a loader, per batch."""
 
     def __init__(self, rows, batches, waits, start, late=0):
         self.rows, self.batches, self.waits, self.start, self.late = rows, batches, waits, start, late
 
     def bytes(self):
-        return middle(row[1] for row in self.rows)
+        return trimmed_mean(row[1] for row in self.rows)
 
-    def all(self):
-        return middle(row[3] for row in self.rows) / 1e9
+    def total(self):
+        return trimmed_mean(row[3] for row in self.rows) / 1e9
 
-    def get(self):
-        """Time in `__getitem__`, scaled so that it and the rest add up to the total: trimmed means of parts do not."""
-        get, rest = middle(row[2] for row in self.rows), middle(row[3] - row[2] for row in self.rows)
-        return self.all() * get / (get + rest) if get else 0.0
+    def getitem(self):
+        """Time in `__getitem__`. It is scaled, since the trimmed means of the parts do not add up to the trimmed mean of the total."""
+        get, rest = trimmed_mean(row[2] for row in self.rows), trimmed_mean(row[3] - row[2] for row in self.rows)
+        return self.total() * get / (get + rest) if get else 0.0
 
     def rest(self):
-        return self.all() - self.get()
+        return self.total() - self.getitem()
 
     def wait(self):
-        return middle(self.waits)
+        return trimmed_mean(self.waits)
 
 
-def middle(values):
-    """Mean without the lowest and highest tenth. A mean, since it determines the time of a loop; trimmed, since other load disturbs a few batches."""
-    values = sorted(enough(values))
+def trimmed_mean(values):
+    """Mean without the lowest and highest tenth: the mean determines the time of a loop, and other load disturbs a few batches."""
+    values = sorted(require_values(values))
     ends = len(values) // 10
     return statistics.fmean(values[ends : len(values) - ends])
 
 
-def enough(values):
+def require_values(values):
     """The values as a list. Exits if there are none."""
     values = list(values)
     return values or sys.exit("the dataset is too short to be measured\n  hint: it needs about ten batches; give a smaller --batch")
@@ -172,40 +172,40 @@ class Job:
 
     def loader(self, folder, batch, workers, batches):
         count, probe = batches * batch, Probe(folder, batch)
-        watched = WatchedStream(self.dataset, count, probe) if self.streams else Watched(self.dataset, self.indices, count, probe)
+        watched = ProbedStream(self.dataset, count, probe) if self.streams else ProbedDataset(self.dataset, self.indices, count, probe)
         return DataLoader(watched, batch_size=batch, num_workers=workers, **self.options)
 
     def measure(self, batch, workers, seconds, pause=0.0, batches=1 << 20):
-        """Makes a pass of `seconds`, or of `batches` if these end first, with `pause` seconds between two batches."""
+        """Makes a pass that ends after `seconds` or `batches`, whichever comes first, with `pause` seconds between two batches."""
         with tempfile.TemporaryDirectory() as folder:
             loader = self.loader(folder, batch, workers, batches)
             created = time.perf_counter()
             iterator = iter(loader)
-            waits, late, first, held = [], [], None, None
+            waits, late, first, previous = [], [], None, None
             # PyTorch's queue of finished batches.
-            handed_over = getattr(iterator, "_data_queue", None)
-            least = min(batches, (FIRST + ENOUGH) * workers)
-            while len(waits) < least or time.perf_counter() - first < seconds:
-                late.append(handed_over is not None and handed_over.empty())
+            finished = getattr(iterator, "_data_queue", None)
+            minimum = min(batches, (SKIPPED_BATCHES + BATCHES_MIN) * workers)
+            while len(waits) < minimum or time.perf_counter() - first < seconds:
+                late.append(finished is not None and finished.empty())
                 before = time.perf_counter()
-                got = next(iterator, None)
-                if got is None:
+                batch_data = next(iterator, None)
+                if batch_data is None:
                     break
                 # The previous batch is freed here, as in a training loop.
-                held = got
-                del got
+                previous = batch_data
+                del batch_data
                 waits.append(time.perf_counter() - before)
                 first = first or time.perf_counter()
                 if pause:
                     time.sleep(pause)
-            del held, iterator
+            del previous, iterator
             rows = []
             for name in os.listdir(folder):
                 with open(os.path.join(folder, name)) as file:
                     lines = [line for line in file if line.endswith("\n")]
-                rows += [json.loads(line) for line in lines[FIRST:] or lines[1:]]
-            measured = slice(FIRST * workers, None)
-            return Measured(rows, len(waits), waits[measured], first - created if first else None, sum(late[measured]))
+                rows += [json.loads(line) for line in lines[SKIPPED_BATCHES:] or lines[1:]]
+            measured = slice(SKIPPED_BATCHES * workers, None)
+            return PassTimes(rows, len(waits), waits[measured], first - created if first else None, sum(late[measured]))
 
     def warm(self, seconds):
         """Reads samples for `seconds` to bring them into memory, uses only these from now on, and returns their number."""
@@ -221,8 +221,8 @@ class Job:
         return min(samples, len(self.indices or range(samples)))
 
 
-def line(first, second):
-    """Line through two points (bytes, seconds): a fixed cost and a cost per byte, neither below 0."""
+def fit_line(first, second):
+    """Fits a line through two points (bytes, seconds). Returns a fixed cost and a cost per byte, both at least 0."""
     (few, small), (many, large) = sorted([first, second])
     if many <= 0:
         return large, 0.0
@@ -232,11 +232,11 @@ def line(first, second):
     return (large - slope * many, slope) if large > slope * many else (0.0, large / many)
 
 
-def by_sample_and_byte(measured, batch):
-    """Costs of `__getitem__`: seconds per sample, seconds per byte, and whether the two were separated. They add up to its time per batch."""
+def getitem_costs(measured, batch):
+    """Costs of `__getitem__`: seconds per sample, seconds per byte, and whether the two were separated. Together they give its time per batch."""
     read = [row[1] / row[0] for row in measured.rows]
-    mean, seconds = statistics.fmean(read), measured.get() / batch
-    if mean > 0 and statistics.pstdev(read) * batch**0.5 > VARIED * mean:
+    mean, seconds = statistics.fmean(read), measured.getitem() / batch
+    if mean > 0 and statistics.pstdev(read) * batch**0.5 > SIZE_VARIATION_MIN * mean:
         slope, fixed = statistics.linear_regression(read, [row[2] / row[0] for row in measured.rows])
         if slope > 0 and fixed >= 0:
             scale = seconds / (fixed + slope * mean)
@@ -244,10 +244,10 @@ def by_sample_and_byte(measured, batch):
     return (0.0, seconds / mean, False) if mean >= LARGE_BYTES else (seconds, 0.0, False)
 
 
-def paced(measure, pause):
-    """Makes a pass with pauses that are long enough for batches to be ready. If the machine has become slower, the pauses are made longer."""
+def measure_ready_batches(measure, pause):
+    """Makes a pass in which batches are ready when requested. Repeats it with a longer pause if the machine has become too slow for that."""
     found = measure(pause)
-    for _ in range(PAUSES):
+    for _ in range(RETRIES_MAX):
         if found.late <= len(found.waits) / 10:
             break
         pause *= 1.5
@@ -255,7 +255,7 @@ def paced(measure, pause):
     return found
 
 
-def calibrated(job, seconds):
+def calibrate(job, seconds):
     share = seconds / 9
     samples = job.warm(2 * share)
     full = job.measure(job.batch, job.workers, 2 * share)
@@ -263,17 +263,17 @@ def calibrated(job, seconds):
     small = job.measure(few, job.workers, share)
     others = 1 if job.workers > 1 else 2
     other = job.measure(job.batch, others, share)
-    # Batches are ready before they are requested. In `busy`, workers prepare further batches at the same time, so that cores, memory and the
-    # interpreter's lock are contended, as in a loop that the loader almost limits. In `idle`, they do not.
-    busy = paced(partial(job.measure, job.batch, job.workers, share), BUSY * full.wait())
-    busy_small = paced(partial(job.measure, few, job.workers, share), BUSY * small.wait())
-    idle = paced(partial(job.measure, job.batch, job.workers, share), IDLE * job.workers * full.wait())
-    start = starts(job, full) if not job.persistent else None
-    per_sample, per_byte, separated = by_sample_and_byte(full, job.batch)
-    per_batch, hand_over = line((full.bytes(), full.rest()), (small.bytes(), small.rest()))
-    # A process takes longer after a long sleep.
+    # Batches are ready before they are requested. In `busy`, workers prepare further batches at the same time and compete for cores, memory and
+    # the interpreter's lock, as in a loop that the loader almost limits. In `idle`, the workers do nothing.
+    busy = measure_ready_batches(partial(job.measure, job.batch, job.workers, share), BUSY_FACTOR * full.wait())
+    busy_small = measure_ready_batches(partial(job.measure, few, job.workers, share), BUSY_FACTOR * small.wait())
+    idle = measure_ready_batches(partial(job.measure, job.batch, job.workers, share), IDLE_FACTOR * job.workers * full.wait())
+    start = worker_start_s(job, full) if not job.persistent else None
+    per_sample, per_byte, separated = getitem_costs(full, job.batch)
+    per_batch, hand_over = fit_line((full.bytes(), full.rest()), (small.bytes(), small.rest()))
+    # After a long sleep, a process needs more time to receive a batch.
     idle_share = idle.wait() / busy.wait()
-    receive, receive_byte = line((busy.bytes(), busy.wait()), (busy_small.bytes(), busy_small.wait()))
+    receive, receive_byte = fit_line((busy.bytes(), busy.wait()), (busy_small.bytes(), busy_small.wait()))
     return {
         "client": {
             "per_sample": per_sample,
@@ -291,14 +291,14 @@ def calibrated(job, seconds):
         "batch_size": job.batch,
         "workers": job.workers,
         "batches": full.batches,
-        "batch_cpu_seconds": {str(job.workers): full.all(), str(others): other.all()},
+        "batch_cpu_seconds": {str(job.workers): full.total(), str(others): other.total()},
     }
 
 
-def starts(job, measured):
-    """Time from the start of an epoch to its first batch, without the time of that batch, per worker."""
+def worker_start_s(job, measured):
+    """Time per worker from the start of an epoch to its first batch, without the time to prepare the batch."""
     several = [job.measure(job.batch, job.workers, 0.0, batches=2 * job.workers).start for _ in range(9)]
-    return max(0.0, statistics.median(several) - measured.all()) / job.workers
+    return max(0.0, statistics.median(several) - measured.total()) / job.workers
 
 
 def main():
@@ -316,7 +316,7 @@ def main():
     made = make()
     if not isinstance(made, DataLoader) and not hasattr(made, "__getitem__") and not isinstance(made, IterableDataset):
         sys.exit(f"`{function}` returned {type(made).__name__}\n  hint: return a Dataset or a DataLoader of PyTorch")
-    result = calibrated(Job(made, int(batch), int(workers)), float(seconds))
+    result = calibrate(Job(made, int(batch), int(workers)), float(seconds))
     with open(out, "w") as file:
         json.dump(result, file)
 

@@ -28,13 +28,13 @@ use std::process::{Command, Stdio};
 const HELPER: &str = include_str!("calibrate.py");
 const HELPER_FILE: &str = "feedrate_calibrate.py";
 const RESULT_FILE: &str = "result.json";
-/// Prefix of each comment written above the section, so that comments are replaced together with the section.
+/// Prefix of the comments above the section. It marks the comments that are replaced together with the section.
 const COMMENT: &str = "# calibrate: ";
 
 /// `feedrate calibrate`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The function takes no arguments and returns a PyTorch Dataset or DataLoader. The same samples are read repeatedly, so that they come from memory.
+The function takes no arguments and returns a PyTorch Dataset or DataLoader. The same samples are read repeatedly, so that they are served from memory.
 
 Examples:
   feedrate calibrate train.py:make_dataset --batch 32
@@ -67,7 +67,7 @@ pub(super) struct CalibrateArguments {
     json: bool,
 }
 
-/// Result that the Python helper writes.
+/// The result that the Python helper writes.
 #[derive(Debug, Deserialize)]
 struct Calibration {
     client: ClientCosts,
@@ -190,7 +190,7 @@ fn finish(
             let text = with_section(&text, section);
             parse(file, &text)?;
             write_output(file, text.as_bytes(), Some(true))?;
-            messages::note(note_on_written(file, sample_bytes));
+            messages::note(written_note(file, sample_bytes));
         }
         _ if arguments.json => messages::print_json(Schema::Calibrate, output)?,
         _ => messages::print(section.trim_end())?,
@@ -198,8 +198,8 @@ fn finish(
     Ok(Exit::Fine)
 }
 
-/// Note on the written workload, with the rate that its client allows on this machine with any storage.
-fn note_on_written(file: &Path, sample_bytes: f64) -> String {
+/// Note on the written workload, with the highest rate that its client allows on this machine, whatever the storage.
+fn written_note(file: &Path, sample_bytes: f64) -> String {
     let name = file.display().to_string();
     let next = bash_command(&["feedrate", "diagnose", &name]);
     let resolved = resolve_named(&Request::for_workload(&name));
@@ -270,7 +270,7 @@ fn explain(why: NoWatchedClient) -> (&'static str, &'static str) {
     }
 }
 
-/// Reads a workload and removes its `client:` section. Refuses a workload that has one, unless `replaces`.
+/// Reads a workload and removes its `client:` section. If `replaces` is false, refuses a workload that has this section.
 fn workload_text(file: &Path, replaces: bool) -> anyhow::Result<String> {
     let name = file.display();
     let text = read_text(file).map_err(|error| {
@@ -371,14 +371,14 @@ impl ClientCosts {
     fn section(&self) -> String {
         let known = client_costs().filter_map(|key| Some((key, (*self.0.get(key)?)?)));
         let lines: String =
-            known.map(|(key, cost)| format!("  {key}: {}\n", in_yaml(cost))).collect();
+            known.map(|(key, cost)| format!("  {key}: {}\n", yaml_number(cost))).collect();
         format!("client:\n{lines}")
     }
 }
 
 impl Calibration {
     fn section(&self, source: &str) -> String {
-        let mut lines = self.measured(source).to_vec();
+        let mut lines = self.measurement_sentences(source).to_vec();
         if !self.is_separated {
             lines.push(
                 "All samples have the same size: the costs per sample and per byte cannot be separated."
@@ -389,15 +389,17 @@ impl Calibration {
         comments + &self.client.section()
     }
 
-    /// Two sentences on what was measured, on which processor, and the processor times.
-    fn measured(&self, source: &str) -> [String; 2] {
+    /// Two sentences: the measured code with its processor, and the processor times.
+    fn measurement_sentences(&self, source: &str) -> [String; 2] {
         let machine = system::system(None, None);
         let processor = machine.cpuinfo.iter().find(|(key, _)| key == "model name");
         let processor = processor.map_or("processor unknown", |(_, name)| name);
         let costs: Vec<String> = self
             .batch_cpu_seconds
             .iter()
-            .map(|(workers, cpu)| format!("{} with {}", units::seconds(*cpu), counted(*workers)))
+            .map(|(workers, cpu)| {
+                format!("{} with {}", units::seconds(*cpu), worker_count(*workers))
+            })
             .collect();
         let measured = format!(
             "{source} on {processor}, {} cores: {} of {}, batches of {}, {}.",
@@ -405,18 +407,18 @@ impl Calibration {
             units::counted(self.samples, "sample"),
             units::bytes(self.sample_bytes as u64),
             self.batch_size,
-            counted(self.workers),
+            worker_count(self.workers),
         );
         [measured, format!("Processor time of a worker per batch: {}.", costs.join(", "))]
     }
 }
 
-fn counted(workers: u32) -> String {
+fn worker_count(workers: u32) -> String {
     units::counted(workers.into(), "worker")
 }
 
 /// Formats a number so that every YAML parser reads it as a number.
-fn in_yaml(number: f64) -> String {
+fn yaml_number(number: f64) -> String {
     match number {
         number if number == 0.0 || number >= 1e3 => number.round().to_string(),
         number => format!("{number:.3e}"),

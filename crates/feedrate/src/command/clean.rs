@@ -17,7 +17,7 @@ use std::path::PathBuf;
 /// `feedrate clean`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Removes files that are listed in the manifest of a dataset, copy or checkpoint or in the record of a run, then empty folders. \
+Removes the files that a manifest (of a dataset, copy or checkpoint) or the record of a run lists, then empty folders. \
 Other files are kept and listed. Links are not followed.
 
 Examples:
@@ -30,7 +30,7 @@ pub(super) struct CleanArguments {
     /// Remove the files; without this option they are only listed.
     #[arg(long)]
     yes: bool,
-    /// Only this kind.
+    /// List or remove only this kind.
     #[arg(long, value_name = "KIND", value_parser = names_parser(CleanKind::ALL, CleanKind::name, CleanKind::meaning))]
     only: Option<CleanKind>,
     /// Print one JSON object on stdout.

@@ -30,10 +30,10 @@ use std::path::{Path, PathBuf};
 /// `feedrate compare`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Experiments of A and B are matched by their settings. Settings in which all of A differ from all of B are printed as the difference under test. \
+Experiments of A and B are matched by their settings. A setting in which every run of A differs from every run of B is printed as the difference under test. \
 Intervals are 95 % confidence intervals over runs, not epochs.
 
-If A or B is a log that `feedrate import` reads, a table of both access patterns is printed instead (sizes, order, files, concurrency, rates), \
+If A or B is an I/O log that `feedrate import` reads, a table compares the access patterns instead (sizes, order, files, concurrency, rates), \
 and the exit code is 0.
 
 Examples:
@@ -52,10 +52,10 @@ pub(super) struct CompareArguments {
     #[arg(long = "response", value_name = "NAME")]
     responses: Vec<String>,
     /// Test that A and B differ by at most this fraction [default: 2%].
-    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "no_worse_than")]
+    #[arg(long, value_name = "SHARE", value_parser = parse_share, conflicts_with = "no_worse_than")]
     within: Option<f64>,
     /// Test that B is at most this fraction worse than A.
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     no_worse_than: Option<f64>,
     /// Pair the runs of A and B by block and replicate of a study, otherwise by their start times.
     #[arg(long)]
@@ -69,7 +69,7 @@ pub(super) struct CompareArguments {
 }
 
 impl CompareArguments {
-    /// Refuses options that apply only to runs, when a log is compared.
+    /// Refuses options that apply only to runs; called if a log is compared.
     fn refuse_run_options(&self) -> Result<(), Refusal> {
         let options = [
             ("--response", !self.responses.is_empty()),
@@ -177,7 +177,7 @@ fn check_across(across: &[&str]) -> Result<(), Refusal> {
     }
 }
 
-fn share(text: &str) -> Result<f64, &'static str> {
+fn parse_share(text: &str) -> Result<f64, &'static str> {
     precision::parse_share(text).ok_or("write a value above 0 and below 1 as `2%` or `0.02`")
 }
 
@@ -193,7 +193,9 @@ fn document(arguments: &CompareArguments, found: &Comparison, question: Question
     let fact = |name: &str, value: String| FindingFigure { name: name.into(), value };
     let sides = [("A", &arguments.a), ("B", &arguments.b)];
     let mut head = Vec::from(sides.map(|(name, path)| fact(name, path.display().to_string())));
-    head.extend(found.differs_in.iter().map(differing).map(|says| fact("Differs in", says)));
+    head.extend(
+        found.differs_in.iter().map(difference_sentence).map(|says| fact("Differs in", says)),
+    );
     head.extend(found.notes.iter().map(|circumstance| fact("Note", note(circumstance))));
     for (name, left_out) in [("A", &found.left_out_of_a), ("B", &found.left_out_of_b)] {
         head.extend(left_out.iter().map(|LeftOut { path, why }| {
@@ -206,7 +208,7 @@ fn document(arguments: &CompareArguments, found: &Comparison, question: Question
     let mut blocks = vec![Block::Facts(head)];
     for experiment in found.findings.chunk_by(|a, b| a.experiment == b.experiment) {
         blocks.push(Block::Heading(experiment[0].experiment.clone()));
-        blocks.extend(experiment.iter().map(|finding| Block::Facts(response(finding))));
+        blocks.extend(experiment.iter().map(|finding| Block::Facts(response_rows(finding))));
     }
     let mut sentences = Vec::new();
     for (name, only) in [("A", &found.only_in_a), ("B", &found.only_in_b)] {
@@ -243,17 +245,17 @@ fn doubts_text(doubts: &[SideDoubt]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-fn differing(difference: &DifferingSetting) -> String {
+fn difference_sentence(difference: &DifferingSetting) -> String {
     let a = difference.a.as_deref().unwrap_or("none");
     let b = difference.b.as_deref().unwrap_or("none");
     format!("{}: `{a}` in A, `{b}` in B", difference.setting)
 }
 
-/// Values of a response on both sides, their difference and ratio.
-fn response(finding: &ComparedResponse) -> Vec<FindingFigure> {
+/// The values of a response on both sides, their difference and ratio.
+fn response_rows(finding: &ComparedResponse) -> Vec<FindingFigure> {
     let unit = Metric::find(finding.response).map_or(Unit::Percent, |response| response.unit);
     let p = finding.p.map_or(String::new(), |p| format!(", {}", chance(p, 1)));
-    // The test is on the difference for percentages, otherwise on the ratio.
+    // Percentages are tested by their difference, other values by their ratio.
     let [difference_p, ratio_p] =
         if unit == Unit::Percent { [p, String::new()] } else { [String::new(), p] };
     let difference = estimate_text(finding.difference, |value| difference_text(unit, value));
@@ -261,34 +263,34 @@ fn response(finding: &ComparedResponse) -> Vec<FindingFigure> {
     let ratio = ratio.map_or("-".into(), |ratio| estimate_text(ratio, |v| format!("{v:.4}")));
     let rows = [
         (finding.response, verdict(finding)),
-        ("  A", side(unit, &finding.a)),
-        ("  B", side(unit, &finding.b)),
+        ("  A", side_text(unit, &finding.a)),
+        ("  B", side_text(unit, &finding.b)),
         ("  B - A", difference + &difference_p),
         ("  B / A", ratio + &ratio_p),
     ];
     rows.map(|(name, value)| FindingFigure { name: name.into(), value }).into()
 }
 
-fn side(unit: Unit, side: &Side) -> String {
+fn side_text(unit: Unit, side: &Side) -> String {
     let missing = match side.runs - side.values.len() {
         0 => String::new(),
         n => format!(", {} without a value", units::counted(n as u64, "run")),
     };
-    let middle = estimate_text(side.mean, |value| unit.text(value));
+    let mean = estimate_text(side.mean, |value| unit.text(value));
     let provenance = match side.provenance {
         None | Some(Provenance::Measured) => String::new(),
         Some(provenance) => format!(", {}", provenance.name()),
     };
-    format!("{middle}{provenance}, n = {}{missing}", side.values.len())
+    format!("{mean}{provenance}, n = {}{missing}", side.values.len())
 }
 
-/// An estimate with its interval, such as `96.9 % [95.5 %, 98.2 %]`; without one, only the estimate.
+/// An estimate with its interval, if it has one, such as `96.9 % [95.5 %, 98.2 %]`.
 fn estimate_text(value: IntervalEstimate, text: impl Fn(f64) -> String) -> String {
     let ends = value.low.zip(value.high);
     value.estimate.map_or("-".into(), |middle| with_interval(middle, ends, text))
 }
 
-/// A difference with its sign; between percentages in points.
+/// A difference with its sign. Differences between percentages are in points.
 fn difference_text(unit: Unit, value: f64) -> String {
     let sign = if value < 0.0 { "-" } else { "+" };
     match unit {

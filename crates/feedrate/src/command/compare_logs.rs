@@ -15,8 +15,8 @@ use std::path::Path;
 
 /// Compares the reads of two logs, or of a log and a run.
 pub(super) fn compare_logs(a: &Path, b: &Path, as_json: bool) -> anyhow::Result<Exit> {
-    let (a_kind, a_record) = side(a)?;
-    let (b_kind, b_record) = side(b)?;
+    let (a_kind, a_record) = load_side(a)?;
+    let (b_kind, b_record) = load_side(b)?;
     let aspects = compare_patterns(&a_record, &b_record);
     if as_json {
         let a = ComparedLog { path: a, kind: a_kind };
@@ -39,7 +39,7 @@ pub(super) fn compare_logs(a: &Path, b: &Path, as_json: bool) -> anyhow::Result<
 }
 
 /// Loads the record of a run, or converts a log into a record.
-fn side(path: &Path) -> anyhow::Result<(&'static str, Record)> {
+fn load_side(path: &Path) -> anyhow::Result<(&'static str, Record)> {
     if logs::is_log(path) {
         let log = logs::import(path)?;
         return Ok((log.kind, log.record));
@@ -76,6 +76,6 @@ pub(super) struct CompareLogsOutput<'a> {
 struct ComparedLog<'a> {
     /// Path of the log or run.
     path: &'a Path,
-    /// `strace`, `darshan`, `dftracer` or `feedrate`.
+    /// `strace`, `darshan`, `dftracer` or `run`.
     kind: &'static str,
 }

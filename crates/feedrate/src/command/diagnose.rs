@@ -9,7 +9,7 @@ use clap::Args;
 use feedrate_report::ceilings as words;
 use feedrate_report::draw::{DrawOptions, draw};
 use feedrate_report::output::Schema;
-use feedrate_report::plot::ceilings as picture;
+use feedrate_report::plot::ceilings as ceilings_plot;
 use feedrate_results::diagnosis::Diagnosis;
 use feedrate_session::ceilings::{DiagnosisRequest, MeasuredCeilings, SavedDiagnosis};
 use feedrate_session::output::{refuse_existing, write_output};
@@ -22,9 +22,9 @@ use std::path::{Path, PathBuf};
 /// `feedrate diagnose`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each part is measured while the others cost nothing: by plain reads and opens of the workload's files, by runs of one worker, and by a run \
-of the whole loader. Five slices of the measurement give an interval. Only the first files of the dataset are read, and dropped from the \
-page cache. Without a workload, the files of the `--data` folder are read.
+Each part is measured while the other parts cost nothing: by plain reads and opens of the workload's files, by runs of one worker, and by a \
+run of the whole loader. Each measurement has five slices, which give an interval. Only the first files of the dataset are read; they are \
+dropped from the page cache first. Without a workload, the files of the `--data` folder are read.
 
 Examples:
   feedrate diagnose --data ~/photos --batch 64 --workers 4 --compute 50ms
@@ -55,7 +55,7 @@ pub(super) struct DiagnoseArguments {
     force: bool,
 }
 
-/// Fraction of a sample's bytes from the page cache above which a note reports it.
+/// Maximum fraction of a sample's bytes that may come from the page cache without a note.
 const CACHED_FRACTION: f64 = 0.05;
 
 /// Measures the ceilings, and prints them.
@@ -85,9 +85,9 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
         messages::say("interrupted: the diagnosis is not saved");
         return Ok(Exit::Interrupted);
     }
-    let picture =
-        picture::figure(&[diagnosis]).map(|figure| draw(&figure, &DrawOptions::default()).svg);
-    let SavedDiagnosis { folder, unsaved } = request.save(&measured, picture.as_deref())?;
+    let drawing = ceilings_plot::figure(&[diagnosis])
+        .map(|figure| draw(&figure, &DrawOptions::default()).svg);
+    let SavedDiagnosis { folder, unsaved } = request.save(&measured, drawing.as_deref())?;
     print_diagnosis(diagnosis, folder.as_deref(), json)?;
     if workload.dataset_foreign && plan.loader.client.is_none() {
         let name = Path::new(&request.request.workload);
@@ -96,13 +96,13 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
             arguments.write_yaml.as_deref().unwrap_or(name),
         ));
     }
-    if let (Some(out), Some(svg)) = (&arguments.out, &picture) {
+    if let (Some(out), Some(svg)) = (&arguments.out, &drawing) {
         write_output(out, svg.as_bytes(), Some(arguments.force))?;
     }
     unsaved.map_or(Ok(Exit::Fine), |unsaved| Err(unsaved.into()))
 }
 
-/// Suggests measuring the user's code, for a diagnosis of the user's files.
+/// Note after a diagnosis of the user's own files: it suggests measuring the user's code too.
 fn calibrate_note(loader: &LoaderPlan, file: &Path) -> String {
     let command = calibrate::command(loader, &file.display().to_string());
     format!("The time of your own code is not included. Measure it by:\n  {command}")

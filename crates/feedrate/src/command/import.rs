@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 Logs may come from `strace -f -ttt -T -y -o LOG COMMAND` (with `-ff`, give the common prefix LOG of the files), DFTracer (`.pfw`, `.pfw.gz`) \
 or Darshan (`.darshan`; needs `darshan-parser` and `darshan-dxt-parser`, or Python's `darshan`). A folder may hold the logs of one job. \
-The dataset is assumed to be the files of the extension with the most bytes read.
+The files of one extension are taken as the dataset: the extension with the most bytes read.
 
 Examples:
   feedrate import train.strace -o job.yaml
@@ -44,7 +44,7 @@ pub(super) struct ImportArguments {
     json: bool,
 }
 
-/// Ratio of a file's size to the bytes that a log reports per file, above which the log probably misses reads.
+/// Ratio of a file's actual size to the logged bytes per file. Above it, the log probably misses reads.
 const MISSING_READS_RATIO: f64 = 2.0;
 /// Maximum number of other file extensions that are listed.
 const OTHER_EXTENSIONS_MAX: usize = 4;
@@ -75,7 +75,7 @@ pub(super) fn import(arguments: &ImportArguments) -> anyhow::Result<Exit> {
             },
             workload: &emulation.yaml,
             assumed: &emulation.assumed,
-            lost: lost(&log),
+            lost: lost_facts(&log),
         };
         messages::print_json(Schema::Import, &output)?;
     } else {
@@ -87,9 +87,9 @@ pub(super) fn import(arguments: &ImportArguments) -> anyhow::Result<Exit> {
 /// Name for the workload, from the file name of the log.
 fn workload_name(log: &Path) -> String {
     let stem = log.file_stem().map_or("", |stem| stem.to_str().unwrap_or_default());
-    let kept = |char: char| char.is_alphanumeric() || "-_.".contains(char);
+    let is_kept = |char: char| char.is_alphanumeric() || "-_.".contains(char);
     let name: String =
-        stem.chars().map(|char| if kept(char) { char } else { '_' }).take(60).collect();
+        stem.chars().map(|char| if is_kept(char) { char } else { '_' }).take(60).collect();
     let name = name.trim_end_matches(".pfw").trim_matches('.').to_string();
     if name.is_empty() { "log".into() } else { name }
 }
@@ -101,7 +101,7 @@ pub(super) struct ImportOutput<'a> {
     log: &'a Path,
     /// Kind of the log: `strace`, `darshan` or `dftracer`.
     kind: &'static str,
-    /// The job, as far as the log shows it.
+    /// The properties of the job that the log shows.
     job: &'a LogJob,
     /// Time between the first and the last call, in seconds.
     duration_s: f64,
@@ -135,7 +135,7 @@ fn page(
     figures: &Figures,
 ) -> String {
     let mut parts = vec![head(log), text::rows(&run_page::read_rows(figures))];
-    let lists = [("Assumed", &emulation.assumed), ("Lost", &lost(log))];
+    let lists = [("Assumed", &emulation.assumed), ("Lost", &lost_facts(log))];
     for (title, lines) in lists.into_iter().filter(|(_, lines)| !lines.is_empty()) {
         let indented: String = lines.iter().map(|line| format!("\n  {line}")).collect();
         parts.push(format!("{title}:{indented}"));
@@ -190,7 +190,7 @@ fn head(log: &ImportedLog) -> String {
 }
 
 /// Facts of the log that the workload cannot express.
-fn lost(log: &ImportedLog) -> Vec<String> {
+fn lost_facts(log: &ImportedLog) -> Vec<String> {
     let text = |lost: &Lost| format!("{} {}", units::counted(lost.count, lost.noun), lost.why);
     let mut lines: Vec<String> = log.lost.iter().map(text).collect();
     if log.job.mapped_bytes > 0 {
@@ -199,7 +199,7 @@ fn lost(log: &ImportedLog) -> Vec<String> {
             units::bytes(log.job.mapped_bytes)
         ));
     }
-    lines.extend(missing_reads(log));
+    lines.extend(missing_reads_note(log));
     let others = log.job.left_out.iter().filter(|other| other.bytes > 0);
     let others: Vec<String> = others
         .map(|other| {
@@ -224,8 +224,8 @@ fn lost(log: &ImportedLog) -> Vec<String> {
     lines
 }
 
-/// Reports that a Darshan log probably misses reads: Darshan does not log file sizes, and an existing file is longer than its reads.
-fn missing_reads(log: &ImportedLog) -> Option<String> {
+/// Reports that a Darshan log probably misses reads. Darshan logs no file sizes, so an existing file of the job is compared with its reads.
+fn missing_reads_note(log: &ImportedLog) -> Option<String> {
     let LogJob { folder, example, file_bytes, .. } = &log.job;
     let size = std::fs::metadata(Path::new(folder).join(example)).ok()?.len();
     (log.kind == "darshan" && size as f64 > MISSING_READS_RATIO * file_bytes).then(|| {

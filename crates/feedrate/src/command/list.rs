@@ -1,5 +1,6 @@
-//! `feedrate list`: lists the members of a family with a line each, or prints the page of a member. Long because every family is handled
-//! here.
+//! `feedrate list`: lists the members of a family with a line each, or prints the page of a member.
+//!
+//! Long because every family is handled here.
 
 use super::mlperf;
 use crate::cli::name_of;
@@ -51,7 +52,7 @@ fn families_help() -> String {
     let families: Vec<String> =
         ListedFamily::value_variants().iter().copied().map(name_of).collect();
     format!(
-        "A family to list, or names to explain; a family before names restricts the search. Families: {} [default: {}]",
+        "A family to list, or names to explain. A family before the names restricts the search to it. Families: {} [default: {}]",
         families.join(", "),
         families[0]
     )
@@ -92,7 +93,7 @@ pub(super) enum ListedFamily {
     Metrics,
     /// Doubts.
     Doubts,
-    /// Verdicts: the part that limits a run.
+    /// Verdicts, which name the part that limits a run.
     Verdicts,
     /// Rules of advice.
     Advice,
@@ -175,11 +176,11 @@ fn heading_of(workload: &Bundled) -> &'static str {
 /// Lists workloads by heading, with a line each.
 fn grouped(listed: &[Listed]) -> String {
     let group = |heading: &str| {
-        let below =
+        let workloads =
             WORKLOADS.iter().zip(listed).filter(|(workload, _)| heading_of(workload) == heading);
-        let rows = below.map(|(workload, Listed { name, summary, notes })| {
+        let rows = workloads.map(|(workload, Listed { name, summary, notes })| {
             let (_, description) = summary.split_once(": ").unwrap_or(("", summary));
-            // The status is in the heading.
+            // The heading says the status.
             let notes = match workload.status {
                 Some(status @ (MlperfStatus::Official | MlperfStatus::WhatIf)) => {
                     notes.strip_prefix(&*status.note()).unwrap_or(notes)
@@ -231,7 +232,7 @@ pub(super) fn listed(family: ListedFamily) -> Vec<Listed> {
         }
         ListedFamily::Doubts => {
             let records = doubt::DOUBTS.iter().map(|doubt| &doubt.kind);
-            // Doubts on both records and results are described as on records.
+            // A doubt on both records and results is described as a doubt on records.
             let results = feedrate_results::doubt::DOUBTS.iter().map(|doubt| &doubt.kind);
             let results_only = results.filter(|kind| doubt::find(kind.name).is_none());
             let kinds = records.chain(results_only);
@@ -306,22 +307,22 @@ fn workload(bundled: &Bundled) -> Listed {
 
 /// Prints the pages of members of any family.
 fn explain(arguments: &ListArguments) -> anyhow::Result<Exit> {
-    let (members, names) = searched(&arguments.words);
+    let (members, names) = search_scope(&arguments.words);
     let found: Vec<Vec<&FamilyMember>> =
         names.iter().map(|name| members_named(name, &members)).collect();
     if let Some((name, _)) = names.iter().zip(&found).find(|(_, found)| found.is_empty()) {
-        return Err(unknown(name, &members).into());
+        return Err(unknown_name(name, &members).into());
     }
     if arguments.json {
         let members: Vec<DescribeOutput<'_>> =
-            found.iter().flatten().map(|member| described(member)).collect();
+            found.iter().flatten().map(|member| describe_output(member)).collect();
         match &members[..] {
             [member] => messages::print_json(Schema::Describe, member)?,
             _ => messages::print_json(Schema::List, &ListOutput { members })?,
         }
         return Ok(Exit::Fine);
     }
-    let pages: Vec<String> = found.iter().map(|members| page_of(members)).collect();
+    let pages: Vec<String> = found.iter().map(|members| members_page(members)).collect();
     messages::print_page(&pages.join("\n\n"))?;
     Ok(Exit::Fine)
 }
@@ -330,7 +331,7 @@ fn explain(arguments: &ListArguments) -> anyhow::Result<Exit> {
 type FamilyMember = (ListedFamily, Listed);
 
 /// Members to search, and names to search for. If the first word is a family that has the other names, only this family is searched.
-fn searched(words: &[String]) -> (Vec<FamilyMember>, &[String]) {
+fn search_scope(words: &[String]) -> (Vec<FamilyMember>, &[String]) {
     if let [family, names @ ..] = words
         && !names.is_empty()
         && let Some(family) = family_named(family)
@@ -343,7 +344,7 @@ fn searched(words: &[String]) -> (Vec<FamilyMember>, &[String]) {
     (ListedFamily::value_variants().iter().flat_map(|&family| members(family)).collect(), words)
 }
 
-/// Members with this name. If only rules of advice or nothing has it, keys are searched without their section.
+/// Members with this name. If no member but a rule of advice has it, keys are also found without their section.
 fn members_named<'a>(name: &str, members: &'a [FamilyMember]) -> Vec<&'a FamilyMember> {
     let is_named = |(family, member): &&FamilyMember| {
         let is_metric = || Metric::find(name).is_ok_and(|metric| metric.label() == member.name);
@@ -362,7 +363,7 @@ fn members_named<'a>(name: &str, members: &'a [FamilyMember]) -> Vec<&'a FamilyM
     found
 }
 
-/// The members of a family. To be fast, workloads are not planned, so their notes do not say whether they can run.
+/// The members of a family. Workloads are not planned, which would be slow, so their notes do not say whether they can run.
 fn members(family: ListedFamily) -> impl Iterator<Item = FamilyMember> {
     let members = match family {
         ListedFamily::Workloads => {
@@ -385,7 +386,7 @@ fn is_short_for(name: &str, key: &str) -> bool {
     paths.any(|path| path == name || path.rsplit('.').next() == Some(name))
 }
 
-fn unknown(name: &str, members: &[FamilyMember]) -> Refusal {
+fn unknown_name(name: &str, members: &[FamilyMember]) -> Refusal {
     let families: Vec<String> =
         ListedFamily::value_variants().iter().copied().map(name_of).collect();
     let members = members.iter().map(|(_, member)| member.name.as_str());
@@ -397,14 +398,14 @@ fn unknown(name: &str, members: &[FamilyMember]) -> Refusal {
     )
 }
 
-fn described((family, listed): &FamilyMember) -> DescribeOutput<'_> {
+fn describe_output((family, listed): &FamilyMember) -> DescribeOutput<'_> {
     DescribeOutput { family: name_of(*family), listed }
 }
 
 /// The page of one member, or a list of several members.
-fn page_of(found: &[&FamilyMember]) -> String {
+fn members_page(found: &[&FamilyMember]) -> String {
     if let [(family, member)] = found {
-        return page(*family, member);
+        return member_page(*family, member);
     }
     let names: Vec<String> = found
         .iter()
@@ -414,7 +415,7 @@ fn page_of(found: &[&FamilyMember]) -> String {
     text::rows(&Vec::from_iter(names.iter().map(String::as_str).zip(summaries)))
 }
 
-fn page(family: ListedFamily, found: &Listed) -> String {
+fn member_page(family: ListedFamily, found: &Listed) -> String {
     let name = found.name.as_str();
     let page = match family {
         ListedFamily::Workloads => {
@@ -483,7 +484,7 @@ mod tests {
         assert!(!text.contains(" 1 accelerators"));
     }
 
-    /// Otherwise `list NAME` could not explain it.
+    /// Otherwise `list NAME` could not explain the member.
     #[test]
     fn no_member_has_the_name_of_a_family() {
         for &family in ListedFamily::value_variants() {

@@ -12,7 +12,7 @@ pub(super) const TOPIC: &str = "mlperf";
 /// The topic in one sentence.
 pub(super) const SUMMARY: &str = "MLPerf Storage's rules on dataset size, utilisation and allowed changes, and how feedrate checks them";
 
-/// The lines in `feedrate plan`. `needed_bytes_per_second` is the rate at which no accelerator waits.
+/// The lines of `feedrate plan` on MLPerf Storage. `needed_bytes_per_second` is the rate at which no accelerator waits.
 pub(super) fn page(requirement: &Requirement, needed_bytes_per_second: Option<f64>) -> String {
     let dataset = requirement.dataset;
     let rate = needed_bytes_per_second.map_or(String::new(), |needed| {
@@ -21,7 +21,7 @@ pub(super) fn page(requirement: &Requirement, needed_bytes_per_second: Option<f6
     let required = dataset.files();
     let bytes = units::bytes(dataset.bytes(required) as u64);
     let files = units::count(requirement.files);
-    let has = match () {
+    let files_text = match () {
         () if requirement.is_enlarged => {
             format!("the workload has {files}, too few for one step, so this plan uses more")
         }
@@ -41,7 +41,7 @@ pub(super) fn page(requirement: &Requirement, needed_bytes_per_second: Option<f6
         (
             "MLPerf Storage",
             format!(
-                "requires at least {} ({bytes}) and {} % AU{rate}; {has}",
+                "requires at least {} ({bytes}) and {} % AU{rate}; {files_text}",
                 units::counted(required, "file"),
                 requirement.au_percent,
             ),

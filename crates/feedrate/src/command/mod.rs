@@ -1,4 +1,4 @@
-//! The commands. Each has a file with its arguments; this one holds the table of commands, the program's help and the dispatch.
+//! The commands. Each command has a file with its arguments. This file has the table of commands, the program's help and the dispatch.
 
 mod mlperf;
 mod plan;
@@ -136,7 +136,7 @@ Examples:
 }
 
 impl Arguments {
-    /// The command line with the program's own help page, since clap cannot group commands.
+    /// clap's definition of the program, with a help page of its own, since clap cannot group commands.
     pub(crate) fn program() -> clap::Command {
         let program = Self::command();
         let help = overview(&program);
@@ -160,8 +160,8 @@ impl Arguments {
         )
     }
 
-    /// Refuses a missing data folder instead of creating it: its name may be misspelt, or the storage not mounted. Of several processes,
-    /// only the first prints the message.
+    /// Refuses a missing data folder instead of creating it: its name may be misspelt, or the storage not mounted. If there are
+    /// several processes, only the first prints the message.
     fn refuse_missing_data(&self, matches: &ArgMatches) -> anyhow::Result<Option<Exit>> {
         let data = matches.try_get_one::<PathBuf>("data").ok().flatten();
         let is_plan = matches.try_get_one("dry_run").is_ok_and(|value| value == Some(&true));
@@ -199,7 +199,7 @@ fn is_first_process() -> bool {
 /// Commands that cannot run under a launcher, since they start their runs themselves.
 const SINGLE_PROCESS_COMMANDS: [&str; 3] = ["scale", "diagnose", "advise"];
 
-/// Runs the command. `matches` show which arguments the user gave and which are defaults.
+/// Runs the command. `matches` show which arguments the user gave.
 pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
     if let Some(command) =
         matches.subcommand_name().filter(|name| SINGLE_PROCESS_COMMANDS.contains(name))
@@ -353,8 +353,8 @@ mod tests {
         for call in example.split(" && ") {
             let ends = ["   ", " > ", " | "].iter().filter_map(|end| call.find(end));
             let call = &call[..ends.min().unwrap_or(call.len())];
-            let at = call.find("feedrate ").unwrap_or_else(|| panic!("{example}"));
-            let words = call[at..].split_whitespace().map(|word| word.trim_matches('\''));
+            let start = call.find("feedrate ").unwrap_or_else(|| panic!("{example}"));
+            let words = call[start..].split_whitespace().map(|word| word.trim_matches('\''));
             let parsed = Arguments::program().try_get_matches_from(words);
             assert!(parsed.is_ok(), "{call}: {}", parsed.unwrap_err());
         }

@@ -28,8 +28,8 @@ use serde::Serialize;
 pub(crate) struct PlanArguments {
     #[command(flatten)]
     data: DataArguments,
-    /// Memory of each client host, which determines the size of an MLPerf dataset [default: this machine's].
-    #[arg(long, value_name = "SIZE", value_parser = bytes, help_heading = HEADING)]
+    /// Memory of each client host [default: this machine's]. It determines the size of an MLPerf dataset.
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = HEADING)]
     memory: Option<u64>,
     /// Number of client hosts.
     #[arg(long, value_name = "H", default_value_t = 1, value_parser = value_parser!(u32).range(1..), help_heading = HEADING)]
@@ -38,7 +38,7 @@ pub(crate) struct PlanArguments {
 
 const HEADING: &str = "MLPerf Storage";
 
-fn bytes(text: &str) -> Result<u64, String> {
+fn parse_bytes(text: &str) -> Result<u64, String> {
     let found = units::parse_bytes(text).filter(|&bytes| bytes >= 1.0);
     found.map(|bytes| bytes as u64).ok_or_else(|| "write a size, as in `256GiB`".into())
 }
@@ -50,7 +50,7 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Exit> {
     let json = arguments.data.json;
     match folder::resolve(request, &TERMINAL) {
         Ok(resolved) => show(resolved, request, hosts, None, json),
-        // With too few files, a plan reports how many MLPerf's rules require.
+        // If the workload has too few files, the plan reports how many MLPerf's rules require.
         Err(refusal) => match enlarge_dataset(request, hosts) {
             Some((enough, own_files)) => {
                 let resolved = folder::resolve(&enough, &TERMINAL)?;
@@ -61,7 +61,7 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Exit> {
     }
 }
 
-/// Prints the plan of another command's request.
+/// Prints the plan for the `--dry-run` of another command.
 pub(super) fn dry_run(request: &Request, json: bool) -> anyhow::Result<Exit> {
     let resolved = folder::resolve(request, &TERMINAL)?;
     show(resolved, request, Hosts { memory_bytes: None, count: 1 }, None, json)
@@ -83,13 +83,13 @@ pub(super) struct PlanOutput<'a> {
     checkpoint: Option<&'a CheckpointPlan>,
     /// MLPerf Storage's requirements on files and utilisation; `null` if it has none for the workload.
     mlperf: Option<MlperfOutput>,
-    /// Given keys that have no effect.
+    /// Keys that were set and have no effect.
     without_effect: Vec<IneffectiveKey>,
     /// The workload with all overrides, as YAML.
     config: String,
 }
 
-/// Prints a plan. `own_files` is the workload's number of files, if the plan uses another number.
+/// Prints a plan. `own_files` is the workload's number of files; `None` if the plan uses this number.
 fn show(
     resolved: Resolved,
     request: &Request,
@@ -104,12 +104,12 @@ fn show(
     }
     let Resolved { plan, data_root, .. } = &resolved;
     let is_ours = !plan.is_checkpoint_only() && !resolved.workload.dataset_foreign;
-    // Free space matters only if the user named the storage, or for the dry run of a run.
+    // Free space is checked only if the user named the storage, or for `run --dry-run`.
     let has_storage = request.data.is_some() || request.processes.is_some();
     let short = (is_ours && has_storage)
         .then(|| room::shortage(plan, data_root, &room::Reserved::default()))
         .flatten();
-    // A workload of the user's own files is not one of MLPerf's, even if its name is the same.
+    // MLPerf's rules do not apply to the user's own files, even if the workload has MLPerf's name.
     let is_foreign = resolved.workload.dataset_foreign;
     let requirement =
         if is_foreign { None } else { Requirement::new(plan, request, hosts, own_files) };
@@ -167,7 +167,7 @@ pub(super) fn page(resolved: &Resolved, request: &Request) -> String {
 /// Rows on the dataset, loader and schedule, and the required rate.
 fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, String)> {
     let Plan { dataset, loader, train, .. } = &resolved.plan;
-    // The effect of compression depends on the content.
+    // The compressed size depends on the content.
     let about = if estimate.packs { "about " } else { "" };
     let dataset = format!(
         "{} of {} ({} to evaluate), {about}{} on storage, under {}",

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 /// `feedrate plot`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Intervals are 95 % confidence intervals over runs, not epochs. Runs with the same settings are replicates. Several paths are distinguished by their names.
+Intervals are 95 % confidence intervals over runs, not epochs. Runs with the same settings are replicates. If there are several paths, the plot names each.
 
 Examples:
   feedrate list plots
@@ -38,16 +38,16 @@ pub(super) struct PlotArguments {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Width in inches [default: 3.5, one column of a paper, or 7 with panels side by side].
-    #[arg(long, value_name = "INCHES", value_parser = within(WIDTHS_IN))]
+    #[arg(long, value_name = "INCHES", value_parser = number_in(WIDTHS_IN))]
     width: Option<f64>,
     /// Font size in points.
-    #[arg(long, value_name = "POINTS", value_parser = within(FONTS_PT), default_value_t = 9.0)]
+    #[arg(long, value_name = "POINTS", value_parser = number_in(FONTS_PT), default_value_t = 9.0)]
     font_size: f64,
     /// Draw on a dark background.
     #[arg(long)]
     dark: bool,
     /// Resolution of a PNG in dots per inch.
-    #[arg(long, value_name = "N", value_parser = within(DPIS), default_value_t = 300.0)]
+    #[arg(long, value_name = "N", value_parser = number_in(DPIS), default_value_t = 300.0)]
     dpi: f64,
     /// Metric to draw, such as `samples_per_second`, if the plot has a choice.
     #[arg(long, value_name = "NAME")]
@@ -60,12 +60,12 @@ pub(super) struct PlotArguments {
     json: bool,
 }
 
-/// Accepted widths: axes need some room, and no paper is wider.
+/// Accepted widths in inches: from the room that axes need to the widest paper.
 const WIDTHS_IN: RangeInclusive<f64> = 1.5..=40.0;
 const FONTS_PT: RangeInclusive<f64> = 4.0..=48.0;
 const DPIS: RangeInclusive<f64> = 36.0..=2400.0;
 
-fn within(range: RangeInclusive<f64>) -> impl Fn(&str) -> Result<f64, String> + Clone {
+fn number_in(range: RangeInclusive<f64>) -> impl Fn(&str) -> Result<f64, String> + Clone {
     move |text| {
         let number = text.parse().ok().filter(|number| range.contains(number));
         number.ok_or_else(|| format!("give a number from {} to {}", range.start(), range.end()))
@@ -90,7 +90,7 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
     let target = target(arguments)?;
     let found = plot_data(&arguments.paths, plot.needs, threads());
     let (data, mut left_out) = found.map_err(Refusal::from)?;
-    // A plot of progress counts unusable runs too, so they are not left out.
+    // A plot of progress also counts unusable runs, so they are not left out.
     let shows_values = plot.needs != Needs::Progress;
     if !shows_values {
         left_out.retain(|run| !data.folders.iter().any(|folder| folder.path == run.path));

@@ -30,7 +30,7 @@ const PAGES: &[Page] = &[
     ("json.md", json),
 ];
 
-const MADE: &str = "<!-- Generated: UPDATE_DOCS=1 cargo test -p feedrate reference -->";
+const GENERATED_MARK: &str = "<!-- Generated: UPDATE_DOCS=1 cargo test -p feedrate reference -->";
 /// Commands that are documented but hidden in the program's help, since packages and other programs call them.
 const NOT_IN_HELP: [&str; 3] = ["schema", "completions", "man"];
 /// Width of the help texts in columns.
@@ -57,7 +57,7 @@ fn commands() -> String {
     program.build();
     let shared = shared_options(&program);
     let mut page =
-        format!("# Commands\n\n{MADE}\n\n`feedrate COMMAND --help` also has examples.\n");
+        format!("# Commands\n\n{GENERATED_MARK}\n\n`feedrate COMMAND --help` also has examples.\n");
     write_command(&mut page, &program, "feedrate", &shared, &all_options(&program));
     page.push_str(SHARED_INTRODUCTION);
     let mut headings: Vec<&str> = Vec::new();
@@ -75,8 +75,8 @@ fn commands() -> String {
 
 const SHARED_INTRODUCTION: &str =
     "\n## Options of several commands\n\nEvery command has the options under General.\n";
-/// Commands that pass the options of other commands on.
-const PASSES_OPTIONS_ON: [&str; 1] = ["slurm"];
+/// Commands that pass on the options of other commands.
+const FORWARDING_COMMANDS: [&str; 1] = ["slurm"];
 /// Replaces the list of the options that such a command passes on.
 const PASSED_ON: &str =
     "\nThe options of `run` are passed on; for a study, those of `study run`.\n";
@@ -127,60 +127,61 @@ fn shared_options(program: &Command) -> Vec<Arg> {
     shared
 }
 
-/// The options of all commands, but those that a command only passes on to another.
+/// The options of all commands, except of commands that pass them on.
 fn all_options(program: &Command) -> Vec<Arg> {
-    let is_source = |command: &&Command| !PASSES_OPTIONS_ON.contains(&command.get_name());
-    let commands = documented(program).into_iter().filter(is_source);
+    let is_source = |command: &&Command| !FORWARDING_COMMANDS.contains(&command.get_name());
+    let commands = documented_commands(program).into_iter().filter(is_source);
     let is_shown = |option: &&Arg| !option.is_hide_set();
     commands.flat_map(|command| command.get_arguments().filter(is_shown).cloned()).collect()
 }
 
 /// The commands below `command` that the reference documents, at any depth.
-fn documented(command: &Command) -> Vec<&Command> {
+fn documented_commands(command: &Command) -> Vec<&Command> {
     let is_documented = |inner: &&Command| {
         let is_shown = !inner.is_hide_set() || NOT_IN_HELP.contains(&inner.get_name());
         is_shown && inner.get_name() != "help"
     };
     let inner = command.get_subcommands().filter(is_documented);
-    inner.flat_map(|inner| std::iter::once(inner).chain(documented(inner))).collect()
+    inner.flat_map(|inner| std::iter::once(inner).chain(documented_commands(inner))).collect()
 }
 
-/// Writes the help of a command and of those below it. `elsewhere` are the options that a command which passes them on leaves out.
+/// Writes the help of a command and of its subcommands. A command that passes on options leaves out the options in `forwarded`.
 fn write_command(
     page: &mut String,
     command: &Command,
     name: &str,
     shared: &[Arg],
-    elsewhere: &[Arg],
+    forwarded: &[Arg],
 ) {
     // Exit codes are in the long help of the program; no other command has one.
     let mut shown = command.clone().bin_name(name);
-    let is_passed_on = PASSES_OPTIONS_ON.contains(&command.get_name());
-    let mut also: Vec<String> = Vec::new();
+    let is_passed_on = FORWARDING_COMMANDS.contains(&command.get_name());
+    let mut shared_names: Vec<String> = Vec::new();
     if name != "feedrate" {
         shown = shown.clone().override_usage(usage(&mut shown));
-        let left_out = if is_passed_on { elsewhere } else { shared };
+        let left_out = if is_passed_on { forwarded } else { shared };
         for option in command.get_arguments() {
             if left_out.iter().any(|known| is_same_option(known, option)) {
                 shown = shown.mut_arg(option.get_id(), |option| option.hide(true));
                 let is_general = option.get_help_heading() == Some(GENERAL);
                 let long = option.get_long().filter(|_| !is_general);
-                also.extend(long.map(|long| code(&format!("--{long}"))));
+                shared_names.extend(long.map(|long| code(&format!("--{long}"))));
             }
         }
     }
     let help = if name == "feedrate" { shown.render_long_help() } else { shown.render_help() };
-    let help = trimmed(&help.to_string());
+    let help = trim_lines(&help.to_string());
     let help = if name == "feedrate" { help } else { without_examples(&help) };
     writeln!(page, "\n## {name}\n\n```text\n{help}\n```").unwrap();
     if is_passed_on {
         page.push_str(PASSED_ON);
-    } else if !also.is_empty() {
-        writeln!(page, "\n[Shared](#options-of-several-commands): {}", also.join(", ")).unwrap();
+    } else if !shared_names.is_empty() {
+        writeln!(page, "\n[Shared](#options-of-several-commands): {}", shared_names.join(", "))
+            .unwrap();
     }
     for inner in command.get_subcommands() {
-        if documented(command).iter().any(|known| known.get_name() == inner.get_name()) {
-            write_command(page, inner, &format!("{name} {}", inner.get_name()), shared, elsewhere);
+        if documented_commands(command).iter().any(|known| known.get_name() == inner.get_name()) {
+            write_command(page, inner, &format!("{name} {}", inner.get_name()), shared, forwarded);
         }
     }
 }
@@ -197,15 +198,15 @@ fn usage(command: &mut Command) -> String {
     usage.trim_start_matches("Usage: ").to_string()
 }
 
-/// The text without spaces at line ends and blank lines around it.
-fn trimmed(text: &str) -> String {
+/// The text without spaces at line ends, and without blank lines at its start and end.
+fn trim_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     lines.join("\n").trim_matches('\n').to_string()
 }
 
 fn workloads() -> String {
-    let introduction = "Each is a YAML file in the program; `feedrate list NAME` prints it. In parentheses is the status of MLPerf Storage's ([meaning](../task/mlperf.md)).";
-    let mut page = format!("# Bundled workloads\n\n{MADE}\n\n{introduction}\n\n");
+    let introduction = "Each is a YAML file in the program; `feedrate list NAME` prints it. In parentheses is the status of MLPerf Storage's workloads ([meaning](../task/mlperf.md)).";
+    let mut page = format!("# Bundled workloads\n\n{GENERATED_MARK}\n\n{introduction}\n\n");
     for workload in listed(ListedFamily::Workloads) {
         item(&mut page, &code(&workload.name), &workload.notes, &workload.summary);
     }
@@ -215,7 +216,7 @@ fn workloads() -> String {
 /// The families with few members, such as formats, storages and loaders.
 fn members() -> String {
     let mut page = format!(
-        "# Built-in formats, storages, loaders and more\n\n{MADE}\n\n`feedrate list FAMILY` prints the same, for advice also the sources. The guide lists [measured clients](../guide/client.md#measured-clients).\n"
+        "# Built-in formats, storages, loaders and more\n\n{GENERATED_MARK}\n\n`feedrate list FAMILY` prints the same, for advice also the sources. The guide lists [measured clients](../guide/client.md#measured-clients).\n"
     );
     for (title, introduction, family) in [
         ("Formats", "Values of `dataset.format`", ListedFamily::Formats),
@@ -255,7 +256,7 @@ fn members() -> String {
 }
 
 fn metrics() -> String {
-    let mut page = format!("# Metrics\n\n{MADE}\n\n{METRICS_INTRODUCTION}");
+    let mut page = format!("# Metrics\n\n{GENERATED_MARK}\n\n{METRICS_INTRODUCTION}");
     for (title, better) in
         [("Higher is better", Better::Higher), ("Lower is better", Better::Lower)]
     {
@@ -278,7 +279,7 @@ name. [The numbers](../guide/numbers.md) explains the important ones.
 
 fn doubts() -> String {
     let introduction = "Named reasons not to trust a number, with remedies. `invalid`: the run must not be used; `warning`: the answer could change; `note`: context.";
-    let mut page = format!("# Doubts\n\n{MADE}\n\n{introduction}\n");
+    let mut page = format!("# Doubts\n\n{GENERATED_MARK}\n\n{introduction}\n");
     let records: Vec<&DoubtKind> = doubt::DOUBTS.iter().map(|doubt| &doubt.kind).collect();
     let results = feedrate_results::doubt::DOUBTS.iter().map(|doubt| &doubt.kind).collect();
     for (title, kinds) in [("Runs of feedrate", records), ("Results read back", results)] {
@@ -303,7 +304,7 @@ fn with_capital(text: &str) -> String {
 
 fn plots() -> String {
     let introduction = "`feedrate plot NAME PATH… -o FILE`; [Plots](../guide/plots.md) shows how. In parentheses are other responses.";
-    let mut page = format!("# Plots\n\n{MADE}\n\n{introduction}\n\n");
+    let mut page = format!("# Plots\n\n{GENERATED_MARK}\n\n{introduction}\n\n");
     for (plot, shown) in PLOTS.iter().zip(listed(ListedFamily::Plots)) {
         let names: Vec<String> =
             plot.responses.iter().map(|metric| code(metric.id.name())).collect();
@@ -366,7 +367,7 @@ has all schemas. The objects, each with a command that prints it:";
 
 /// Each object that `--json` prints, with a command that prints it.
 fn json() -> String {
-    let mut page = format!("# JSON\n\n{MADE}\n\n{JSON_INTRODUCTION}\n\n");
+    let mut page = format!("# JSON\n\n{GENERATED_MARK}\n\n{JSON_INTRODUCTION}\n\n");
     let known: BTreeSet<&str> = PRINTED_BY.iter().map(|(name, _)| *name).collect();
     let shown = Schema::ALL.map(Schema::name).into_iter().filter(|name| *name != "bench");
     assert_eq!(known, shown.collect());
@@ -378,7 +379,7 @@ fn json() -> String {
 }
 
 fn keys() -> String {
-    let mut page = format!("# Keys of a workload\n\n{MADE}\n\n{KEYS_INTRODUCTION}\n");
+    let mut page = format!("# Keys of a workload\n\n{GENERATED_MARK}\n\n{KEYS_INTRODUCTION}\n");
     for (alias, section) in SECTION_ALIASES {
         writeln!(page, "The section `{section}` may also be called `{alias}`; if both set a key, `{alias}` wins.").unwrap();
     }
@@ -462,7 +463,7 @@ fn table<const N: usize>(
     columns: [&str; N],
     rows: impl Iterator<Item = [String; N]>,
 ) -> String {
-    let mut page = format!("# {title}\n\n{MADE}\n\n{introduction}\n\n");
+    let mut page = format!("# {title}\n\n{GENERATED_MARK}\n\n{introduction}\n\n");
     row(&mut page, &columns.map(String::from));
     row(&mut page, &columns.map(|_| "---".to_string()));
     rows.for_each(|cells| row(&mut page, &cells));

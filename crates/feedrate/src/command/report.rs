@@ -1,4 +1,4 @@
-//! `feedrate report`: writes a report on results, as a page, a document or tables.
+//! `feedrate report`: writes a report on results as a web page, a document or tables.
 
 use crate::exit::Exit;
 use crate::messages;

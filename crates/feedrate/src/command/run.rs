@@ -33,7 +33,7 @@ pub(super) struct RunArguments {
     pub(super) data: DataArguments,
     #[command(flatten)]
     pub(super) step: StepArguments,
-    /// Verify every byte that is read against the generated content.
+    /// Compare every byte that is read with the generated content.
     #[arg(long, help_heading = WORKLOAD)]
     pub(super) verify: bool,
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub(super) struct RunArguments {
     /// Write DLIO's two files per accelerator even for more than 1,024 accelerators.
     #[arg(long, help_heading = OUTPUT)]
     pub(super) rank_files: bool,
-    /// Print all measurements, like `feedrate show`, instead of the answer only.
+    /// Print all measurements, like `feedrate show`, instead of only the answer.
     #[arg(long, help_heading = OUTPUT)]
     pub(super) details: bool,
     /// Print the plan, like `feedrate plan`, and run nothing.
@@ -63,10 +63,10 @@ pub(super) struct RunArguments {
     pub(super) gates: GateArguments,
     #[command(flatten)]
     pub(super) launch: LaunchArguments,
-    /// Hydra's flag for several runs. It is refused with a hint on the equivalent study.
+    /// Hydra's flag for several runs. It is refused; the hint shows the equivalent study.
     #[arg(short, long, hide = true)]
     pub(super) multirun: bool,
-    /// JSON file with the run's place in its study, copied into the record.
+    /// JSON file that describes the run's row in its study. It is copied into the record.
     #[arg(long, value_name = "FILE", hide = true)]
     pub(super) study: Option<PathBuf>,
 }
@@ -93,7 +93,7 @@ impl RunArguments {
         }
     }
 
-    /// Prints the result of a run, and tests the conditions on it.
+    /// Prints the result of a run, and checks `--fail-below-au` and `--fail-on`.
     fn report(&self, outcome: &RunOutcome) -> anyhow::Result<Exit> {
         let RunOutcome { record, folder, found, .. } = outcome;
         let mut summary = AnsweredSummary::with_target(record, self.gates.target_percent());
@@ -103,7 +103,7 @@ impl RunArguments {
             (false, true) => OutputMode::Details,
             (false, false) => OutputMode::Answer,
         };
-        let next = follow_up(self, record);
+        let next = follow_up_command(self, record);
         summary::print(&summary, record, output_mode, found.as_ref(), next.as_deref())?;
         Ok(self.gates.exit(&summary))
     }
@@ -123,8 +123,8 @@ pub(super) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
     Ok(exit.unwrap_or(Exit::Fine))
 }
 
-/// Next command after a run on the user's own files: such a run measures only the storage, the next one includes the user's code.
-fn follow_up(arguments: &RunArguments, record: &Record) -> Option<String> {
+/// Suggests the next command after a run on the user's own files. Such a run measures only the storage; the next includes the user's code.
+fn follow_up_command(arguments: &RunArguments, record: &Record) -> Option<String> {
     let plan = &record.plan;
     let is_foreign = record.data_request.as_ref().is_some_and(|request| request.foreign);
     if !is_foreign || plan.loader.client.is_some() {

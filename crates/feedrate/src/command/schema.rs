@@ -55,7 +55,7 @@ pub(super) fn schema(arguments: &SchemaArguments) -> anyhow::Result<Exit> {
 /// The JSON Schema of an object, with its name and version.
 pub(super) fn schema_of(schema: Schema) -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    let mut json_schema = root(schema, generator);
+    let mut json_schema = root_schema(schema, generator);
     json_schema.insert("title".into(), schema.versioned().into());
     let version = json_schema.pointer_mut("/properties/schema").and_then(Value::as_object_mut);
     version.into_iter().for_each(|version| {
@@ -64,8 +64,8 @@ pub(super) fn schema_of(schema: Schema) -> Value {
     json_schema.to_value()
 }
 
-/// The table of schemas and the types that are serialised.
-fn root(schema: Schema, generator: SchemaGenerator) -> schemars::Schema {
+/// Generates the schema of the type that is serialised for each object.
+fn root_schema(schema: Schema, generator: SchemaGenerator) -> schemars::Schema {
     fn schema_for<T: JsonSchema>(generator: SchemaGenerator) -> schemars::Schema {
         generator.into_root_schema_for::<Versioned<T>>()
     }

@@ -26,7 +26,7 @@ Examples:
   feedrate show results/unet3d/RUN
   feedrate show results/unet3d/RUN --fail-below-au 90 --fail-on warning")]
 pub(super) struct ShowArguments {
-    /// Folder of a run, search or diagnosis, or of several runs, of which the newest is shown.
+    /// Folder of a run, search or diagnosis. In a folder of several runs, the newest is shown.
     run: PathBuf,
     /// Print one JSON object on stdout.
     #[arg(long)]
@@ -59,7 +59,7 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
     Ok(arguments.gates.exit(&answered))
 }
 
-/// Reads the saved conclusion of a search or of trials; `None` if the folder has none.
+/// Reads the saved conclusion of a search or of trials; `None` if the folder contains no conclusion.
 fn read_conclusion(folder: &Path) -> anyhow::Result<Option<Conclusion>> {
     let Some(conclusion) = Conclusion::read(folder) else { return Ok(None) };
     let Conclusion { schema, object, .. } = &conclusion;

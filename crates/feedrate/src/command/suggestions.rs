@@ -1,5 +1,5 @@
-//! Turns usage errors into refusals that suggest what to write: for misspelt names, former names, and words of Hydra, PyTorch, fio and
-//! MLPerf Storage.
+//! Turns usage errors into refusals with a suggestion. It knows misspelt names, former names, and the words of Hydra, PyTorch, fio and MLPerf
+//! Storage.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
@@ -74,8 +74,8 @@ const COMMANDS: &[(&[&str], &str)] = &[
     (&["visualize", "visualise", "graph", "chart"], "`feedrate plot NAME DIR` draws results"),
 ];
 
-/// Former commands, and the beginning of the command line that replaces each.
-const FORMER: &[(&str, &str)] = &[
+/// Former commands, and the first words of the command line that replaces each.
+const FORMER_COMMANDS: &[(&str, &str)] = &[
     ("verify", "feedrate generate --verify"),
     ("describe", "feedrate list"),
     ("whatif", "feedrate advise"),
@@ -100,8 +100,8 @@ fn hint_for_tune(word: &str) -> Option<&'static str> {
 }
 
 /// The command line that replaces a former command, such as `study show`, with the same arguments.
-fn replacement(name: &str, words: &[String]) -> Option<String> {
-    let (_, new) = FORMER.iter().find(|(former, _)| *former == name)?;
+fn replacement_line(name: &str, words: &[String]) -> Option<String> {
+    let (_, new) = FORMER_COMMANDS.iter().find(|(former, _)| *former == name)?;
     let (program, command) = new.split_once(' ')?;
     let name: Vec<&str> = name.split(' ').collect();
     let end = 1 + words.iter().position(|word| Some(&word.as_str()) == name.last())?;
@@ -157,10 +157,10 @@ pub(super) fn usage_refusal(
     match (usage.kind(), text(ContextKind::InvalidArg), wrong) {
         (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, ..) => None,
         (ErrorKind::UnknownArgument, Some(option), _) if option.starts_with('-') => {
-            unknown("option", option, called.option_for(option, &words))
+            unknown("option", option, called.hint_for_option(option, &words))
         }
         (ErrorKind::InvalidSubcommand, _, Some(word)) => {
-            unknown("command", word, called.command_for(word, &words))
+            unknown("command", word, called.hint_for_command(word, &words))
         }
         _ => {
             let rendered = usage.render().to_string();
@@ -202,12 +202,12 @@ impl<'p> CalledCommand<'p> {
         called
     }
 
-    fn takes(&self, id: &str) -> bool {
+    fn has_argument(&self, id: &str) -> bool {
         self.command.get_arguments().any(|argument| argument.get_id() == id)
     }
 
     /// Hint for an unknown option.
-    fn option_for(&self, option: &str, words: &[String]) -> Option<String> {
+    fn hint_for_option(&self, option: &str, words: &[String]) -> Option<String> {
         let name = option.split('=').next().unwrap_or_default();
         let word = name.trim_start_matches('-').replace('_', "-");
         let command = words.iter().find(|word| self.command.find_subcommand(word).is_some());
@@ -217,7 +217,7 @@ impl<'p> CalledCommand<'p> {
         if let Some(hint) = find_hint(OLD_OPTIONS, &word) {
             return Some(hint.into());
         }
-        if self.takes("overrides") {
+        if self.has_argument("overrides") {
             if HYDRA_FOLDER_OPTIONS.contains(&name) {
                 return Some(format!("the workload is a file: `{}`", without_hydra(words)));
             }
@@ -242,7 +242,7 @@ impl<'p> CalledCommand<'p> {
     }
 
     /// Hint for an unknown command. It may be the name of a workload or the folder of a result.
-    fn command_for(&self, word: &str, words: &[String]) -> Option<String> {
+    fn hint_for_command(&self, word: &str, words: &[String]) -> Option<String> {
         let path = &self.path;
         let name = format!("{path} {word}");
         if word == "tune"
@@ -250,7 +250,7 @@ impl<'p> CalledCommand<'p> {
         {
             return Some(hint.into());
         }
-        if let Some(line) = replacement(name.trim_start_matches("feedrate "), words) {
+        if let Some(line) = replacement_line(name.trim_start_matches("feedrate "), words) {
             return Some(format!("write `{line}`"));
         }
         let commands = self.command.get_subcommands().filter(|command| !command.is_hide_set());
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn other_usage_errors_say_what_to_write() {
+    fn other_usage_errors_have_a_hint() {
         check("feedrate compare a", "<B>", "`feedrate compare <A> <B>`");
         check("feedrate completions bsh", "bsh", "did you mean `bash`?");
         check("feedrate run w -n four", "invalid value 'four'", "`feedrate run --help`");
@@ -433,7 +433,7 @@ mod tests {
             assert!(feedrate_spec::workload::KEYS.iter().any(|known| known.path == key), "{key}");
         }
         let program = Arguments::command();
-        for (former, new) in FORMER {
+        for (former, new) in FORMER_COMMANDS {
             assert!(program.find_subcommand(former).is_none(), "{former}");
             let command = new.strip_prefix("feedrate ").and_then(|rest| rest.split(' ').next());
             assert!(command.is_none_or(|name| program.find_subcommand(name).is_some()), "{new}");

@@ -9,17 +9,17 @@ use feedrate_study::supervise::{self, Supervision};
 /// `feedrate supervise`.
 #[derive(Debug, Args)]
 pub(super) struct SuperviseArguments {
-    /// Files and times, as JSON.
+    /// The script to run, its files and its time limits, as JSON.
     order: String,
 }
 
 /// Supervises one run, and prints its outcome.
 pub(super) fn supervise(arguments: &SuperviseArguments) -> anyhow::Result<Exit> {
     let order: Supervision = serde_json::from_str(&arguments.order)?;
-    // Child processes inherit the mask.
+    // Child processes inherit the signal mask.
     interrupt::unblock();
     let clock = Clock::new();
-    let ended = supervise::supervise(&order, &|| clock.now_ns());
-    messages::print(&serde_json::to_string(&ended)?)?;
+    let outcome = supervise::supervise(&order, &|| clock.now_ns());
+    messages::print(&serde_json::to_string(&outcome)?)?;
     Ok(Exit::Fine)
 }

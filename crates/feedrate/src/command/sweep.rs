@@ -1,4 +1,4 @@
-//! Refuses several runs in one `feedrate run`, as Hydra's users write them, with the commands of the equivalent study as a hint.
+//! Refuses a `feedrate run` that asks for several runs in Hydra's syntax. The hint has the commands of the equivalent study.
 
 use super::run::RunArguments;
 use super::study::StudyRunSettings;
@@ -28,14 +28,14 @@ pub(super) fn refuse_several(arguments: &RunArguments, matches: &ArgMatches) -> 
             format!("`{}` means several runs, but `feedrate run` makes one", several.join(" ")),
             format!(
                 "create a study for several runs:\n    {}\n    {}",
-                bash_command(&design(arguments, are_workloads)),
-                bash_command(&runs(arguments, matches)),
+                bash_command(&study_new_command(arguments, are_workloads)),
+                bash_command(&study_run_command(arguments, matches)),
             ),
         ),
     }
 }
 
-/// Does the same for `-n 1,2,4`, `--batch 1,2,4` and `--workers 1,2,4`. These take one number, so clap reports them in `usage`.
+/// Refuses `-n 1,2,4`, `--batch 1,2,4` and `--workers 1,2,4` likewise. These options take one number, so clap reports them as an error.
 pub(super) fn refuse_numbers(
     usage: &clap::Error,
     words: &[OsString],
@@ -63,7 +63,7 @@ pub(super) fn refuse_numbers(
 }
 
 /// The `feedrate study new` command that creates all combinations.
-fn design(arguments: &RunArguments, are_workloads: bool) -> Vec<String> {
+fn study_new_command(arguments: &RunArguments, are_workloads: bool) -> Vec<String> {
     let data = &arguments.request(1);
     let words = ["feedrate", "study", "new", "--design", "full_factorial"];
     let mut words: Vec<String> = words.map(str::to_string).into();
@@ -97,8 +97,8 @@ fn design(arguments: &RunArguments, are_workloads: bool) -> Vec<String> {
     words
 }
 
-/// The `feedrate study run` command with the options that hold for all runs.
-fn runs(arguments: &RunArguments, matches: &ArgMatches) -> Vec<String> {
+/// The `feedrate study run` command with the options that apply to all runs.
+fn study_run_command(arguments: &RunArguments, matches: &ArgMatches) -> Vec<String> {
     let mut words: Vec<String> =
         ["feedrate", "study", "run", "study.csv"].map(str::to_string).into();
     for (name, value) in given_options::<StudyRunSettings>(matches) {

@@ -42,18 +42,18 @@ impl HydraArguments {
         let mut words = words.into_iter().peekable();
         while let Some(word) = words.next() {
             if !word.starts_with('-') {
-                arguments.positional(word)?;
+                arguments.parse_positional(word)?;
             } else if let Some((name, value)) = word.split_once('=') {
-                arguments.flag(name, &mut [value.to_string()].into_iter().peekable())?;
+                arguments.parse_flag(name, &mut [value.to_string()].into_iter().peekable())?;
             } else {
-                arguments.flag(&word, &mut words)?;
+                arguments.parse_flag(&word, &mut words)?;
             }
         }
         Ok(arguments)
     }
 
-    /// Parses a flag. If it takes a value, that is the first of `words`.
-    fn flag(
+    /// Parses a flag. The value of a flag that takes one is the first of `words`.
+    fn parse_flag(
         &mut self,
         name: &str,
         words: &mut Peekable<impl Iterator<Item = String>>,
@@ -63,7 +63,7 @@ impl HydraArguments {
             "--hydra-help" => self.show = Some(Show::HydraHelp),
             "--version" => self.show = Some(Show::Version),
             "--info" | "-i" => {
-                words.next_if(|word| INFO.contains(&word.as_str()));
+                words.next_if(|word| INFO_TOPICS.contains(&word.as_str()));
                 self.show = Some(Show::All);
             }
             "--run" | "-r" | "--resolve" => {}
@@ -112,7 +112,7 @@ impl HydraArguments {
         Ok(())
     }
 
-    fn positional(&mut self, word: String) -> Result<(), String> {
+    fn parse_positional(&mut self, word: String) -> Result<(), String> {
         let key = word.split('=').next().unwrap_or_default();
         let bare = key.trim_start_matches('+').trim_start_matches('~').trim();
         if bare.starts_with("hydra.") || bare.starts_with("hydra/") {
@@ -162,7 +162,8 @@ fn invalid(name: &str, value: &str, expected: &str) -> Result<(), String> {
 }
 
 /// Topics of `--info`. The configuration is printed for each of them.
-const INFO: &[&str] = &["all", "config", "defaults", "defaults-tree", "plugins", "searchpath"];
+const INFO_TOPICS: &[&str] =
+    &["all", "config", "defaults", "defaults-tree", "plugins", "searchpath"];
 
 #[cfg(test)]
 mod tests {

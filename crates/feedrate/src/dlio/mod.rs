@@ -1,5 +1,5 @@
-//! `dlio_benchmark`, `dlio_benchmark_query` and `dlio_postprocessor`: replacements of DLIO's programs, for DLIO's users, their scripts and
-//! MLPerf Storage's wrapper.
+//! `dlio_benchmark`, `dlio_benchmark_query` and `dlio_postprocessor`, which replace DLIO's programs of the same names. They keep DLIO's
+//! command lines, so that scripts and MLPerf Storage's wrapper work unchanged.
 
 mod arguments;
 mod text;

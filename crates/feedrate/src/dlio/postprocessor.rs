@@ -1,4 +1,4 @@
-//! `dlio_postprocessor`: writes DLIO's report of a run of feedrate or DLIO. It takes DLIO's arguments.
+//! `dlio_postprocessor`: writes DLIO's report of a run of feedrate or DLIO. It accepts DLIO's arguments.
 
 use crate::exit::Exit;
 use crate::messages;
@@ -23,7 +23,7 @@ struct PostprocessorArguments {
     /// Hydra's folder in the output folder (-hf) [default: found automatically].
     #[arg(long, value_name = "DIR")]
     hydra_folder: Option<PathBuf>,
-    /// Number of processes (-np). This and the following options, except the name, are read from the folder instead.
+    /// Number of processes (-np). The values of this and the following options, except the name, are read from the folder; a warning names differences.
     #[arg(long, value_name = "N")]
     num_proc: Option<u64>,
     /// Number of epochs (-e).
@@ -41,7 +41,7 @@ struct PostprocessorArguments {
     /// Whether there are checkpoints (-c).
     #[arg(short = 'c', long, value_name = "BOOL")]
     do_checkpoint: Option<String>,
-    /// Whether DLIO's program prints more (-d).
+    /// Accepted for DLIO's scripts, without effect (-d).
     #[arg(short, long, value_name = "BOOL")]
     debug: Option<String>,
     /// Name of the run, used in the file name of the report (-n) [default: the model's].
@@ -52,7 +52,7 @@ struct PostprocessorArguments {
     force: bool,
 }
 
-/// Short options of several letters, which Python's parser accepts and clap does not.
+/// Short options of several letters. Python's parser accepts them, but clap does not.
 const SHORT: [(&str, &str); 6] = [
     ("-of", "--output-folder"),
     ("-hf", "--hydra-folder"),
@@ -78,7 +78,7 @@ pub(super) fn postprocess() -> anyhow::Result<Exit> {
         let message = format!("there is no folder `{}`", folder.join(hydra).display());
         return refuse(message, "leave out `-hf`: the folder is found automatically");
     }
-    let record = record_in(folder, arguments.hydra_folder.as_deref())?;
+    let record = load_record(folder, arguments.hydra_folder.as_deref())?;
     for difference in arguments.differences(&record) {
         messages::say(format!("warning: {difference}"));
     }
@@ -99,7 +99,7 @@ fn long_option(word: OsString) -> OsString {
 }
 
 impl PostprocessorArguments {
-    /// Arguments that differ from the run's files. The files are used.
+    /// Warnings about arguments that differ from the run's files. The values in the files are used.
     fn differences(&self, record: &Record) -> Vec<String> {
         let plan = &record.plan;
         let eval_batch = plan.evaluation.as_ref().map(|evaluation| evaluation.loader.batch_size);
@@ -120,7 +120,7 @@ impl PostprocessorArguments {
 }
 
 /// Loads the record of a feedrate run, or converts the files of a DLIO run. `hydra` is the folder of Hydra's settings.
-fn record_in(folder: &Path, hydra: Option<&Path>) -> anyhow::Result<Record> {
+fn load_record(folder: &Path, hydra: Option<&Path>) -> anyhow::Result<Record> {
     if folder.is_file() || folder.join(RECORD_FILE).exists() {
         return Ok(load_run(folder)?);
     }

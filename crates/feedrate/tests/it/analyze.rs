@@ -1,4 +1,4 @@
-//! `feedrate analyze`: our own runs, the files that DLIO's users have of them, and folders that hold nothing.
+//! `feedrate analyze` on records of feedrate, on the DLIO result files of the same runs, and on folders without runs.
 
 use crate::harness::Test;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 
-/// Three epochs of eight steps on three accelerators, in blocks of three steps, with drawn sizes.
+/// Three epochs of eight steps on three accelerators, in blocks of three steps. Sample sizes are random.
 const BLOCKS: &str = "\
 model:
   name: blocks
@@ -32,27 +32,27 @@ checkpoint:
 ";
 
 impl Test {
-    fn analyzed(&self, sources: &[&str]) -> Value {
+    fn analyze(&self, sources: &[&str]) -> Value {
         let answer = self.feedrate(&[&["analyze", "--json"], sources].concat());
         assert_eq!(answer.code, 0, "{}", answer.stderr);
         serde_json::from_str(&answer.stdout).unwrap()
     }
 }
 
-fn names(run: &Value) -> Vec<&str> {
+fn doubt_names(run: &Value) -> Vec<&str> {
     let doubts = run["doubts"].as_array().unwrap();
     doubts.iter().map(|doubt| doubt["name"].as_str().unwrap()).collect()
 }
 
 #[test]
-fn dlios_files_of_a_run_say_what_its_record_says() {
-    let test = Test::with(BLOCKS);
+fn dlios_result_files_have_the_same_numbers_as_the_record() {
+    let test = Test::with_workload(BLOCKS);
     test.run_json(&["-n", "3", "--results", "ours"]);
     let record = test.files_below("ours", "record.json").remove(0);
-    let of_record = test.analyzed(&["ours"]);
+    let of_record = test.analyze(&["ours"]);
     assert_eq!(of_record["runs"][0]["kind"], "record");
     fs::remove_file(record).unwrap();
-    let of_files = test.analyzed(&["ours"]);
+    let of_files = test.analyze(&["ours"]);
     let (a, b) = (&of_record["runs"][0], &of_files["runs"][0]);
     assert_eq!(b["kind"], "dlio");
     for (section, keys) in [
@@ -74,43 +74,51 @@ fn dlios_files_of_a_run_say_what_its_record_says() {
             let value = |run: &Value| run[section][key].as_f64().unwrap();
             // Times in DLIO's files are in microseconds.
             let near = (value(a) - value(b)).abs() <= 0.005 * value(a).abs();
-            assert!(near, "{section}.{key}: {} of the record, {} of the files", value(a), value(b));
+            assert!(
+                near,
+                "{section}.{key}: {} from the record, {} from the files",
+                value(a),
+                value(b)
+            );
         }
     }
     for key in ["accelerators", "parameter", "value", "steps", "epochs", "batch_size", "format"] {
         assert_eq!(a[key], b[key], "{key}");
     }
-    assert!(b["au"]["sustained_percent"].is_null(), "files do not tell when was read");
+    assert!(b["au"]["sustained_percent"].is_null(), "the files have no times of reads");
     let wrong = ["wrong_step_count", "config_disagrees", "au_misreported", "time_runs_backwards"];
-    assert!(!names(b).iter().any(|name| wrong.contains(name)), "{:?}", names(b));
+    assert!(!doubt_names(b).iter().any(|name| wrong.contains(name)), "{:?}", doubt_names(b));
 }
 
 #[test]
-fn without_files_of_steps_utilisation_is_the_same_and_held_to_the_bar() {
-    let test = Test::with(BLOCKS);
+fn without_files_of_steps_the_utilisation_is_the_same_and_compared_with_the_bar() {
+    let test = Test::with_workload(BLOCKS);
     let settings = ["workflow.checkpoint=False", "train.computation_time=0.05"];
     test.run_json(&[&["-n", "3", "--results", "ours"], &settings[..]].concat());
     fs::remove_file(test.files_below("ours", "record.json").remove(0)).unwrap();
-    let of_steps = test.analyzed(&["ours"]);
+    let of_steps = test.analyze(&["ours"]);
     for rank in 0..3 {
         let name = format!("{rank}_output.json");
         fs::remove_file(test.files_below("ours", &name).remove(0)).unwrap();
     }
-    let of_totals = test.analyzed(&["ours", "--bar", "100"]);
+    let of_totals = test.analyze(&["ours", "--bar", "100"]);
     let (a, b) = (&of_steps["runs"][0], &of_totals["runs"][0]);
     let percent = |run: &Value| run["au"]["all_steps_percent"].as_f64().unwrap();
-    // How long the first step computed is known of its steps alone.
+    // Only the files of steps tell the compute time of the first step.
     assert!(
         (percent(a) - percent(b)).abs() <= 3.0,
-        "{} of steps, {} of totals",
+        "{} from steps, {} from totals",
         percent(a),
         percent(b)
     );
     assert_eq!(b["au"]["all_steps_provenance"], "recomputed");
-    assert!(names(b).contains(&"no_step_files") && !names(b).contains(&"missing_ranks"), "{b}");
+    assert!(
+        doubt_names(b).contains(&"no_step_files") && !doubt_names(b).contains(&"missing_ranks"),
+        "{b}"
+    );
     let group = &of_totals["groups"][0];
     assert_eq!(group["bar_percent"], 100.0);
-    // Steps of a few milliseconds leave it to chance on which side of 100 % the totals are.
+    // With steps of a few milliseconds, the totals are by chance above or below 100 %.
     let is_below = group["all_steps_percent"].as_f64().unwrap() < 100.0;
     assert_eq!(group["passes_all_steps"]["no"], u64::from(is_below), "{group}");
     let answer = test.feedrate(&["analyze", "ours", "--bar", "900"]);
@@ -125,8 +133,8 @@ fn without_files_of_steps_utilisation_is_the_same_and_held_to_the_bar() {
 }
 
 #[test]
-fn sources_stand_side_by_side_with_their_doubts() {
-    let test = Test::with(BLOCKS);
+fn several_sources_are_listed_with_their_doubts() {
+    let test = Test::with_workload(BLOCKS);
     test.run_json(&["--results", "before"]);
     test.run_json(&["--results", "after", "reader.batch_size=4"]);
     let copy = test.files_below("before", "record.json").remove(0);
@@ -143,12 +151,12 @@ fn sources_stand_side_by_side_with_their_doubts() {
     // Evidence and advice are printed on request.
     assert!(!answer.stdout.contains("advice: "), "{}", answer.stdout);
     let answer = test.feedrate(&["analyze", "before", "after", "--all"]);
-    for said in
+    for words in
         ["Source", "`duplicate_results` (invalid), seen in 1 run", "3 runs from", "advice: "]
     {
-        assert!(answer.stdout.contains(said), "{said}: {}", answer.stdout);
+        assert!(answer.stdout.contains(words), "{words}: {}", answer.stdout);
     }
-    let report = test.analyzed(&["before", "after"]);
+    let report = test.analyze(&["before", "after"]);
     let sources: Vec<&str> = report["runs"]
         .as_array()
         .unwrap()
@@ -166,24 +174,24 @@ fn sources_stand_side_by_side_with_their_doubts() {
 }
 
 #[test]
-fn where_there_is_no_run_it_says_so() {
+fn folders_without_runs_are_refused_and_damaged_runs_are_doubted() {
     let test = Test::new();
     fs::create_dir(test.path("empty")).unwrap();
     test.feedrate(&["analyze", "empty"]).refuses(2, &["`empty` holds no result of a run", "hint:"]);
     test.feedrate(&["analyze", "gone"]).refuses(2, &["cannot look into `gone`"]);
-    // A folder that was begun is a run, of which nothing is known.
+    // A run that was only started counts as a run, but nothing is known about it.
     fs::create_dir_all(test.path("begun/.hydra")).unwrap();
     test.write("begun/.hydra/config.yaml", "workload: {train: {epochs: 2}}\n");
-    let report = test.analyzed(&["begun"]);
-    assert!(names(&report["runs"][0]).contains(&"incomplete_run"), "{report}");
-    // A name that is no UTF-8, and a pipe that nobody writes into.
+    let report = test.analyze(&["begun"]);
+    assert!(doubt_names(&report["runs"][0]).contains(&"incomplete_run"), "{report}");
+    // A name that is not UTF-8, and a pipe without a writer.
     let odd = test.path("begun").join(std::ffi::OsStr::from_bytes(b"odd\xff"));
     fs::create_dir(&odd).unwrap();
     fs::rename(test.path("begun/.hydra"), odd.join(".hydra")).unwrap();
     assert!(Command::new("mkfifo").arg(odd.join("summary.json")).status().unwrap().success());
-    let report = test.analyzed(&["begun"]);
+    let report = test.analyze(&["begun"]);
     assert!(report["runs"][0]["path"].as_str().unwrap().contains("odd"), "{report}");
-    assert!(names(&report["runs"][0]).contains(&"unreadable_files"), "{report}");
+    assert!(doubt_names(&report["runs"][0]).contains(&"unreadable_files"), "{report}");
     let shown = test.feedrate(&["list", "stale_data"]);
     assert!(
         shown.stdout.contains("files that were generated with other settings"),

@@ -1,9 +1,9 @@
-//! The answer comes first: in a few lines, as JSON, in the report of a run; and scripts can go by it.
+//! The answer of a run: as a few lines, as JSON and in a report, and the conditions on it that scripts test by exit code.
 
 use crate::harness::{TINY, Test};
 use serde_json::{Value, json};
 
-/// An emulated storage, so that it makes no difference where the files lie.
+/// Emulated storage with a fixed rate, so that the storage of the test machine does not matter.
 const THROTTLED: [&str; 2] =
     ["storage.throttle.bytes_per_second=200kB/s", "train.computation_time=0.01"];
 
@@ -11,14 +11,14 @@ fn throttled(test: &Test, more: &[&str]) -> crate::harness::Answer {
     test.feedrate(&[&["run", "workload.yaml", "--quiet"], &THROTTLED[..], more].concat())
 }
 
-/// Names of the heads of lines; of the first all up to the colon.
+/// First word of each line.
 fn heads(stdout: &str) -> Vec<&str> {
     stdout.lines().map(|line| line.split([':', ' ']).next().unwrap()).collect()
 }
 
 #[test]
 fn the_answer_takes_six_lines_at_most() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     let run = throttled(&test, &[]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert_eq!(
@@ -36,8 +36,8 @@ fn the_answer_takes_six_lines_at_most() {
 }
 
 #[test]
-fn details_are_those_of_show() {
-    let test = Test::with(TINY);
+fn details_are_the_output_of_show() {
+    let test = Test::with_workload(TINY);
     let run = throttled(&test, &["--details"]).stdout;
     let dir = run.lines().last().unwrap().strip_prefix("Results: ").unwrap();
     let shown = test.feedrate(&["show", dir]).stdout;
@@ -49,8 +49,8 @@ fn details_are_those_of_show() {
 }
 
 #[test]
-fn the_answer_is_data_too() {
-    let test = Test::with(TINY);
+fn the_answer_is_in_the_json() {
+    let test = Test::with_workload(TINY);
     let run: Value = serde_json::from_str(&throttled(&test, &["--json"]).stdout).unwrap();
     let answer = &run["answer"];
     assert_eq!(answer["fed"], false);
@@ -80,7 +80,7 @@ fn the_answer_is_data_too() {
 }
 
 #[test]
-fn checkpoints_alone_are_no_training() {
+fn checkpoints_without_training_have_their_own_answer() {
     let test = Test::new();
     let run = test.feedrate(&[
         "run",
@@ -96,8 +96,8 @@ fn checkpoints_alone_are_no_training() {
 }
 
 #[test]
-fn colours_are_for_those_who_want_them() {
-    let test = Test::with(TINY);
+fn colours_follow_the_environment() {
+    let test = Test::with_workload(TINY);
     let run = |key: &str| {
         let arguments = [&["run", "workload.yaml", "--quiet"], &THROTTLED[..]].concat();
         let mut command = test.command(&arguments);
@@ -110,7 +110,7 @@ fn colours_are_for_those_who_want_them() {
 
 #[test]
 fn a_report_of_one_run_opens_with_its_answer() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     let run = throttled(&test, &[]).stdout;
     let first = run.lines().next().unwrap();
     let markdown = test.feedrate(&["report", "results"]).stdout;
@@ -123,13 +123,13 @@ fn a_report_of_one_run_opens_with_its_answer() {
     );
     assert_eq!(test.feedrate(&["report", "results", "-o", "page.html"]).code, 0);
     let page = std::fs::read_to_string(test.path("page.html")).unwrap();
-    let [answer, rest] = ["id=\"answer\"", "class=\"facts\""].map(|of| page.find(of).unwrap());
+    let [answer, rest] = ["id=\"answer\"", "class=\"facts\""].map(|mark| page.find(mark).unwrap());
     assert!(answer < rest && page[answer..rest].contains(first), "{page}");
 }
 
 #[test]
 fn gates_exit_with_3() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     for (gate, words) in [
         (["--fail-below-au", "99"], "`--fail-below-au` requires 99 %"),
         (["--fail-on", "cache-fed,storage-bound"], "the verdict is storage-bound"),
@@ -144,8 +144,8 @@ fn gates_exit_with_3() {
 }
 
 #[test]
-fn gates_that_mean_nothing_are_refused_before_anything_runs() {
-    let test = Test::with(TINY);
+fn impossible_conditions_are_refused_before_anything_runs() {
+    let test = Test::with_workload(TINY);
     for (gate, words) in [
         (["--fail-below-au", "900"], ["'900' for '--fail-below-au <AU>'", "between 0 and 100"]),
         (["--fail-below-au", "-1"], ["'-1' for '--fail-below-au <AU>'", "between 0 and 100"]),

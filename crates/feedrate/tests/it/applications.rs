@@ -1,5 +1,5 @@
-//! The ten applications of the I/O analysis, run small: each row says which access pattern must come out of it, by feedrate's figures and
-//! by Darshan's counters.
+//! Small runs of the ten bundled applications. Each row has the access pattern that the I/O analysis found; feedrate's figures and Darshan's
+//! counters of the run must show the same.
 
 use crate::darshan::Darshan;
 use crate::harness::{Answer, Test};
@@ -8,39 +8,39 @@ use std::ops::RangeInclusive;
 
 /// When an accelerator reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum When {
-    /// Everything before the first step is over, and nothing later.
+enum ReadTime {
+    /// Only before the end of the first step.
     AtStart,
-    /// All through the run.
+    /// During the whole run.
     Throughout,
     Never,
 }
 
-/// An application, made small, and what the analysis saw of it.
+/// A scaled-down application, and its access pattern in the analysis.
 struct Row {
     name: &'static str,
-    /// So that it runs in a second; never what makes the pattern.
+    /// Settings that shorten the run to a second and do not change the access pattern.
     small: &'static [&'static str],
-    /// The commonest sizes of requests, and their share of all reads at least.
+    /// Most frequent request sizes, and their minimum share of all reads.
     sizes: (&'static [u64], f64),
-    /// Of the reads that follow another.
+    /// Share of sequential reads, among reads that follow another.
     sequential: RangeInclusive<f64>,
     consecutive: RangeInclusive<f64>,
-    /// The same of all reads, as Darshan counts them.
+    /// Share of consecutive reads among all reads, as Darshan counts them.
     darshan_consecutive: RangeInclusive<f64>,
     amplification: RangeInclusive<f64>,
-    /// Of one accelerator in an epoch.
+    /// Number of files that one accelerator reads in an epoch.
     files: u64,
-    /// Of one accelerator in an epoch.
+    /// Number of opens of one accelerator in an epoch.
     opens: u64,
-    when: When,
+    when: ReadTime,
 }
 
 const ALL: RangeInclusive<f64> = 0.999..=1.0;
-const NOTHING: RangeInclusive<f64> = 1.0..=0.0;
+const NO_VALUE: RangeInclusive<f64> = 1.0..=0.0;
 
 const ROWS: &[Row] = &[
-    // Threads and files in their proportion: each thread of a rank has a file of its own.
+    // The ratio of threads to files is kept: each thread of a rank reads another file.
     Row {
         name: "imagenet_cnn",
         small: &[
@@ -57,9 +57,9 @@ const ROWS: &[Row] = &[
         amplification: 1.0..=1.01,
         files: 6,
         opens: 6,
-        when: When::Throughout,
+        when: ReadTime::Throughout,
     },
-    // A head, 6 KiB chunks of which the last of a sample has one row, and the index between them.
+    // A file head, chunks of 6 KiB (the last chunk of a sample has one row), and index blocks between them.
     Row {
         name: "cosmic_tagger",
         small: &["--scale=0.006", "-n=2", "reader.batch_size=8"],
@@ -70,7 +70,7 @@ const ROWS: &[Row] = &[
         amplification: 1.0..=1.1,
         files: 1,
         opens: 1,
-        when: When::Throughout,
+        when: ReadTime::Throughout,
     },
     Row {
         name: "ffn",
@@ -82,7 +82,7 @@ const ROWS: &[Row] = &[
         amplification: 1.0..=1.05,
         files: 1,
         opens: 1,
-        when: When::Throughout,
+        when: ReadTime::Throughout,
     },
     // 450 bytes in 45 reads, and HDF5's own headers.
     Row {
@@ -95,7 +95,7 @@ const ROWS: &[Row] = &[
         amplification: 1.0..=10.0,
         files: 1,
         opens: 1,
-        when: When::AtStart,
+        when: ReadTime::AtStart,
     },
     Row {
         name: "cosmoflow_io",
@@ -107,9 +107,9 @@ const ROWS: &[Row] = &[
         amplification: 1.0..=1.01,
         files: 1,
         opens: 1,
-        when: When::Throughout,
+        when: ReadTime::Throughout,
     },
-    // Text: more than four bytes to each number of two.
+    // Text: a number of two bytes takes more than four bytes.
     Row {
         name: "candle_nt3",
         small: &["--scale=0.005", "-n=2", "train.epochs=2", "reader.batch_size=2"],
@@ -120,19 +120,19 @@ const ROWS: &[Row] = &[
         amplification: 4.0..=6.0,
         files: 1,
         opens: 1,
-        when: When::AtStart,
+        when: ReadTime::AtStart,
     },
     Row {
         name: "l2hmc",
         small: &["--scale=0.25", "-n=2"],
         sizes: (&[], 0.0),
-        sequential: NOTHING,
-        consecutive: NOTHING,
-        darshan_consecutive: NOTHING,
-        amplification: NOTHING,
+        sequential: NO_VALUE,
+        consecutive: NO_VALUE,
+        darshan_consecutive: NO_VALUE,
+        amplification: NO_VALUE,
         files: 0,
         opens: 0,
-        when: When::Never,
+        when: ReadTime::Never,
     },
     Row {
         name: "bert_mrpc",
@@ -144,7 +144,7 @@ const ROWS: &[Row] = &[
         amplification: 3.0..=4.0,
         files: 1,
         opens: 1,
-        when: When::AtStart,
+        when: ReadTime::AtStart,
     },
     Row {
         name: "mma_adsp",
@@ -156,28 +156,32 @@ const ROWS: &[Row] = &[
         amplification: 1.0..=1.01,
         files: 1,
         opens: 1,
-        when: When::AtStart,
+        when: ReadTime::AtStart,
     },
-    // One read a file: none follows another.
+    // One read per file, so no read follows another.
     Row {
         name: "frnn",
         small: &["--scale=0.012", "-n=2"],
         sizes: (&[2_097_202], 1.0),
-        sequential: NOTHING,
-        consecutive: NOTHING,
+        sequential: NO_VALUE,
+        consecutive: NO_VALUE,
         darshan_consecutive: 0.0..=0.0,
         amplification: 1.0..=1.01,
         files: 6,
         opens: 6,
-        when: When::Throughout,
+        when: ReadTime::Throughout,
     },
 ];
 
 #[test]
 fn image_classification_reads_whole_files_in_order() {
     let (_, darshan) = check("imagenet_cnn");
-    assert_eq!(darshan.files_by_ranks(), [(1, 4), (2, 4)].into(), "half of the files by two");
-    assert_eq!(darshan.bytes_read_to_one(), 1.5);
+    assert_eq!(
+        darshan.files_by_ranks(),
+        [(1, 4), (2, 4)].into(),
+        "half of the files are read by two ranks"
+    );
+    assert_eq!(darshan.read_amplification(), 1.5);
 }
 
 #[test]
@@ -185,7 +189,7 @@ fn all_ranks_of_the_tagger_read_the_same_chunks() {
     let (record, darshan) = check("cosmic_tagger");
     let accelerators = record["epochs"][0]["accelerators"].as_array().unwrap();
     assert_eq!(accelerators[0]["io"]["access"], accelerators[1]["io"]["access"]);
-    assert!(darshan.all_read_the_same());
+    assert!(darshan.all_ranks_read_the_same());
     let head: Vec<_> = (0..50).map(|i| (i * 13_312, 13_312)).collect();
     assert!(darshan.first_reads(50).all(|reads| reads == head), "50 reads of 13 KB first");
 }
@@ -194,7 +198,7 @@ fn all_ranks_of_the_tagger_read_the_same_chunks() {
 fn flood_filling_reads_the_same_everywhere_and_skips_between_samples() {
     let (_, darshan) = check("ffn");
     assert_eq!(darshan.files_by_ranks(), [(8, 1)].into());
-    assert!(darshan.all_read_the_same());
+    assert!(darshan.all_ranks_read_the_same());
     assert!(darshan.share("POSIX_SEQ_READS") >= 0.97, "{darshan:?}");
 }
 
@@ -217,9 +221,9 @@ fn cosmology_reads_samples_of_8_mb_in_pieces() {
 }
 
 #[test]
-fn gene_expression_is_read_once_by_each_rank() {
+fn each_rank_reads_gene_expression_once() {
     let (record, darshan) = check("candle_nt3");
-    assert!(darshan.all_read_the_same());
+    assert!(darshan.all_ranks_read_the_same());
     let accelerators = record["epochs"][0]["accelerators"].as_array().unwrap();
     assert_eq!(accelerators[0]["io"]["read_bytes"], accelerators[1]["io"]["read_bytes"]);
 }
@@ -251,19 +255,21 @@ fn each_time_step_of_the_tokamak_is_a_file() {
     check("frnn");
 }
 
-/// Run it small, hold it to its row, and return its record and what Darshan would count.
+/// Runs the scaled-down application and checks its row. Returns the record, and the counters that Darshan would have.
 fn check(name: &str) -> (Value, Darshan) {
     let row = ROWS.iter().find(|row| row.name == name).unwrap();
     let test = Test::new();
     let mut arguments = vec!["run", name, "--json", "train.computation_time=0.001"];
     arguments.extend(row.small);
     let mut command = test.command(&arguments);
-    command.env("LD_PRELOAD", test.library("tracer.c")).env("TRACE_FILE", test.path("trace"));
-    let answer = Answer::of(&command.output().unwrap());
+    command
+        .env("LD_PRELOAD", test.compile_library("tracer.c"))
+        .env("TRACE_FILE", test.path("trace"));
+    let answer = Answer::from_output(&command.output().unwrap());
     assert_eq!(answer.code, 0, "{name}: {}", answer.stderr);
     let json: Value = serde_json::from_str(&answer.stdout).unwrap();
     let access = &json["access"];
-    let darshan = Darshan::of_trace(&test.path("trace"));
+    let darshan = Darshan::from_trace(&test.path("trace"));
     check_darshan(row, &json, &darshan);
     check_sizes(row, access);
     for (key, expected) in [
@@ -297,9 +303,9 @@ fn check_darshan(row: &Row, json: &Value, darshan: &Darshan) {
         assert_eq!(common["count"], count, "{name}: {common}");
     }
     let share = darshan.share("POSIX_CONSEC_READS");
-    let is_as_seen = row.darshan_consecutive.contains(&share)
+    let is_as_expected = row.darshan_consecutive.contains(&share)
         || share.is_nan() && row.darshan_consecutive.is_empty();
-    assert!(is_as_seen, "{name}: {share} consecutive: {darshan:?}");
+    assert!(is_as_expected, "{name}: {share} consecutive: {darshan:?}");
 }
 
 fn check_sizes(row: &Row, access: &Value) {
@@ -321,7 +327,7 @@ fn check_sizes(row: &Row, access: &Value) {
 fn check_when(row: &Row, record: &Value) {
     let name = row.name;
     let loader = &record["plan"]["loader"];
-    let stock = loader["batches_in_flight"].as_u64().unwrap();
+    let in_flight = loader["batches_in_flight"].as_u64().unwrap();
     let epochs = record["epochs"].as_array().unwrap();
     for (number, epoch) in epochs.iter().enumerate() {
         for accelerator in epoch["accelerators"].as_array().unwrap() {
@@ -332,18 +338,18 @@ fn check_when(row: &Row, record: &Value) {
             let (first, last) = (bytes[0], *bytes.last().unwrap());
             assert_eq!(io["read_bytes"], last, "{name}");
             let reads_now =
-                row.when == When::Throughout || row.when == When::AtStart && number == 0;
+                row.when == ReadTime::Throughout || row.when == ReadTime::AtStart && number == 0;
             assert_eq!(last > 0, reads_now, "{name}: epoch {}", number + 1);
             assert_eq!(io["opens"], if reads_now { row.opens } else { 0 }, "{name}");
             match row.when {
-                // A loader that may hold the whole epoch may have read it all by the end of the first step.
-                When::Throughout if stock + 1 < bytes.len() as u64 => {
+                // A loader that can buffer the whole epoch may have read all of it by the end of the first step.
+                ReadTime::Throughout if in_flight + 1 < bytes.len() as u64 => {
                     assert!(first < last, "{name}: {bytes:?}");
                 }
-                When::Throughout => {
+                ReadTime::Throughout => {
                     assert_eq!(loader["held_at_start"], loader["held_batches"], "{name}");
                 }
-                When::AtStart | When::Never => assert_eq!(first, last, "{name}: {bytes:?}"),
+                ReadTime::AtStart | ReadTime::Never => assert_eq!(first, last, "{name}: {bytes:?}"),
             }
         }
     }

@@ -1,21 +1,21 @@
-//! Bad input: each its own error with where, what and what to do, and no panic.
+//! Bad input: each case has an error that says where, what and what to do, and none panics.
 
-use crate::harness::{Answer, Mounted, TINY, Test};
+use crate::harness::{Answer, MountedDisk, TINY, Test};
 use std::path::Path;
 
 #[track_caller]
-fn refused(yaml: &str, arguments: &[&str], words: &[&str]) {
-    let test = Test::with(yaml);
+fn check_refused(yaml: &str, arguments: &[&str], words: &[&str]) {
+    let test = Test::with_workload(yaml);
     let mut all = vec!["run", "workload.yaml"];
     all.extend(arguments);
     test.feedrate(&all).refuses(2, words);
-    assert!(!test.path("results").exists(), "a refused run leaves nothing");
+    assert!(!test.path("results").exists(), "a refused run writes no results");
 }
 
 #[test]
-fn all_problems_of_a_workload_come_at_once_with_their_places() {
+fn all_problems_of_a_workload_are_reported_at_once_with_their_positions() {
     let yaml = TINY.replace("batch_size: 4", "batch_sise: 4\n  read_threads: many");
-    refused(
+    check_refused(
         &yaml,
         &["train.epoch=3"],
         &[
@@ -30,12 +30,12 @@ fn all_problems_of_a_workload_come_at_once_with_their_places() {
 }
 
 #[test]
-fn a_file_of_another_kind_is_answered_by_what_it_is() {
-    let test = Test::with(TINY);
+fn a_file_of_another_kind_is_refused_with_its_kind_and_command() {
+    let test = Test::with_workload(TINY);
     test.write("study.csv", "# mine\nmodel,epochs,processes,run\nworkload.yaml,1,1,N\n");
     test.write("design.toml", "design = \"two_level\"\n[factors]\nprocesses = [1, 2]\n");
     test.write("design.toml", "design = \"two_level\"\nfactors.processes = [1, 2]\n");
-    for (wanted, file, is, does) in [
+    for (command, file, kind, hint) in [
         ("study run", "workload.yaml", "is a workload, not a study", "feedrate run workload.yaml"),
         ("study status", "workload.yaml", "is a workload, not a study", "feedrate study new"),
         ("study new", "workload.yaml", "is a workload, not the design", "--model workload.yaml"),
@@ -50,15 +50,15 @@ fn a_file_of_another_kind_is_answered_by_what_it_is() {
         ("report", "design.toml", "is the design of a study", "feedrate study new design.toml"),
         ("run", "design.toml", "is the design of a study", "feedrate study new design.toml"),
     ] {
-        let words: Vec<&str> = wanted.split(' ').chain([file]).collect();
+        let words: Vec<&str> = command.split(' ').chain([file]).collect();
         let answer = test.feedrate(&words);
-        answer.refuses(2, &[&format!("`{file}` {is}"), "hint: ", does]);
-        assert!(answer.stderr.lines().count() < 4, "{wanted} {file}: {}", answer.stderr);
+        answer.refuses(2, &[&format!("`{file}` {kind}"), "hint: ", hint]);
+        assert!(answer.stderr.lines().count() < 4, "{command} {file}: {}", answer.stderr);
     }
 }
 
 #[test]
-fn an_unknown_workload_is_refused_with_the_nearest() {
+fn an_unknown_workload_is_refused_with_the_most_similar_name() {
     Test::new()
         .feedrate(&["run", "unet3d_h10"])
         .refuses(2, &["`unet3d_h10`", "hint: did you mean `unet3d_h100`"]);
@@ -67,22 +67,26 @@ fn an_unknown_workload_is_refused_with_the_nearest() {
 
 #[test]
 fn numbers_that_make_no_sense_are_refused() {
-    refused(TINY, &["dataset.num_files_train=0"], &["`0` training files"]);
-    refused(TINY, &["reader.batch_size=9"], &["batches of `9`", "the dataset has 8", "hint:"]);
-    refused(TINY, &["-n", "9"], &["`9` accelerators share 8 samples"]);
-    refused(
+    check_refused(TINY, &["dataset.num_files_train=0"], &["`0` training files"]);
+    check_refused(
+        TINY,
+        &["reader.batch_size=9"],
+        &["batches of `9`", "the dataset has 8", "hint:"],
+    );
+    check_refused(TINY, &["-n", "9"], &["`9` accelerators share 8 samples"]);
+    check_refused(
         TINY,
         &["dataset.num_files_train=1000000000000000000"],
         &["more than a file system can store"],
     );
-    refused(TINY, &["--scale", "0"], &["--scale 0"]);
-    refused(TINY, &["dataset.format=hdf5_opt"], &["there is no format `hdf5_opt`"]);
-    refused(
+    check_refused(TINY, &["--scale", "0"], &["--scale 0"]);
+    check_refused(TINY, &["dataset.format=hdf5_opt"], &["there is no format `hdf5_opt`"]);
+    check_refused(
         TINY,
         &["dataset.format=safetensors"],
         &["there is no format `safetensors`", "hint: available formats: npz, npy, raw"],
     );
-    refused(
+    check_refused(
         TINY,
         &["workflow.checkpoint=true", "checkpoint.format=tar"],
         &["`tar`", "pt, safetensors, raw"],
@@ -96,15 +100,15 @@ fn a_yaml_bomb_is_refused() {
         let last = i - 1;
         yaml.push_str(&format!("a{i}: &a{i} [{}]\n", vec![format!("*a{last}"); 10].join(", ")));
     }
-    refused(&yaml, &[], &["error:"]);
+    check_refused(&yaml, &[], &["error:"]);
 }
 
-/// Generate, spoil the first file with `spoil`, run.
+/// Generates a dataset, damages its first file with `damage`, and checks the error of a run.
 #[track_caller]
-fn spoiled(spoil: impl Fn(&Path), words: &[&str]) {
-    let test = Test::with(TINY);
+fn check_damaged(damage: impl Fn(&Path), words: &[&str]) {
+    let test = Test::with_workload(TINY);
     assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
-    spoil(&test.data_files(".npz")[0]);
+    damage(&test.data_files(".npz")[0]);
     test.feedrate(&["run", "workload.yaml"]).refuses(1, words);
     let verify = test.feedrate(&["generate", "--verify", "workload.yaml"]);
     verify.refuses(1, &["img_0_of_8.npz"]);
@@ -112,7 +116,7 @@ fn spoiled(spoil: impl Fn(&Path), words: &[&str]) {
 
 #[test]
 fn a_truncated_npz_is_named() {
-    spoiled(
+    check_damaged(
         |file| {
             let bytes = std::fs::read(file).unwrap();
             std::fs::write(file, &bytes[..bytes.len() / 2]).unwrap();
@@ -123,7 +127,7 @@ fn a_truncated_npz_is_named() {
 
 #[test]
 fn a_wrong_crc_is_named() {
-    spoiled(
+    check_damaged(
         |file| {
             let mut bytes = std::fs::read(file).unwrap();
             bytes[1000] ^= 1;
@@ -135,7 +139,7 @@ fn a_wrong_crc_is_named() {
 
 #[test]
 fn an_npz_without_x_is_named() {
-    spoiled(
+    check_damaged(
         |file| {
             let mut bytes = std::fs::read(file).unwrap();
             for i in 0..bytes.len() - 5 {
@@ -151,19 +155,19 @@ fn an_npz_without_x_is_named() {
 
 #[test]
 fn a_missing_file_is_named() {
-    spoiled(|file| std::fs::remove_file(file).unwrap(), &["img_0_of_8.npz", "cannot open"]);
+    check_damaged(|file| std::fs::remove_file(file).unwrap(), &["img_0_of_8.npz", "cannot open"]);
 }
 
 #[test]
 fn a_data_folder_that_is_a_file_is_refused() {
-    let test = Test::with(TINY);
-    test.write("data", "in the way");
+    let test = Test::with_workload(TINY);
+    test.write("data", "not a folder");
     test.feedrate(&["run", "workload.yaml"]).refuses(2, &["is a file", "hint:"]);
 }
 
 #[test]
 fn files_without_manifest_are_not_touched() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     std::fs::create_dir_all(test.path("data/train")).unwrap();
     test.write("data/train/mine.npz", "precious");
     test.feedrate(&["run", "workload.yaml"]).refuses(2, &["without a manifest", "--foreign"]);
@@ -172,8 +176,8 @@ fn files_without_manifest_are_not_touched() {
 }
 
 #[test]
-fn a_manifest_that_does_not_fit_names_the_setting() {
-    let test = Test::with(TINY);
+fn a_dataset_with_other_settings_is_refused_with_the_setting() {
+    let test = Test::with_workload(TINY);
     assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
     let dataset =
         test.data_files("manifest.json")[0].parent().unwrap().to_string_lossy().into_owned();
@@ -189,8 +193,8 @@ fn a_manifest_that_does_not_fit_names_the_setting() {
 
 #[test]
 fn a_disk_that_is_too_small_is_refused_before_writing() {
-    let test = Test::with(TINY);
-    let disk = Mounted::tmpfs(&test.path("small"), "size=1m");
+    let test = Test::with_workload(TINY);
+    let disk = MountedDisk::tmpfs(&test.path("small"), "size=1m");
     let data = disk.0.to_string_lossy().into_owned();
     let answer = test.feedrate(&[
         "run",
@@ -200,32 +204,31 @@ fn a_disk_that_is_too_small_is_refused_before_writing() {
         "dataset.record_length_bytes=1000000",
     ]);
     answer.refuses(2, &["needs 8 MB", "1 MB are free", "hint: free space there"]);
-    let (answer, dry) =
-        (&["run", "workload.yaml", "--data", &data], "dataset.record_length_bytes=1000000");
-    let page = test.feedrate(&[&answer[..], &[dry, "--dry-run"]].concat()).stdout;
+    let run = ["run", "workload.yaml", "--data", &data, "dataset.record_length_bytes=1000000"];
+    let page = test.feedrate(&[&run[..], &["--dry-run"]].concat()).stdout;
     assert!(page.contains("not enough space: the dataset needs 8 MB"), "{page}");
-    let two = ["run", "workload.yaml", "--data", &data, "dataset.record_length_bytes=240000"];
+    let smaller = ["run", "workload.yaml", "--data", &data, "dataset.record_length_bytes=240000"];
     // Four of the eight files fit.
-    let answer = test.feedrate(&two);
+    let answer = test.feedrate(&smaller);
     answer.refuses(2, &["needs 1.9 MB", "hint: `--scale 0.51` fits"]);
-    assert_eq!(test.feedrate(&[&two[..], &["--scale", "0.51", "--quiet"]].concat()).code, 0);
+    assert_eq!(test.feedrate(&[&smaller[..], &["--scale", "0.51", "--quiet"]].concat()).code, 0);
 }
 
 #[test]
 fn results_on_a_full_disk_fail_with_the_reason() {
-    let test = Test::with(TINY);
-    let disk = Mounted::tmpfs(&test.path("full"), "size=64k");
+    let test = Test::with_workload(TINY);
+    let disk = MountedDisk::tmpfs(&test.path("full"), "size=64k");
     std::fs::write(disk.0.join("filler"), vec![0; 48 << 10]).unwrap();
     let results = disk.0.to_string_lossy().into_owned();
     let mut command =
         test.command(&["run", "workload.yaml", "--results", &results, "train.epochs=500"]);
-    let answer = Answer::of(&command.env("TMPDIR", test.path("")).output().unwrap());
+    let answer = Answer::from_output(&command.env("TMPDIR", test.path("")).output().unwrap());
     answer.refuses(1, &["No space left", "hint:"]);
 }
 
 #[test]
-fn a_file_beyond_the_limit_of_sizes_fails_with_the_reason() {
-    let test = Test::with(TINY);
+fn a_file_above_the_size_limit_fails_with_the_reason() {
+    let test = Test::with_workload(TINY);
     assert_eq!(test.feedrate(&["run", "workload.yaml", "--run-dir", "run"]).code, 0);
     let [dlio_benchmark, dlio_postprocessor] =
         [env!("CARGO_BIN_EXE_dlio_benchmark"), env!("CARGO_BIN_EXE_dlio_postprocessor")];
@@ -248,25 +251,26 @@ fn a_file_beyond_the_limit_of_sizes_fails_with_the_reason() {
     ] {
         let limited = format!("ulimit -f {limit_kib}; exec \"$@\"");
         let words = [&["-c", &limited, "bash"], words].concat();
-        let answer = Answer::of(&test.program("bash", &words).output().unwrap());
+        let answer = Answer::from_output(&test.program("bash", &words).output().unwrap());
         answer.refuses(1, &["File too large", "hint:", "ulimit -f"]);
     }
 }
 
-/// However small the device is, what was measured is printed, and lies whole where the answer says.
+/// The device has various small sizes. The measurement is printed and completely saved, in the folder that the answer names.
 #[test]
-fn what_was_measured_outlives_a_full_results_folder() {
-    let test = Test::with(TINY);
+fn measurements_survive_a_full_results_folder() {
+    let test = Test::with_workload(TINY);
     std::fs::create_dir(test.path("tmp")).unwrap();
     assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
     let mut rescued = 0;
     for size in [8, 16, 20, 24, 28, 32, 40, 48, 64, 96, 256] {
-        let disk = Mounted::tmpfs(&test.path("full"), &format!("size={size}k"));
+        let disk = MountedDisk::tmpfs(&test.path("full"), &format!("size={size}k"));
         let results = disk.0.to_string_lossy().into_owned();
         let mut command = test.command(&["run", "workload.yaml", "--results", &results]);
-        let answer = Answer::of(&command.env("TMPDIR", test.path("tmp")).output().unwrap());
-        let said = answer.stdout.lines().find_map(|line| line.strip_prefix("Results: "));
-        let Some(folder) = said else {
+        let answer =
+            Answer::from_output(&command.env("TMPDIR", test.path("tmp")).output().unwrap());
+        let printed_folder = answer.stdout.lines().find_map(|line| line.strip_prefix("Results: "));
+        let Some(folder) = printed_folder else {
             answer.refuses(1, &["nothing was measured", "No space left"]);
             continue;
         };
@@ -280,14 +284,14 @@ fn what_was_measured_outlives_a_full_results_folder() {
             assert_eq!(answer.code, 0, "{}", answer.stderr);
         }
     }
-    assert!(0 < rescued, "no size of a device was between too small to begin and large enough");
+    assert!(0 < rescued, "on each device, either nothing was measured or all results fit");
 }
 
-/// A device that fills up while the dataset is written: what is whole stays, and generation goes on once there is room.
+/// The device fills up while the dataset is written. Complete files stay, and generation continues when there is space.
 #[test]
-fn a_disk_that_fills_while_writing_is_named() {
-    let test = Test::with(TINY);
-    let disk = Mounted::tmpfs(&test.path("few"), "size=8m,nr_inodes=10");
+fn a_generation_on_a_full_disk_continues_when_there_is_space() {
+    let test = Test::with_workload(TINY);
+    let disk = MountedDisk::tmpfs(&test.path("few"), "size=8m,nr_inodes=10");
     let folder = disk.0.to_string_lossy().into_owned();
     let generate = ["generate", "workload.yaml", "--data", &folder];
     test.feedrate(&generate).refuses(1, &["No space left", "hint:"]);
@@ -303,7 +307,7 @@ fn a_disk_that_fills_while_writing_is_named() {
 
 #[test]
 fn flags_that_exclude_each_other_are_refused() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     for arguments in [
         &["run", "workload.yaml", "--foreign", "--verify"][..],
         &["run", "workload.yaml", "--foreign", "--scale", "0.5"],
@@ -319,23 +323,23 @@ fn flags_that_exclude_each_other_are_refused() {
 }
 
 #[test]
-fn what_only_training_needs_does_not_stop_generation() {
-    let test = Test::with(TINY);
-    let unbuilt = [
+fn unsupported_settings_of_training_do_not_stop_generation() {
+    let test = Test::with_workload(TINY);
+    let unsupported = [
         "reader.data_loader=someones_own",
         "workflow.profiling=true",
         "profiling.profiler=darshan",
     ];
-    let generate = [&["generate", "workload.yaml"], &unbuilt[..]].concat();
+    let generate = [&["generate", "workload.yaml"], &unsupported[..]].concat();
     assert_eq!(test.feedrate(&generate).code, 0);
-    let run = [&["run", "workload.yaml"], &unbuilt[..]].concat();
+    let run = [&["run", "workload.yaml"], &unsupported[..]].concat();
     test.feedrate(&run).refuses(2, &["someones_own", "darshan"]);
 }
 
 #[test]
 fn a_read_only_folder_is_refused() {
-    let test = Test::with(TINY);
-    let disk = Mounted::tmpfs(&test.path("locked"), "size=1m,ro");
+    let test = Test::with_workload(TINY);
+    let disk = MountedDisk::tmpfs(&test.path("locked"), "size=1m,ro");
     let folder = disk.0.to_string_lossy().into_owned();
     test.feedrate(&["run", "workload.yaml", "--data", &folder]).refuses(1, &["ead-only", "hint:"]);
     test.feedrate(&["run", "workload.yaml", "--results", &folder])
@@ -343,8 +347,8 @@ fn a_read_only_folder_is_refused() {
 }
 
 #[test]
-fn errors_blame_what_is_wrong_and_are_errors_once() {
-    let test = Test::with(TINY);
+fn errors_name_the_wrong_setting_once() {
+    let test = Test::with_workload(TINY);
     test.write("study.csv", "model,processes,run\nworkload.yaml,x,N\n");
     for words in [&["analyze", "study.csv"][..], &["report", "study.csv"]] {
         let answer = test.feedrate(words);

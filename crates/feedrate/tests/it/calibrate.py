@@ -1,4 +1,4 @@
-"""The sums of src/command/calibrate.py, of rows that are known; run by calibrate.rs. In the place of torch stands nothing."""
+"""Checks the arithmetic of src/command/calibrate.py on known rows. Run by calibrate.rs; a stub replaces torch."""
 
 import importlib.util
 import sys
@@ -18,45 +18,45 @@ spec.loader.exec_module(calibrate)
 
 
 def near(a, b):
-    return all(abs(one - other) <= 1e-9 * abs(other) for one, other in zip(a, b))
+    return all(abs(actual - expected) <= 1e-9 * abs(expected) for actual, expected in zip(a, b))
 
 
-# A batch of 1 ms and 2 ns a byte; one that grows with none is a cost of the whole.
-assert near(calibrate.line((4000, 0.001008), (1000, 0.001002)), (0.001, 2e-9))
-assert near(calibrate.line((1000, 0.002), (4000, 0.001)), (0.001, 0))
-# Never below nothing.
-assert near(calibrate.line((1000, 1e-6), (4000, 8e-6)), (0, 2e-9))
+# A batch costs 1 ms and 2 ns per byte. If more bytes do not cost more time, the whole cost is fixed.
+assert near(calibrate.fit_line((4000, 0.001008), (1000, 0.001002)), (0.001, 2e-9))
+assert near(calibrate.fit_line((1000, 0.002), (4000, 0.001)), (0.001, 0))
+# A fixed cost is never negative.
+assert near(calibrate.fit_line((1000, 1e-6), (4000, 8e-6)), (0, 2e-9))
 
-# Samples of several sizes tell by the sample from by the byte, those of one do not.
+# Only samples of several sizes separate the cost per sample from the cost per byte.
 def measured_rows(rows):
-    return calibrate.Measured(rows, len(rows), [], 0.0)
+    return calibrate.PassTimes(rows, len(rows), [], 0.0)
 
 
 varied = measured_rows([[1, size, 100_000 + 3 * size, 200_000 + 6 * size] for size in (10_000, 50_000, 200_000, 400_000)])
-assert near(calibrate.by_sample_and_byte(varied, 1), (0.0001, 3e-9))
-assert calibrate.by_sample_and_byte(varied, 1)[2]
+assert near(calibrate.getitem_costs(varied, 1), (0.0001, 3e-9))
+assert calibrate.getitem_costs(varied, 1)[2]
 large = measured_rows([[4, 4 << 20, 8_388_608, 9_000_000]] * 5)
-assert near(calibrate.by_sample_and_byte(large, 4), (0.0, 2e-9, False))
+assert near(calibrate.getitem_costs(large, 4), (0.0, 2e-9, False))
 small = measured_rows([[4, 4000, 1_000_000, 1_000_000]] * 5)
-assert near(calibrate.by_sample_and_byte(small, 4), (0.00025, 0.0, False))
+assert near(calibrate.getitem_costs(small, 4), (0.00025, 0.0, False))
 
-# The parts of a batch are together what it takes, in the mean, of which one that was disturbed is no part.
+# The parts of a batch add up to its mean time. Disturbed batches are not part of the mean.
 skewed = measured_rows([[1, 100, 2_000_000, 3_000_000]] * 7 + [[1, 100, 6_000_000, 7_000_000], [1, 100, 0, 1_000_000], [1, 100, 0, 900_000_000]])
-assert near([skewed.all()], [(7 * 3e-3 + 7e-3) / 8])
-assert near([skewed.get(), skewed.rest()], [1.75 / 2.75 * 3.5e-3, 1 / 2.75 * 3.5e-3])
+assert near([skewed.total()], [(7 * 3e-3 + 7e-3) / 8])
+assert near([skewed.getitem(), skewed.rest()], [1.75 / 2.75 * 3.5e-3, 1 / 2.75 * 3.5e-3])
 
-# Batches that are there are waited for as long as in the mean, not as most of them.
-assert near([calibrate.Measured([], 10, [0.001] * 6 + [0.003] * 3 + [9.0], 0.0).wait()], [(5 * 0.001 + 3 * 0.003) / 8])
+# The wait for a ready batch is the trimmed mean, not the median.
+assert near([calibrate.PassTimes([], 10, [0.001] * 6 + [0.003] * 3 + [9.0], 0.0).wait()], [(5 * 0.001 + 3 * 0.003) / 8])
 
-# Batches that are not there after a pause are asked for after a longer one; where they never are, that ends.
-def after(ready, pause):
-    return calibrate.Measured([], 10, [pause] * 10, 0.0, 0 if pause > ready else 2)
+# If batches are not ready after a pause, the pause is made longer, up to a maximum number of retries.
+def pass_with_pause(ready, pause):
+    return calibrate.PassTimes([], 10, [pause] * 10, 0.0, 0 if pause > ready else 2)
 
 
-found = [calibrate.paced(lambda pause: after(ready, pause), 0.25).wait() for ready in (0.5, 0.2, 9)]
+found = [calibrate.measure_ready_batches(lambda pause: pass_with_pause(ready, pause), 0.25).wait() for ready in (0.5, 0.2, 9)]
 assert near(found, [0.5625, 0.25, 0.84375])
 
-# What the probe writes of a batch: samples, bytes, and processor time, that within `__getitem__` among it.
+# The probe writes a row per batch: samples, bytes, processor time in `__getitem__` and in total.
 with tempfile.TemporaryDirectory() as folder:
     file = Path(folder, "sample")
     file.write_bytes(bytes(5000))
@@ -65,7 +65,7 @@ with tempfile.TemporaryDirectory() as folder:
     probe = calibrate.Probe(rows, 2)
     for _ in range(5):
         assert probe.sample(file.read_bytes) == bytes(5000)
-    [told] = rows.iterdir()
-    measured = [calibrate.json.loads(line) for line in told.read_text().splitlines()]
+    [output] = rows.iterdir()
+    measured = [calibrate.json.loads(line) for line in output.read_text().splitlines()]
     assert [row[:2] for row in measured] == [[2, 10_000]] * 2
     assert all(0 < row[2] <= row[3] for row in measured), measured

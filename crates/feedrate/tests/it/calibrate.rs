@@ -1,23 +1,23 @@
-//! `feedrate calibrate`: a program in the place of Python says what it has measured. What the real one works out, calibrate.py tells from
-//! rows; it needs `.venv`, and no torch.
+//! `feedrate calibrate` with a script in the place of Python that returns fixed measurements. calibrate.py checks the arithmetic of the real
+//! helper; it needs `.venv`, but no torch.
 
 use crate::harness::{TINY, Test, venv_python};
-use crate::schema::holds;
+use crate::schema::assert_matches_schema;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-const TOLD: &str = r#"{"client": {"per_sample": 0.0001466, "per_byte": 6.372e-10, "per_batch": 0.0021, "handover_bytes_per_second": 1164669494.5,
+const CALIBRATION: &str = r#"{"client": {"per_sample": 0.0001466, "per_byte": 6.372e-10, "per_batch": 0.0021, "handover_bytes_per_second": 1164669494.5,
     "receive_per_batch": 0.00114, "receive_per_byte": 1.8e-10, "receive_wait_share": 0.25, "start_per_epoch": null}, "told_apart": false, "samples": 400,
     "sample_bytes": 1053151.75, "batch_size": 4, "workers": 1, "batches": 138, "batch_cpu_seconds": {"1": 0.0087, "2": 0.0092}}"#;
 
-/// A script, and a Python that says so much about it.
-fn trained() -> Test {
-    let test = Test::with(TINY);
+/// A training script, and a stand-in for Python that returns `CALIBRATION`.
+fn with_training_script() -> Test {
+    let test = Test::with_workload(TINY);
     test.write("train.py", "");
-    test.write("told.json", TOLD);
+    test.write("calibration.json", CALIBRATION);
     test.write(
         "python",
-        "#!/bin/sh\necho from the training >&2\nfor last; do :; done\ncp told.json \"$last\"\n",
+        "#!/bin/sh\necho from the training >&2\nfor last; do :; done\ncp calibration.json \"$last\"\n",
     );
     std::fs::set_permissions(test.path("python"), PermissionsExt::from_mode(0o755)).unwrap();
     test
@@ -26,12 +26,12 @@ fn trained() -> Test {
 const CALIBRATE: &[&str] = &["calibrate", "train.py:make_dataset", "--python", "./python"];
 
 #[test]
-fn costs_are_a_section_of_a_workload() {
-    let test = trained();
-    let told = test.feedrate(CALIBRATE);
-    assert_eq!(told.code, 0, "{}", told.stderr);
-    assert_eq!(told.stderr, "from the training\n");
-    let (words, section) = told.stdout.split_at(told.stdout.find("client:").unwrap());
+fn costs_are_printed_as_a_section_of_a_workload() {
+    let test = with_training_script();
+    let answer = test.feedrate(CALIBRATE);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert_eq!(answer.stderr, "from the training\n");
+    let (words, section) = answer.stdout.split_at(answer.stdout.find("client:").unwrap());
     assert!(words.contains("400 samples of 1.1 MB, batches of 4, 1 worker.\n"), "{words}");
     assert!(words.contains("8.7 ms with 1 worker, 9.2 ms with 2 workers.\n"), "{words}");
     assert!(words.contains("All samples have the same size"), "{words}");
@@ -47,23 +47,23 @@ client:
 ";
     assert_eq!(section, keys);
     let json = test.feedrate(&[CALIBRATE, &["--json"]].concat()).json();
-    holds("calibrate", &json);
+    assert_matches_schema("calibrate", &json);
     assert_eq!(json["client"]["per_batch"], 0.0021);
     assert!(json["client"]["start_per_epoch"].is_null());
 }
 
 #[test]
 fn a_workload_gets_the_section_once_and_keeps_the_rest() {
-    let test = trained();
+    let test = with_training_script();
     let write = [CALIBRATE, &["-o", "workload.yaml"]].concat();
-    let told = test.feedrate(&write);
-    assert_eq!((told.code, told.stdout.as_str()), (0, ""), "{}", told.stderr);
+    let answer = test.feedrate(&write);
+    assert_eq!((answer.code, answer.stdout.as_str()), (0, ""), "{}", answer.stderr);
     let whole = std::fs::read_to_string(test.path("workload.yaml")).unwrap();
     assert!(whole.starts_with(TINY) && whole.contains("\n  per_batch: 2.100e-3\n"), "{whole}");
     assert_eq!(test.feedrate(&["plan", "workload.yaml"]).code, 0);
     test.feedrate(&write).refuses(2, &["`workload.yaml` has a `client:` section", "--force"]);
     assert_eq!(std::fs::read_to_string(test.path("workload.yaml")).unwrap(), whole);
-    // After a change of the code; what is not ours stays.
+    // After a change of the code, `--force` replaces the section and keeps the user's lines.
     let slower = whole.replace("per_batch: 2.100e-3", "per_batch: 9");
     let slower = slower.replacen("# calibrate: ", "# mine\n# calibrate: ", 1);
     test.write("workload.yaml", slower + "workflow:\n  train: True\n");
@@ -71,7 +71,7 @@ fn a_workload_gets_the_section_once_and_keeps_the_rest() {
     let (rest, section) = whole.split_at(TINY.len());
     let again = format!("{rest}# mine\nworkflow:\n  train: True\n{section}");
     assert_eq!(std::fs::read_to_string(test.path("workload.yaml")).unwrap(), again);
-    // As `--write-yaml` writes one.
+    // The form that `--write-yaml` writes.
     let below: String = TINY.lines().map(|line| format!("  {line}\n")).collect();
     test.write("workload.yaml", format!("workload:\n{below}"));
     assert_eq!(test.feedrate(&write).code, 0);
@@ -80,12 +80,12 @@ fn a_workload_gets_the_section_once_and_keeps_the_rest() {
 }
 
 #[test]
-fn what_cannot_be_timed_is_said() {
-    let test = trained();
+fn scripts_that_cannot_be_measured_are_refused() {
+    let test = with_training_script();
     test.feedrate(&["calibrate", "train.py"]).refuses(2, &["names no function"]);
     test.feedrate(&["calibrate", "gone.py:make"]).refuses(2, &["there is no file `gone.py`"]);
-    let nobody = ["calibrate", "train.py:make", "--python", "./nobody"];
-    test.feedrate(&nobody).refuses(2, &["cannot start `./nobody`", "--python"]);
+    let missing_python = ["calibrate", "train.py:make", "--python", "./nobody"];
+    test.feedrate(&missing_python).refuses(2, &["cannot start `./nobody`", "--python"]);
     test.feedrate(&[CALIBRATE, &["-o", "gone.yaml"]].concat())
         .refuses(2, &["cannot read workload"]);
     test.write("python", "#!/bin/sh\nexit 1\n");
@@ -93,10 +93,10 @@ fn what_cannot_be_timed_is_said() {
 }
 
 #[test]
-fn costs_are_those_of_the_rows() {
+fn the_python_helper_computes_costs_from_rows() {
     let test = Test::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut command = test.program(std::path::absolute(venv_python()).unwrap(), &[]);
-    let done = command.arg(root.join("tests/it/calibrate.py")).output().unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let output = command.arg(root.join("tests/it/calibrate.py")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

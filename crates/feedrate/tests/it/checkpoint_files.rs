@@ -1,6 +1,6 @@
-//! What lies in the files of checkpoints, and what is left of them when a run is killed.
+//! The content of checkpoint files, and the files that a killed run leaves.
 
-use crate::harness::{TINY, Test, until, venv_python};
+use crate::harness::{TINY, Test, venv_python, wait_until};
 use feedrate_run::checkpoint;
 use feedrate_run::clock::Clock;
 use feedrate_run::live::Signals;
@@ -19,7 +19,7 @@ const LAYERS: [&str; 6] = [
     "reader.batch_size=1",
 ];
 
-/// The folders of checkpoints, with epoch and step.
+/// The folders of checkpoints, with their epochs and steps.
 fn folders(test: &Test) -> Vec<(PathBuf, u32, u64)> {
     let Ok(folders) = std::fs::read_dir(test.path("checkpoints")) else { return Vec::new() };
     let numbered = folders.filter_map(|folder| {
@@ -39,11 +39,11 @@ fn plan_of(test: &Test, arguments: &[&str]) -> CheckpointPlan {
 }
 
 #[test]
-fn safetensors_loads_what_is_written() {
+fn safetensors_loads_the_written_checkpoints() {
     for (name, dtype) in
         [("fp16", "F16"), ("bf16", "BF16"), ("fp32", "F32"), ("fp64", "F64"), ("uint8", "U8")]
     {
-        let test = Test::with(TINY);
+        let test = Test::with_workload(TINY);
         let datatype = format!("model.model_datatype={name}");
         test.run_json(&[
             "workflow.checkpoint=true",
@@ -58,21 +58,21 @@ fn safetensors_loads_what_is_written() {
             "train.epochs=1",
             &datatype,
         ]);
-        let told = test.python(&venv_python(), "load_safetensors.py", ["checkpoints"]);
-        let told: serde_json::Value = serde_json::from_slice(&told).unwrap();
-        let layers = &told["zero_pp_rank_0_mp_rank_0_model_states.safetensors"];
+        let tensors = test.python(&venv_python(), "load_safetensors.py", ["checkpoints"]);
+        let tensors: serde_json::Value = serde_json::from_slice(&tensors).unwrap();
+        let layers = &tensors["zero_pp_rank_0_mp_rank_0_model_states.safetensors"];
         assert_eq!(layers["0/0"], serde_json::json!([dtype, [64_000]]));
         assert_eq!(layers["2/5"], serde_json::json!([dtype, [64 * 128]]));
         assert_eq!(layers["4/0"], serde_json::json!([dtype, [64]]));
-        let optimizer = &told["zero_pp_rank_0_mp_rank_0_optim_states.safetensors"];
+        let optimizer = &tensors["zero_pp_rank_0_mp_rank_0_optim_states.safetensors"];
         assert_eq!(optimizer["1"], serde_json::json!(["F32", [320]]));
     }
 }
 
-/// Those of L2HMC.
+/// The sizes of L2HMC.
 #[test]
-fn files_of_told_sizes_are_written() {
-    let test = Test::with(TINY);
+fn checkpoint_files_have_the_configured_sizes() {
+    let test = Test::with_workload(TINY);
     let sizes = "checkpoint.file_sizes=[1024,7340032,33554432,5120,4096]";
     test.run_json(&["workflow.checkpoint=true", "train.epochs=1", sizes]);
     let (folder, ..) = folders(&test).remove(0);
@@ -89,7 +89,7 @@ fn files_of_told_sizes_are_written() {
 
 #[test]
 fn training_goes_on_while_a_checkpoint_is_written() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     let steps = ["checkpoint.steps_between_checkpoints=3", "checkpoint.asynchronous=true"];
     let arguments = [&LAYERS[..], &steps].concat();
     let json = test.run_json(&arguments);
@@ -104,7 +104,10 @@ fn training_goes_on_while_a_checkpoint_is_written() {
         for (checkpoint, step) in checkpoints.iter().zip([3, 6]) {
             let ns = |key: &str| checkpoint[key].as_u64().unwrap();
             assert_eq!(ns("after_step"), step);
-            assert!(last_end_ns <= ns("start_ns"), "one waits for the one before");
+            assert!(
+                last_end_ns <= ns("start_ns"),
+                "a checkpoint starts after the end of the previous one"
+            );
             assert!(ns("stall_ns") > 0);
             last_end_ns = ns("end_ns");
             checkpoint::load(
@@ -122,9 +125,9 @@ fn training_goes_on_while_a_checkpoint_is_written() {
 }
 
 #[test]
-fn the_last_checkpoints_of_a_run_are_kept_and_nothing_of_others_is_touched() {
+fn the_last_checkpoints_of_a_run_are_kept_and_files_of_others_are_not_touched() {
     for mode in ["checkpoint.asynchronous=true", "checkpoint.asynchronous=false"] {
-        let test = Test::with(TINY);
+        let test = Test::with_workload(TINY);
         for (folder, file) in [("epoch1_step1", "theirs"), ("epoch9_step9", "model_states-0.pt")] {
             let folder = format!("checkpoints/global_{folder}");
             std::fs::create_dir_all(test.path(&folder)).unwrap();
@@ -133,12 +136,12 @@ fn the_last_checkpoints_of_a_run_are_kept_and_nothing_of_others_is_touched() {
         let steps = ["checkpoint.steps_between_checkpoints=1", "checkpoint.keep_last=2", mode];
         let arguments = [&LAYERS[..], &steps].concat();
         test.run_json(&arguments);
-        let mut left: Vec<_> =
+        let mut remaining: Vec<_> =
             folders(&test).into_iter().map(|(_, epoch, step)| (epoch, step)).collect();
-        left.sort_unstable();
-        assert_eq!(left, [(1, 1), (2, 7), (2, 8), (9, 9)]);
+        remaining.sort_unstable();
+        assert_eq!(remaining, [(1, 1), (2, 7), (2, 8), (9, 9)]);
         let files = std::fs::read_dir(test.path("checkpoints/global_epoch1_step1")).unwrap();
-        assert_eq!(files.count(), 1, "only the file of others");
+        assert_eq!(files.count(), 1, "only the user's file");
         assert!(test.path("checkpoints/global_epoch9_step9/model_states-0.pt").exists());
         let plan = plan_of(&test, &arguments);
         for step in [7, 8] {
@@ -155,15 +158,15 @@ fn the_last_checkpoints_of_a_run_are_kept_and_nothing_of_others_is_touched() {
     }
 }
 
-/// Killed fifty times, over what the runs before left. The moment varies: some time after the first change is seen.
+/// Fifty runs are killed, each in the folder that the previous run left, at varying times after the first new checkpoint folder.
 #[test]
-fn a_kill_leaves_no_checkpoint_that_only_looks_whole() {
-    let test = Test::with(TINY);
+fn a_killed_run_leaves_no_checkpoint_that_only_looks_complete() {
+    let test = Test::with_workload(TINY);
     let steps = ["-n", "2", "checkpoint.steps_between_checkpoints=1", "train.epochs=1000"];
     let arguments = [&LAYERS[..], &steps].concat();
     test.feedrate(&["generate", "workload.yaml"]);
     let plan = plan_of(&test, &arguments);
-    let (mut whole, mut torn) = (0, 0);
+    let (mut complete, mut torn) = (0, 0);
     for round in 0..50 {
         for (folder, ..) in folders(&test).into_iter().step_by(2) {
             std::fs::remove_dir_all(folder).unwrap();
@@ -175,7 +178,7 @@ fn a_kill_leaves_no_checkpoint_that_only_looks_whole() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        until("a checkpoint", || {
+        wait_until("a checkpoint", || {
             folders(&test).len() != before || run.try_wait().unwrap().is_some()
         });
         std::thread::sleep(Duration::from_micros(round * 7919 % 40_000));
@@ -184,8 +187,8 @@ fn a_kill_leaves_no_checkpoint_that_only_looks_whole() {
         for (folder, epoch, step) in folders(&test) {
             let name = folder.file_name().unwrap().to_string_lossy();
             let manifest = folder.with_file_name(format!(".{name}.manifest.json"));
-            // Until all files are there, their lengths are `null`.
-            let looks_whole =
+            // Until all files are written, the manifest has lengths that are `null`.
+            let looks_complete =
                 std::fs::read_to_string(manifest).is_ok_and(|text| !text.contains("null"));
             let loaded = checkpoint::load(
                 &plan,
@@ -197,18 +200,18 @@ fn a_kill_leaves_no_checkpoint_that_only_looks_whole() {
             );
             match loaded {
                 Ok(loaded) => {
-                    assert!(looks_whole);
+                    assert!(looks_complete);
                     assert!(
-                        loaded.ranks.iter().map(|own| own.bytes).sum::<u64>() >= plan.total_bytes
+                        loaded.ranks.iter().map(|rank| rank.bytes).sum::<u64>() >= plan.total_bytes
                     );
-                    whole += 1;
+                    complete += 1;
                 }
                 Err(error) => {
-                    assert!(!looks_whole, "round {round}: {error}");
+                    assert!(!looks_complete, "round {round}: {error}");
                     torn += 1;
                 }
             }
         }
     }
-    assert!(whole > 0 && torn > 0, "{whole} whole, {torn} torn");
+    assert!(complete > 0 && torn > 0, "{complete} complete, {torn} torn");
 }

@@ -1,6 +1,6 @@
-//! Checkpoints: their files, sizes, and what is refused.
+//! Checkpoints: their files and sizes, and the settings that are refused.
 
-use crate::harness::{Mounted, TINY, Test};
+use crate::harness::{MountedDisk, TINY, Test};
 use feedrate_engine::loader::LOADERS;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,11 +22,11 @@ fn files(test: &Test) -> BTreeMap<String, u64> {
     let name = checkpoints(test).pop().unwrap();
     assert!(name.starts_with("global_epoch1_step"), "{name}");
     let folder = test.path("checkpoints").join(&name);
-    let beside = std::fs::read_dir(test.path("checkpoints")).unwrap();
-    let mut beside: Vec<_> = beside.map(|entry| entry.unwrap().file_name()).collect();
-    beside.sort();
+    let entries = std::fs::read_dir(test.path("checkpoints")).unwrap();
+    let mut entries: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+    entries.sort();
     let manifest = format!(".{name}.manifest.json");
-    assert_eq!(beside, [".feedrate.lock", &*manifest, &*name]);
+    assert_eq!(entries, [".feedrate.lock", &*manifest, &*name]);
     let files = std::fs::read_dir(folder).unwrap().map(|file| {
         let file = file.unwrap();
         (file.file_name().to_string_lossy().into_owned(), file.metadata().unwrap().len())
@@ -45,7 +45,7 @@ fn checkpoints(test: &Test) -> Vec<String> {
 
 #[test]
 fn each_rank_writes_its_part_of_a_model() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     let settings = [
         "-n",
         "4",
@@ -74,8 +74,8 @@ fn each_rank_writes_its_part_of_a_model() {
 }
 
 #[test]
-fn layers_are_files_where_stages_share_them() {
-    let test = Test::with(TINY);
+fn each_layer_has_a_file_if_pipeline_stages_share_layers() {
+    let test = Test::with_workload(TINY);
     let settings = ["-n", "2", "model.parallelism.pipeline=2", "model.parallelism.zero_stage=1"];
     test.run_json(&[&LLAMA[..], &settings].concat());
     let files = files(&test);
@@ -85,8 +85,8 @@ fn layers_are_files_where_stages_share_them() {
 }
 
 #[test]
-fn rank_zero_alone_writes_where_told_so() {
-    let test = Test::with(TINY);
+fn only_rank_zero_writes_if_configured() {
+    let test = Test::with_workload(TINY);
     let settings = ["-n", "2", "model.parallelism.zero_stage=3", "checkpoint.type=rank_zero"];
     test.run_json(&[&LLAMA[..], &settings].concat());
     assert_eq!(files(&test).len(), 2);
@@ -94,7 +94,7 @@ fn rank_zero_alone_writes_where_told_so() {
 
 #[test]
 fn models_that_do_not_fit_their_ranks_are_refused() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     for (settings, words) in [
         (&["model.parallelism.tensor=8"][..], "a copy of the model needs `8` ranks"),
         (
@@ -119,16 +119,16 @@ fn models_that_do_not_fit_their_ranks_are_refused() {
 
 /// Debian's `python3-torch`, which `cargo xtask setup` installs.
 #[test]
-fn torch_loads_what_is_written() {
+fn torch_loads_the_written_checkpoints() {
     for datatype in ["int8", "uint8", "fp16", "bf16", "fp32", "fp64"] {
-        let test = Test::with(TINY);
+        let test = Test::with_workload(TINY);
         let datatype = format!("model.model_datatype={datatype}");
         let settings =
             ["-n", "2", "model.parallelism.zero_stage=3", "checkpoint.fsync=true", &datatype];
         test.run_json(&[&LLAMA[..], &settings].concat());
         let python = Path::new("/usr/bin/python3");
-        let told = test.python(python, "load_checkpoint.py", ["checkpoints"]);
-        let told: serde_json::Value = serde_json::from_slice(&told).unwrap();
+        let tensors = test.python(python, "load_checkpoint.py", ["checkpoints"]);
+        let tensors: serde_json::Value = serde_json::from_slice(&tensors).unwrap();
         let name = &datatype[datatype.find('=').unwrap() + 1..];
         let torch_name = match name {
             "fp16" => "torch.float16",
@@ -138,18 +138,18 @@ fn torch_loads_what_is_written() {
             "int8" => "torch.int8",
             _ => "torch.uint8",
         };
-        let layers = &told["zero_pp_rank_1_mp_rank_0_model_states.pt"];
+        let layers = &tensors["zero_pp_rank_1_mp_rank_0_model_states.pt"];
         // Hidden size 64 and vocabulary 1000, shared by two.
         assert_eq!(layers["0/0"], serde_json::json!([torch_name, [32_000]]));
         assert_eq!(layers["3/4"], serde_json::json!([torch_name, [64 * 128]]));
         assert_eq!(layers["7/0"], serde_json::json!([torch_name, [32]]));
-        let optimizer = &told["zero_pp_rank_0_mp_rank_0_optim_states.pt"];
+        let optimizer = &tensors["zero_pp_rank_0_mp_rank_0_optim_states.pt"];
         assert_eq!(optimizer["1"], serde_json::json!(["torch.float32", [320]]));
     }
 }
 
 #[test]
-fn checkpoints_by_steps_cut_an_epoch_into_blocks() {
+fn checkpoints_by_step_divide_an_epoch_into_blocks() {
     for (between, folders, blocks) in [
         (
             "3",
@@ -160,7 +160,7 @@ fn checkpoints_by_steps_cut_an_epoch_into_blocks() {
         ("8", &["epoch1_step8", "epoch2_step8"], &[8]),
     ] {
         for loader in LOADERS.iter().map(|loader| loader.entry().member.name) {
-            let test = Test::with(TINY);
+            let test = Test::with_workload(TINY);
             let (between, loader) = (
                 format!("checkpoint.steps_between_checkpoints={between}"),
                 format!("reader.data_loader={loader}"),
@@ -193,8 +193,8 @@ fn checkpoints_by_steps_cut_an_epoch_into_blocks() {
 
 #[test]
 fn a_checkpoint_that_cannot_be_written_ends_the_run() {
-    let test = Test::with(TINY);
-    test.write("checkpoints", "a file is in the way");
+    let test = Test::with_workload(TINY);
+    test.write("checkpoints", "not a folder");
     let settings = [
         "run",
         "workload.yaml",
@@ -202,12 +202,12 @@ fn a_checkpoint_that_cannot_be_written_ends_the_run() {
         "reader.batch_size=1",
         "checkpoint.steps_between_checkpoints=3",
     ];
-    let told = ["cannot write checkpoint `./checkpoints", "nothing was measured"];
-    test.feedrate(&settings).refuses(1, &told);
+    let words = ["cannot write checkpoint `./checkpoints", "nothing was measured"];
+    test.feedrate(&settings).refuses(1, &words);
     std::fs::remove_file(test.path("checkpoints")).unwrap();
-    let _full = Mounted::tmpfs(&test.path("checkpoints/global_epoch1_step6"), "size=4k");
-    let told = ["global_epoch1_step6`: it has ", "only 4", "what was measured is in"];
-    test.feedrate(&settings).refuses(1, &told);
+    let _full = MountedDisk::tmpfs(&test.path("checkpoints/global_epoch1_step6"), "size=4k");
+    let words = ["global_epoch1_step6`: it has ", "only 4", "what was measured is in"];
+    test.feedrate(&settings).refuses(1, &words);
     test.feedrate(&[
         "run",
         "workload.yaml",
@@ -217,9 +217,9 @@ fn a_checkpoint_that_cannot_be_written_ends_the_run() {
     .refuses(2, &["every `0` steps", "hint:"]);
 }
 
-/// A bundled model at a thousandth of its size: as many files, as they are named.
+/// A scaled-down bundled model: the number and names of the files do not change.
 #[test]
-fn checkpoints_alone_are_written_and_read() {
+fn checkpoints_without_training_are_written_and_read() {
     let test = Test::new();
     let more = ["run", "llama3_8b", "--scale", "0.00001", "--json", "checkpoint.fsync=false"];
     let counts = [
@@ -292,9 +292,9 @@ fn checkpoints_of_an_earlier_run_are_read() {
     );
 }
 
-/// In less than a second and little memory, whatever the size: 5292 GiB over all ranks (DLIO's own figure).
+/// The plan takes less than a second and little memory. DLIO computes the same 5292 GiB over all ranks.
 #[test]
-fn a_plan_of_a_huge_model_says_its_size() {
+fn the_plan_of_a_huge_model_has_its_size() {
     let test = Test::new();
     let answer = test.feedrate(&["plan", "llama3_405b", "--json"]);
     let plan: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
@@ -304,10 +304,10 @@ fn a_plan_of_a_huge_model_says_its_size() {
     assert!(plan["plan"]["doubts"].to_string().contains("checkpoints_exceed_disk"));
 }
 
-/// Tensors are not held, so there is nothing to merge; of random ones DLIO says so too.
+/// feedrate keeps no tensors in memory, so there are no pages to merge. Random tensors cannot be merged in DLIO either.
 #[test]
-fn merging_equal_memory_changes_nothing_and_says_so() {
-    let test = Test::with(TINY);
+fn merging_of_memory_pages_has_no_effect_and_a_warning() {
+    let test = Test::with_workload(TINY);
     let ksm = ["checkpoint.ksm.high_ram_trigger=0", "checkpoint.ksm.await_time=1000000"];
     let arguments = [&["run", "workload.yaml"], &LLAMA[..], &ksm].concat();
     test.feedrate(&arguments).refuses(2, &["checkpoint.ksm", "random", "randomize_tensor=false"]);
@@ -317,10 +317,10 @@ fn merging_equal_memory_changes_nothing_and_says_so() {
     assert!(answer.stderr.contains("checkpoint.ksm.await_time"), "{}", answer.stderr);
 }
 
-/// Sizes that are told are bytes, as in DLIO, unless their type is given.
+/// Configured sizes are bytes, as in DLIO, unless a data type is configured.
 #[test]
-fn types_that_are_given_are_those_of_told_sizes() {
-    let told = [
+fn configured_sizes_are_multiplied_by_the_configured_data_type() {
+    let model = [
         "model.model_size=1000",
         "model.num_layers=2",
         "model.layer_parameters=[40]",
@@ -334,8 +334,8 @@ fn types_that_are_given_are_those_of_told_sizes() {
         (&["model.model_datatype=fp16"], 160, 30),
         (&["model.optimizer_datatype=fp64"], 80, 240),
     ] {
-        let test = Test::with(TINY);
-        test.run_json(&[&told[..], more].concat());
+        let test = Test::with_workload(TINY);
+        test.run_json(&[&model[..], more].concat());
         let sizes: Vec<u64> = files(&test).into_values().collect();
         assert_eq!(sizes, [1000, layers, optimizer], "{more:?}");
     }

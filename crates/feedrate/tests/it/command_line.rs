@@ -1,19 +1,19 @@
-//! The command line itself: help, what every command takes, stdin, suggestions, several runs in one line.
+//! The command line: help, general options, workloads from stdin, suggestions, and several runs in one command.
 
 use crate::harness::{Answer, TINY, Test};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// The answer to a command that finds `text` on stdin.
+/// Runs a command with `text` on stdin.
 fn with_stdin(test: &Test, words: &[&str], text: &str) -> Answer {
     let mut command = test.command(words);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // Who refuses does not read it.
+    // Fails if the command is refused before it reads stdin.
     let _ = stdin.write_all(text.as_bytes());
     drop(stdin);
-    Answer::of(&child.wait_with_output().unwrap())
+    Answer::from_output(&child.wait_with_output().unwrap())
 }
 
 #[test]
@@ -57,8 +57,8 @@ fn the_help_of_the_program_fits_on_a_screen() {
 }
 
 #[test]
-fn quiet_and_verbose_do_what_they_say_before_and_behind_the_command() {
-    let test = Test::with(TINY);
+fn quiet_and_verbose_work_before_and_after_the_command() {
+    let test = Test::with_workload(TINY);
     let stderr = |words: &[&str]| {
         let answer = test.feedrate(words);
         assert_eq!(answer.code, 0, "{}", answer.stderr);
@@ -73,11 +73,11 @@ fn quiet_and_verbose_do_what_they_say_before_and_behind_the_command() {
     }
     let trials =
         ["scale", "workload.yaml", "--au", "1", "--max", "1", "train.computation_time=0.01"];
-    let told = "starting: ";
-    assert!(test.feedrate(&[&trials[..], &["-v"]].concat()).stderr.contains(told));
+    let started = "starting: ";
+    assert!(test.feedrate(&[&trials[..], &["-v"]].concat()).stderr.contains(started));
     let usual = test.feedrate(&trials).stderr;
     assert!(
-        usual.contains("note: dataset: 32 files instead of 8") && !usual.contains(told),
+        usual.contains("note: dataset: 32 files instead of 8") && !usual.contains(started),
         "{usual}"
     );
     let study = ["study", "new", "--design", "full_factorial", "--model", "workload.yaml"];
@@ -85,13 +85,13 @@ fn quiet_and_verbose_do_what_they_say_before_and_behind_the_command() {
     assert!(stderr(&study).contains("written to study.csv"));
     assert_eq!(stderr(&[&study[..], &["-q"]].concat()), "");
     test.feedrate(&["run", "workload.yaml", "-q", "-v"]).refuses(2, &["cannot be used with"]);
-    // What went wrong is said however quiet it is to be.
+    // `--quiet` does not hide errors.
     test.feedrate(&["-q", "run", "nowhere.yaml"]).refuses(2, &["nowhere.yaml", "hint:"]);
 }
 
 #[test]
-fn colours_are_as_they_are_asked_for() {
-    let test = Test::with(TINY);
+fn colours_follow_the_option_and_the_environment() {
+    let test = Test::with_workload(TINY);
     assert_eq!(test.feedrate(&["run", "workload.yaml", "--run-dir", "a"]).code, 0);
     for words in [&["show", "a"][..], &["--help"], &["run", "--help"]] {
         let colours = |choice: &[&str], variable: &str| {
@@ -123,7 +123,7 @@ fn a_workload_is_read_from_stdin() {
         with_stdin(&test, &[command, "-"], &wrong)
             .refuses(2, &["error: <stdin>:11:3: ", "did you mean `reader.batch_size`?"]);
     }
-    // Whoever starts runs would have to hand it on.
+    // These commands start several runs, which would all have to read stdin.
     for words in [&["scale", "-"][..], &["advise", "-"], &["slurm", "-"]] {
         with_stdin(&test, words, TINY).refuses(2, &["stdin", "hint: save the workload to a file"]);
     }
@@ -132,7 +132,7 @@ fn a_workload_is_read_from_stdin() {
 }
 
 #[test]
-fn what_is_unknown_is_answered_with_what_may_be_meant() {
+fn unknown_names_are_refused_with_similar_names() {
     let test = Test::new();
     let all = "did you mean `unet3d_v100`, `unet3d_a100`, `unet3d_h100`, `unet3d_b200`, `unet3d_mi355` or `unet3d_h100_custom`?";
     test.feedrate(&["run", "unet3d"]).refuses(2, &["no bundled workload `unet3d`", all]);
@@ -143,23 +143,23 @@ fn what_is_unknown_is_answered_with_what_may_be_meant() {
     test.feedrate(&["list", "page_cach"]).refuses(2, &["did you mean `page_cache`?"]);
 }
 
-/// The lines of a hint that are commands.
+/// The commands in a hint.
 fn commands(answer: &Answer) -> Vec<String> {
     let lines = answer.stderr.lines().map(str::trim);
     lines.filter(|line| line.starts_with("feedrate ")).map(str::to_string).collect()
 }
 
-/// Does what `bash` makes of a line, with this program as `feedrate`.
-fn pasted(test: &Test, line: &str) -> Answer {
+/// Runs a command line in bash, with this program as `feedrate`.
+fn run_in_bash(test: &Test, line: &str) -> Answer {
     let program = env!("CARGO_BIN_EXE_feedrate");
     let mut command: Command =
         test.program("bash", &["-c", &format!("feedrate() {{ {program} \"$@\"; }}; {line}")]);
-    Answer::of(&command.output().unwrap())
+    Answer::from_output(&command.output().unwrap())
 }
 
 #[test]
-fn several_values_are_answered_with_the_study_that_makes_the_runs() {
-    let test = Test::with(&TINY.replace("epochs: 2", "epochs: 1"));
+fn several_values_are_refused_with_the_commands_of_a_study() {
+    let test = Test::with_workload(&TINY.replace("epochs: 2", "epochs: 1"));
     for (words, runs, row) in [
         (&["reader.read_threads=1,2,4"][..], 3, "reader.read_threads=4"),
         (&["-m", "reader.read_threads=1,2"], 2, "reader.read_threads=2"),
@@ -184,8 +184,8 @@ fn several_values_are_answered_with_the_study_that_makes_the_runs() {
         let answer = test.feedrate(&[&["run", "workload.yaml"], words].concat());
         answer.refuses(2, &["means several runs", "hint: create a study for several runs"]);
         let [new, run] = <[String; 2]>::try_from(commands(&answer)).unwrap();
-        let made = pasted(&test, &new);
-        assert_eq!(made.code, 0, "{new}: {}", made.stderr);
+        let created = run_in_bash(&test, &new);
+        assert_eq!(created.code, 0, "{new}: {}", created.stderr);
         let csv = std::fs::read_to_string(test.path("study.csv")).unwrap();
         assert_eq!(csv.lines().filter(|line| line.ends_with(",N")).count(), runs, "{new}: {csv}");
         assert!(csv.contains(row), "{new}: {csv}");
@@ -197,14 +197,14 @@ fn several_values_are_answered_with_the_study_that_makes_the_runs() {
 }
 
 #[test]
-fn the_study_that_is_printed_runs_where_and_as_the_run_would() {
-    let test = Test::with(TINY);
+fn the_suggested_study_uses_the_folders_and_cache_of_the_run() {
+    let test = Test::with_workload(TINY);
     let words = ["run", "workload.yaml", "reader.read_threads=1,2", "train.epochs=1"];
-    let how = ["--data", "their data", "--results", "out", "--warm"];
+    let options = ["--data", "their data", "--results", "out", "--warm"];
     std::fs::create_dir(test.path("their data")).unwrap();
-    let answer = test.feedrate(&[&words[..], &how].concat());
+    let answer = test.feedrate(&[&words[..], &options].concat());
     for line in commands(&answer) {
-        let answer = pasted(&test, &line);
+        let answer = run_in_bash(&test, &line);
         assert_eq!(answer.code, 0, "{line}: {}", answer.stderr);
     }
     let csv = std::fs::read_to_string(test.path("study.csv")).unwrap();
@@ -213,32 +213,35 @@ fn the_study_that_is_printed_runs_where_and_as_the_run_would() {
     assert!(!test.path("data").exists() && !test.path("results").exists());
     let workloads = test.feedrate(&["run", "unet3d_h100,bert_v100", "--scale", "0.1"]);
     let [new, _] = <[String; 2]>::try_from(commands(&workloads)).unwrap();
-    let made = pasted(&test, &format!("{new} -o -"));
-    assert!(made.stdout.contains("unet3d_h100") && made.stdout.contains("bert_v100"), "{made:?}");
+    let created = run_in_bash(&test, &format!("{new} -o -"));
+    assert!(
+        created.stdout.contains("unet3d_h100") && created.stdout.contains("bert_v100"),
+        "{created:?}"
+    );
 }
 
 #[test]
-fn a_key_without_effect_is_told_where_that_tells_something() {
+fn a_key_without_effect_is_noted_if_the_user_set_it() {
     let note = "note: no effect: ";
     let test = Test::new();
-    let told = |more: &[&str]| {
+    let stderr_of = |more: &[&str]| {
         let small = ["run", "quickstart", "--scale", "0.05", "train.epochs=1", "-n", "1"];
         let answer = test.feedrate(&[&small[..], more].concat());
         assert_eq!(answer.code, 0, "{}", answer.stderr);
         answer.stderr
     };
-    assert!(!told(&[]).contains("no effect"));
-    let typed = told(&["reader.pin_memory=false"]);
-    assert!(typed.contains(&format!("{note}reader.pin_memory")), "{typed}");
-    let own = |more: &str| {
-        let test = Test::with(&format!("{TINY}{more}"));
+    assert!(!stderr_of(&[]).contains("no effect"));
+    let stderr = stderr_of(&["reader.pin_memory=false"]);
+    assert!(stderr.contains(&format!("{note}reader.pin_memory")), "{stderr}");
+    let stderr_with = |more: &str| {
+        let test = Test::with_workload(&format!("{TINY}{more}"));
         test.feedrate(&["run", "workload.yaml"]).stderr
     };
-    let told = own("workflow:\n  generate_data: True\n  debug: False\n");
-    assert!(!told.contains("no effect"), "{told}");
-    let told = own("output:\n  log_file: mine.log\n");
+    let stderr = stderr_with("workflow:\n  generate_data: True\n  debug: False\n");
+    assert!(!stderr.contains("no effect"), "{stderr}");
+    let stderr = stderr_with("output:\n  log_file: mine.log\n");
     assert!(
-        told.contains(&format!("{note}output.log_file (the log is always `dlio.log`)")),
-        "{told}"
+        stderr.contains(&format!("{note}output.log_file (the log is always `dlio.log`)")),
+        "{stderr}"
     );
 }

@@ -1,4 +1,4 @@
-//! `feedrate compare`: verdicts and exit codes on records of known times, of ours and of DLIO's files.
+//! `feedrate compare`: verdicts and exit codes for records with known times, for runs of feedrate and for DLIO's result files.
 
 use crate::harness::{Answer, Test};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ storage:
   storage_type: memory
 ";
 
-/// Read no faster than 4096 bytes in 30 ms: three times as long as a step.
+/// Reads take at least 30 ms per 4096 bytes, three times the compute time of a step.
 const SLOW: &str = "storage.throttle.bytes_per_second=136533";
 
 impl Test {
@@ -33,8 +33,8 @@ impl Test {
         }
     }
 
-    /// Records of one run each, made of a real one: in each of twelve steps `load_ns` of waiting before 10 ms of compute.
-    fn planted(&self, results: &str, load_ns: &[u64], change: impl Fn(&mut Value)) {
+    /// Writes records with known times, each a changed copy of a real record. Each of the twelve steps waits `load_ns` and computes for 10 ms.
+    fn write_records(&self, results: &str, load_ns: &[u64], change: impl Fn(&mut Value)) {
         self.runs("real", 1, &[]);
         let real = self.files_below("real", "record.json").remove(0);
         for (run, &load_ns) in load_ns.iter().enumerate() {
@@ -58,8 +58,8 @@ impl Test {
         fs::remove_dir_all(self.path("real")).unwrap();
     }
 
-    /// `feedrate compare … --json`: code and report.
-    fn compared(&self, arguments: &[&str]) -> (i32, Value) {
+    /// Runs `feedrate compare … --json`; returns the exit code and the report.
+    fn compare(&self, arguments: &[&str]) -> (i32, Value) {
         let answer = self.feedrate(&[&["compare"], arguments, &["--json"]].concat());
         let report = serde_json::from_str(&answer.stdout);
         (answer.code, report.unwrap_or_else(|error| panic!("{error}: {answer:?}")))
@@ -67,24 +67,24 @@ impl Test {
 }
 
 #[test]
-fn same_different_and_not_worse_have_their_exit_codes() {
-    let test = Test::with(FED);
-    test.planted("fast", &[1_000_000, 1_010_000, 1_020_000], |_| {});
-    test.planted("slow", &[9_000_000, 9_010_000, 9_020_000], |record| {
+fn each_verdict_has_its_exit_code() {
+    let test = Test::with_workload(FED);
+    test.write_records("fast", &[1_000_000, 1_010_000, 1_020_000], |_| {});
+    test.write_records("slow", &[9_000_000, 9_010_000, 9_020_000], |record| {
         record["plan"]["storage"]["throttle_bytes_per_second"] = 136_533.0.into();
     });
     let au = ["--response", "au_all_steps"];
     let check = |arguments: &[&str], code: i32, verdict: &str| {
-        let (found, report) = test.compared(&[arguments, &au].concat());
+        let (found, report) = test.compare(&[arguments, &au].concat());
         assert_eq!(report["findings"][0]["verdict"], verdict, "{report}");
         assert_eq!((found, &report["met"]), (code, &Value::from(code == 0)), "{report}");
     };
-    test.planted("again", &[1_001_000, 1_011_000, 1_021_000], |_| {});
+    test.write_records("again", &[1_001_000, 1_011_000, 1_021_000], |_| {});
     check(&["fast", "again", "--within", "20%"], 0, "same");
     check(&["fast", "slow"], 3, "differs");
     check(&["slow", "fast", "--no-worse-than", "0.1"], 0, "not_worse");
     check(&["fast", "slow", "--no-worse-than", "10%"], 3, "differs");
-    let (_, report) = test.compared(&["fast", "slow"]);
+    let (_, report) = test.compare(&["fast", "slow"]);
     let differs = &report["differs_in"];
     assert_eq!(differs[0]["setting"], "storage.throttle_bytes_per_second");
     assert_eq!((&differs[0]["a"], &differs[0]["b"]), (&Value::Null, &Value::from("136533")));
@@ -95,30 +95,36 @@ fn same_different_and_not_worse_have_their_exit_codes() {
 }
 
 #[test]
-fn folders_of_dlio_are_compared_as_records_are() {
-    let test = Test::with(FED);
+fn dlios_result_files_are_compared_like_records() {
+    let test = Test::with_workload(FED);
     test.runs("a", 2, &[]);
     test.runs("b", 2, &["reader.batch_size=2"]);
-    let of_both =
+    let arguments =
         ["a", "b", "--response", "au_all_steps", "--response", "delivered_bytes_per_second"];
-    let of_records = test.compared(&of_both).1;
+    let of_records = test.compare(&arguments).1;
     for folder in ["a", "b"] {
         for record in test.files_below(folder, "record.json") {
             fs::remove_file(record).unwrap();
         }
     }
-    let of_files = test.compared(&of_both).1;
+    let of_files = test.compare(&arguments).1;
     for side in ["a", "b"] {
         assert_eq!(of_records["findings"][0][side]["provenance"], "measured");
         assert_eq!(of_files["findings"][0][side]["provenance"], "recomputed");
         assert_eq!(of_files["findings"][1][side]["provenance"], "estimated");
     }
-    let said = test.feedrate(&[&["compare"], &of_both[..]].concat()).stdout;
-    assert!(said.contains("inconclusive: A and B differ in batch_size; `--across KEY`"), "{said}");
-    assert!(said.contains("Doubts of A  ") && said.contains("Doubts of B  "), "{said}");
+    let output = test.feedrate(&[&["compare"], &arguments[..]].concat()).stdout;
+    assert!(
+        output.contains("inconclusive: A and B differ in batch_size; `--across KEY`"),
+        "{output}"
+    );
+    assert!(output.contains("Doubts of A  ") && output.contains("Doubts of B  "), "{output}");
     test.feedrate(&["compare", "a", "b", "--across", "prefetch"])
         .refuses(2, &["`--across prefetch`"]);
-    assert!(said.contains(", recomputed, n = 2") && said.contains(", estimated, n = 2"), "{said}");
+    assert!(
+        output.contains(", recomputed, n = 2") && output.contains(", estimated, n = 2"),
+        "{output}"
+    );
     let values = |report: &Value, side: &str| -> Vec<f64> {
         let values = report["findings"][0][side]["values"].as_array().unwrap();
         values.iter().map(|value| value.as_f64().unwrap()).collect()
@@ -128,10 +134,11 @@ fn folders_of_dlio_are_compared_as_records_are() {
         assert_eq!((records.len(), files.len()), (2, 2), "{of_files}");
         // Times in DLIO's files are in microseconds.
         let near = records.iter().zip(&files).all(|(a, b)| (a - b).abs() < 0.005 * a);
-        assert!(near, "{records:?} of records, {files:?} of files");
+        assert!(near, "{records:?} from records, {files:?} from files");
     }
     let differs = of_files["differs_in"].as_array().unwrap();
-    let batch = differs.iter().find(|one| one["setting"] == "loader.batch_size").unwrap();
+    let batch =
+        differs.iter().find(|difference| difference["setting"] == "loader.batch_size").unwrap();
     assert_eq!((&batch["a"], &batch["b"]), (&"1".into(), &"2".into()));
     fs::create_dir_all(test.path("made/.hydra")).unwrap();
     test.write(
@@ -146,45 +153,45 @@ fn folders_of_dlio_are_compared_as_records_are() {
 }
 
 #[test]
-fn one_run_each_makes_no_claim() {
-    let test = Test::with(FED);
+fn one_run_on_each_side_is_inconclusive() {
+    let test = Test::with_workload(FED);
     test.runs("fast", 1, &[]);
     test.runs("slow", 1, &[SLOW]);
     let answer = test.feedrate(&["compare", "fast", "slow"]);
     assert_eq!(answer.code, 4, "{}", answer.stderr);
-    let said = answer.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let output = answer.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
         "Differs in storage.throttle_bytes_per_second: `none` in A, `136533` in B",
         "au_all_steps_percent inconclusive: n = 1 in A, n = 1 in B",
         "Question: the same within 2 %: not shown",
     ] {
-        assert!(said.contains(words), "no `{words}` in: {}", answer.stdout);
+        assert!(output.contains(words), "no `{words}` in: {}", answer.stdout);
     }
     assert!(!answer.stdout.contains('['), "an interval of one run: {}", answer.stdout);
 }
 
 #[test]
-fn what_is_broken_off_is_named_and_not_compared() {
-    let test = Test::with(FED);
+fn interrupted_runs_are_listed_and_not_compared() {
+    let test = Test::with_workload(FED);
     test.runs("a", 2, &[]);
-    let broken = &test.files_below("a", "record.json")[1];
-    let mut record: Value = serde_json::from_slice(&std::fs::read(broken).unwrap()).unwrap();
+    let path = &test.files_below("a", "record.json")[1];
+    let mut record: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     record["complete"] = false.into();
     record["stopped_because"] = "interrupted".into();
-    std::fs::write(broken, record.to_string()).unwrap();
+    std::fs::write(path, record.to_string()).unwrap();
     test.runs("b", 2, &[]);
-    let (code, report) = test.compared(&["b", "a"]);
+    let (code, report) = test.compare(&["b", "a"]);
     assert_eq!(code, 4);
     let left_out = &report["left_out_of_b"][0];
     assert!(left_out["why"].as_str().unwrap().contains("interrupted"), "{report}");
-    let of_b = &report["findings"][0]["b"];
-    assert_eq!((&of_b["runs"], &of_b["invalid"]), (&1.into(), &1.into()), "{report}");
+    let side = &report["findings"][0]["b"];
+    assert_eq!((&side["runs"], &side["invalid"]), (&1.into(), &1.into()), "{report}");
     assert_eq!(report["findings"][0]["verdict"], "cannot_tell");
 }
 
 #[test]
 fn a_run_is_not_compared_with_itself() {
-    let test = Test::with(FED);
+    let test = Test::with_workload(FED);
     test.runs("a", 1, &[]);
     let words = ["are the same run", "hint:"];
     test.feedrate(&["compare", "a", "a"]).refuses(2, &words);
@@ -196,7 +203,7 @@ fn a_run_is_not_compared_with_itself() {
 
 #[test]
 fn two_studies_are_compared_by_their_csv() {
-    let test = Test::with(FED);
+    let test = Test::with_workload(FED);
     let row = |replicate: u32| format!("workload.yaml,1,1,,{replicate},N\n");
     let rows = [1, 2, 3].map(row).concat();
     for name in ["a.csv", "b.csv"] {
@@ -204,19 +211,19 @@ fn two_studies_are_compared_by_their_csv() {
         let answer = test.feedrate(&["study", "run", name, "--quiet"]);
         assert_eq!(answer.code, 0, "{}", answer.stderr);
     }
-    let (_, report) = test.compared(&["a.csv", "b.csv", "--paired", "--response", "au_all_steps"]);
+    let (_, report) = test.compare(&["a.csv", "b.csv", "--paired", "--response", "au_all_steps"]);
     let finding = &report["findings"][0];
     assert_eq!((&finding["a"]["runs"], &finding["b"]["runs"]), (&3.into(), &3.into()), "{report}");
     assert!(finding["difference"]["low"].is_number(), "{report}");
     test.write("b.csv", "model,epochs,processes,overrides,replicate,run\nworkload.yaml,1,1,,9,Y\n");
-    let (_, report) = test.compared(&["a.csv", "b.csv"]);
+    let (_, report) = test.compare(&["a.csv", "b.csv"]);
     let why = report["left_out_of_b"][0]["why"].as_str().unwrap();
     assert_eq!(why, "the study has no result of workload/1 replicate 9");
 }
 
 #[test]
-fn bad_usage_is_refused() {
-    let test = Test::with(FED);
+fn bad_arguments_are_refused() {
+    let test = Test::with_workload(FED);
     std::fs::create_dir(test.path("empty")).unwrap();
     for (arguments, words) in [
         (&["nowhere", "empty"][..], &["`nowhere`", "hint:"][..]),

@@ -1,4 +1,4 @@
-/* Stands for NVIDIA's driver: as many GPUs as STUB_GPUS says. A kernel is a wait; STUB_LOG gets a line for each GPU given back. */
+/* Stub of NVIDIA's driver with STUB_GPUS GPUs. A kernel is a wait. When a GPU is released, a line is appended to STUB_LOG. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ typedef struct {
 } gpu;
 
 typedef struct {
-    gpu *of;
+    gpu *device;
     uint64_t kernel_ns;
     int pending;
     pthread_mutex_t lock;
@@ -21,11 +21,11 @@ typedef struct {
 } stream;
 
 typedef struct {
-    stream *on;
+    stream *queue;
     uint64_t wait_ns;
     void (*call)(void *);
     void *data;
-} ending;
+} callback;
 
 static gpu gpus[8];
 static __thread gpu *current;
@@ -63,7 +63,7 @@ int cuMemAllocHost_v2(void **memory, size_t bytes) { *memory = malloc(bytes); re
 int cuMemFreeHost(void *memory) { free(memory); return 0; }
 int cuStreamCreate(void **made, unsigned flags) {
     stream *own = calloc(1, sizeof *own);
-    own->of = current;
+    own->device = current;
     *made = own;
     return 0;
 }
@@ -80,7 +80,7 @@ int cuStreamSynchronize(void *given) {
     return 0;
 }
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *on) {
-    gpu *own = ((stream *)on)->of;
+    gpu *own = ((stream *)on)->device;
     if (own != current) return 201;
     own->copies++;
     own->copied_bytes += bytes;
@@ -88,33 +88,33 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *on) 
 }
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, void *on, void **parameters, void **extra) {
-    if (gx != 4 || ((stream *)on)->of != current) return 1;
+    if (gx != 4 || ((stream *)on)->device != current) return 1;
     current->kernels++;
     ((stream *)on)->kernel_ns = *(uint64_t *)parameters[0];
     return 0;
 }
-static void *end(void *given) {
-    ending *own = given;
+static void *run_callback(void *argument) {
+    callback *own = argument;
     struct timespec wait = {own->wait_ns / 1000000000, own->wait_ns % 1000000000};
     nanosleep(&wait, NULL);
     own->call(own->data);
-    pthread_mutex_lock(&own->on->lock);
-    own->on->pending--;
-    pthread_cond_broadcast(&own->on->idle);
-    pthread_mutex_unlock(&own->on->lock);
+    pthread_mutex_lock(&own->queue->lock);
+    own->queue->pending--;
+    pthread_cond_broadcast(&own->queue->idle);
+    pthread_mutex_unlock(&own->queue->lock);
     free(own);
     return NULL;
 }
-/* With STUB_FAILS the GPU falls over: nobody hears of the end. */
+/* With STUB_FAILS the GPU fails, and the callback is never called. */
 int cuLaunchHostFunc(void *on, void (*call)(void *), void *data) {
     if (setting("STUB_FAILS")) return 0;
-    ending *own = malloc(sizeof *own);
-    *own = (ending){on, ((stream *)on)->kernel_ns, call, data};
-    pthread_mutex_lock(&own->on->lock);
-    own->on->pending++;
-    pthread_mutex_unlock(&own->on->lock);
+    callback *own = malloc(sizeof *own);
+    *own = (callback){on, ((stream *)on)->kernel_ns, call, data};
+    pthread_mutex_lock(&own->queue->lock);
+    own->queue->pending++;
+    pthread_mutex_unlock(&own->queue->lock);
     pthread_t thread;
-    if (pthread_create(&thread, NULL, end, own)) return 2;
+    if (pthread_create(&thread, NULL, run_callback, own)) return 2;
     pthread_detach(thread);
     return 0;
 }

@@ -1,30 +1,32 @@
-//! Darshan's counters of a run, from what a tracer before the C library saw: those of `POSIX_RECORD_READ` and
-//! `POSIX_RECORD_WRITE` of its darshan-posix.c, and of darshan-stdio.c, an accelerator for a rank. Darshan keeps them for each file and
-//! rank; here they are summed, as its logs are.
+//! The counters that Darshan would have for a run, computed from the log of `tracer.c`. They follow `POSIX_RECORD_READ` and
+//! `POSIX_RECORD_WRITE` in Darshan's darshan-posix.c, and darshan-stdio.c. An accelerator counts as a rank. Darshan counts per file and rank;
+//! here the counters are summed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Counters that are not 0, by the names of Darshan.
+/// Counters that are not 0, by Darshan's names.
 #[derive(Debug, Default)]
 pub(crate) struct Darshan {
     counters: BTreeMap<&'static str, u64>,
     /// Reads by size, `POSIX_ACCESS1_ACCESS` and on.
     pub(crate) accesses: BTreeMap<u64, u64>,
-    /// Sizes of `fwrite` and of `write`, in their order.
+    /// Sizes of calls of `fwrite`, in order.
     pub(crate) stdio_writes: Vec<u64>,
+    /// Sizes of calls of `write`, in order.
     pub(crate) posix_writes: Vec<u64>,
-    /// Of each file its ranks, and of each rank the reads there: offset and bytes.
+    /// For each file, the reads of each rank.
     files: BTreeMap<String, BTreeMap<String, FileRecord>>,
 }
 
 #[derive(Debug, Default)]
 struct FileRecord {
     last_byte_read: i64,
+    /// Offset and bytes of each read.
     reads: Vec<(u64, u64)>,
 }
 
-/// `DARSHAN_BUCKET_INC`: ends of bins, each inside.
+/// Bins of read sizes with their inclusive upper ends, as in Darshan's `DARSHAN_BUCKET_INC`.
 const BINS: [(&str, u64); 9] = [
     ("POSIX_SIZE_READ_0_100", 100),
     ("POSIX_SIZE_READ_100_1K", 1 << 10),
@@ -38,15 +40,15 @@ const BINS: [(&str, u64); 9] = [
 ];
 
 impl Darshan {
-    /// Of the lines of a trace.
-    pub(crate) fn of_trace(path: &Path) -> Darshan {
+    /// Reads the log of `tracer.c`.
+    pub(crate) fn from_trace(path: &Path) -> Darshan {
         let mut darshan = Darshan::default();
         for line in std::fs::read_to_string(path).unwrap().lines() {
             let fields: Vec<&str> = line.split(' ').collect();
-            let number = |at: usize| fields[at].parse::<u64>().unwrap();
+            let number = |index: usize| fields[index].parse::<u64>().unwrap();
             match fields[1] {
                 "open" => darshan.count("POSIX_OPENS", 1),
-                "read" => darshan.read(fields[0], fields[2], number(3), number(4)),
+                "read" => darshan.add_read(fields[0], fields[2], number(3), number(4)),
                 "write" => darshan.posix_writes.push(number(3)),
                 "fdopen" => darshan.count("STDIO_OPENS", 1),
                 "fwrite" => darshan.stdio_writes.push(number(3)),
@@ -56,9 +58,9 @@ impl Darshan {
         darshan
     }
 
-    fn read(&mut self, rank: &str, path: &str, offset: u64, bytes: u64) {
+    fn add_read(&mut self, rank: &str, path: &str, offset: u64, bytes: u64) {
         let file = self.files.entry(path.into()).or_default().entry(rank.into()).or_default();
-        // The last byte that was read is 0 before any was.
+        // As in Darshan, the last byte read is 0 before the first read.
         let is_sequential = offset as i64 > file.last_byte_read;
         let is_consecutive = offset as i64 == file.last_byte_read + 1;
         file.last_byte_read = offset as i64 + bytes as i64 - 1;
@@ -73,8 +75,8 @@ impl Darshan {
         *self.accesses.entry(bytes).or_default() += 1;
     }
 
-    fn count(&mut self, name: &'static str, by: u64) {
-        *self.counters.entry(name).or_default() += by;
+    fn count(&mut self, name: &'static str, increment: u64) {
+        *self.counters.entry(name).or_default() += increment;
     }
 
     /// A counter by its name.
@@ -82,7 +84,7 @@ impl Darshan {
         self.counters.get(name).copied().unwrap_or(0)
     }
 
-    /// Counters of reads by size, by the names that are behind `POSIX_SIZE_READ_`.
+    /// Counters of reads by size; the names lack the prefix `POSIX_SIZE_READ_`.
     pub(crate) fn sizes(&self) -> impl Iterator<Item = (String, u64)> {
         self.counters.iter().filter_map(|counter| {
             let name = counter.0.strip_prefix("POSIX_SIZE_READ_")?;
@@ -95,7 +97,7 @@ impl Darshan {
         self.get(name) as f64 / self.get("POSIX_READS") as f64
     }
 
-    /// Files by the number of ranks that read of them.
+    /// Number of files by the number of ranks that read them.
     pub(crate) fn files_by_ranks(&self) -> BTreeMap<usize, u64> {
         let mut by_ranks = BTreeMap::new();
         for ranks in self.files.values() {
@@ -105,7 +107,7 @@ impl Darshan {
     }
 
     /// Whether all ranks read the same offsets, in the same order.
-    pub(crate) fn all_read_the_same(&self) -> bool {
+    pub(crate) fn all_ranks_read_the_same(&self) -> bool {
         let mut orders = self
             .files
             .values()
@@ -113,8 +115,8 @@ impl Darshan {
         orders.all(|orders| orders == 1)
     }
 
-    /// Bytes that were read to one of the files that were read, each read to its end.
-    pub(crate) fn bytes_read_to_one(&self) -> f64 {
+    /// Bytes read per byte of the files, each file as long as its last read.
+    pub(crate) fn read_amplification(&self) -> f64 {
         let ends = self.files.values().map(|ranks| {
             let reads = ranks.values().flat_map(|file| &file.reads);
             reads.map(|read| read.0 + read.1).max().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Plans, lists, descriptions: what can be asked without running.
+//! `plan`, `list` and `system`: commands that run nothing.
 
 use crate::harness::{TINY, Test};
 use serde_json::Value;
@@ -9,15 +9,15 @@ fn json(test: &Test, arguments: &[&str]) -> Value {
     serde_json::from_str(&answer.stdout).unwrap()
 }
 
-/// The figures of the plan of `TINY` with `more`.
+/// The estimate in the plan of `workload.yaml` with the arguments `more`.
 fn estimate(test: &Test, more: &[&str]) -> Value {
     let plan = ["plan", "workload.yaml", "--json"];
     json(test, &[&plan, more].concat())["estimate"].clone()
 }
 
 #[test]
-fn a_plan_says_files_bytes_and_steps() {
-    let test = Test::with(TINY);
+fn a_plan_has_files_bytes_and_steps() {
+    let test = Test::with_workload(TINY);
     let answer = json(&test, &["plan", "workload.yaml", "--json", "train.computation_time=0.5"]);
     let estimate = &answer["estimate"];
     assert_eq!(estimate["files"], 8);
@@ -26,7 +26,7 @@ fn a_plan_says_files_bytes_and_steps() {
     assert_eq!(estimate["epoch_least_s"], 1.0);
     assert_eq!(estimate["needed_bytes_per_second"], 4.0 * 4096.0 / 0.5);
     assert!(!test.path("data").exists(), "a plan writes nothing");
-    // Two steps of four samples, which one worker works on for 2 s, or the training's process takes over in 0.5 s.
+    // Two steps of four samples. One worker needs 2 s per batch, or the training process needs 0.5 s to receive a batch.
     let worker = "calibrated: a worker needs 2 s per batch, the training process 0 s; 0 s to";
     let training = "calibrated: a worker needs 0 s per batch, the training process 500 ms; 0 s";
     for (client, least_s, says) in
@@ -43,7 +43,7 @@ fn a_plan_says_files_bytes_and_steps() {
 /// Batch size × record size ÷ compute time of the official configurations of v3.0.
 #[test]
 fn workloads_of_mlperf_need_the_official_rates() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     for (workload, batch_bytes, compute_s, status) in [
         ("unet3d_b200", 7.0 * 150.5e6, 0.162, "official: figures of MLPerf Storage v3.0"),
         ("retinanet", 24.0 * 322_957.0, 0.04755, "official: figures of MLPerf Storage v3.0"),
@@ -66,10 +66,10 @@ fn workloads_of_mlperf_need_the_official_rates() {
     assert!(!changed.contains("official"), "{changed}");
 }
 
-/// 500 steps of 25 batches of 7; the workload's own 168 files are too few for one.
+/// 500 steps of 25 batches of 7 need 87,500 files. The workload's own 168 files are too few for one step.
 #[test]
-fn a_plan_says_how_many_files_accelerators_need_where_the_workload_has_too_few() {
-    let test = Test::with(TINY);
+fn a_plan_has_the_required_number_of_files_if_the_workload_has_too_few() {
+    let test = Test::with_workload(TINY);
     let plan = ["plan", "unet3d_b200", "-n", "25", "--memory", "189GiB"];
     let answer = json(&test, &[&plan[..], &["--json"]].concat());
     assert_eq!(answer["mlperf"]["files_min"], 87_500);
@@ -77,17 +77,17 @@ fn a_plan_says_how_many_files_accelerators_need_where_the_workload_has_too_few()
     assert_eq!(answer["plan"]["dataset"]["files_train"], 87_500);
     assert_eq!(answer["estimate"]["steps_per_epoch"], 500);
     let page = test.feedrate(&plan).stdout;
-    let told = "the workload has 168, too few for one step, so this plan uses more";
-    assert!(page.contains(told), "{page}");
-    // The user's own number, and a run of it, are refused with the number that is enough.
+    let words = "the workload has 168, too few for one step, so this plan uses more";
+    assert!(page.contains(words), "{page}");
+    // A number of files given by the user, and a run, are refused with the sufficient number.
     let hint = "`dataset.num_files_train=175` or more";
     test.feedrate(&[&plan[..], &["dataset.num_files_train=168"]].concat()).refuses(2, &[hint]);
     test.feedrate(&["run", "unet3d_b200", "-n", "25", "--dry-run"]).refuses(2, &[hint]);
 }
 
 #[test]
-fn accelerators_of_many_hosts_are_planned_beyond_the_threads_of_one_process() {
-    let test = Test::with(TINY);
+fn a_plan_for_many_hosts_may_exceed_the_threads_of_one_process() {
+    let test = Test::with_workload(TINY);
     let many = ["flux", "-n", "2048"];
     let answer = json(&test, &[&["plan"], &many[..], &["--memory", "189GiB", "--json"]].concat());
     assert_eq!(answer["mlperf"]["files_for_steps"], 170_667);
@@ -95,31 +95,31 @@ fn accelerators_of_many_hosts_are_planned_beyond_the_threads_of_one_process() {
     test.feedrate(&[&["run"], &many[..], &["--dry-run"]].concat()).refuses(2, &[threads]);
 }
 
-/// Decoded a picture is larger than its file, a number as text is smaller.
+/// A decoded image is larger than its file; a decoded number is smaller than its text.
 #[test]
-fn what_must_be_read_is_of_files_as_they_are_stored() {
+fn the_required_rate_counts_stored_bytes() {
     for (format, is_smaller) in [("jpeg", true), ("csv", false)] {
-        let test = Test::with(TINY);
+        let test = Test::with_workload(TINY);
         let format = format!("dataset.format={format}");
         let plan = ["plan", "workload.yaml", &format, "train.computation_time=0.5"];
         let answer = json(&test, &[&plan[..], &["--json"]].concat());
-        let of = |key: &str| answer["estimate"][key].as_f64().unwrap();
-        let stored = of("file_bytes") / 8.0;
-        assert_eq!(of("sample_bytes_mean") > stored, is_smaller);
-        assert_eq!(of("needed_bytes_per_second"), 4.0 * stored / 0.5);
-        assert_eq!(of("accelerator_epoch_bytes"), 8.0 * stored);
+        let number = |key: &str| answer["estimate"][key].as_f64().unwrap();
+        let stored = number("file_bytes") / 8.0;
+        assert_eq!(number("sample_bytes_mean") > stored, is_smaller);
+        assert_eq!(number("needed_bytes_per_second"), 4.0 * stored / 0.5);
+        assert_eq!(number("accelerator_epoch_bytes"), 8.0 * stored);
         let text = test.feedrate(&plan).stdout;
         assert!(text.contains("4.1 kB decoded, about "), "{text}");
         assert!(text.contains("required rate     about "), "{text}");
         let [doubt] = ["dataset has "].map(|words| text.split_once(words).unwrap().1);
-        let told = text.split_once("about ").unwrap().1.split_once(" on storage").unwrap().0;
-        assert!(doubt.starts_with(told), "{text}");
+        let bytes_text = text.split_once("about ").unwrap().1.split_once(" on storage").unwrap().0;
+        assert!(doubt.starts_with(bytes_text), "{text}");
     }
 }
 
 #[test]
-fn heads_of_files_are_planned_for() {
-    let test = Test::with(TINY);
+fn reads_of_file_heads_count_in_the_plan() {
+    let test = Test::with_workload(TINY);
     let estimate =
         |more: &[&str]| estimate(&test, &[&["train.computation_time=0.5"], more].concat());
     let with =
@@ -135,20 +135,20 @@ fn heads_of_files_are_planned_for() {
 }
 
 #[test]
-fn what_is_dropped_is_of_what_is_read() {
-    let test = Test::with(TINY);
+fn dropped_samples_count_only_samples_that_would_be_read() {
+    let test = Test::with_workload(TINY);
     let estimate = |more: &[&str]| estimate(&test, &[&["reader.batch_size=1"], more].concat());
-    let own = ["reader.reread_share=0.9", "-n=8", "dataset.num_files_train=15"];
-    let uneven = estimate(&[&own[..], &["dataset.num_samples_per_file=4"]].concat());
+    let settings = ["reader.reread_share=0.9", "-n=8", "dataset.num_files_train=15"];
+    let uneven = estimate(&[&settings[..], &["dataset.num_samples_per_file=4"]].concat());
     assert_eq!((&uneven["steps_per_epoch"], &uneven["dropped_samples"]), (&12.into(), &0.into()));
-    let batches = estimate(&[&own[..], &["reader.batch_size=2"]].concat());
+    let batches = estimate(&[&settings[..], &["reader.batch_size=2"]].concat());
     assert_eq!((&batches["steps_per_epoch"], &batches["dropped_samples"]), (&1.into(), &8.into()));
 }
 
 #[test]
-fn planned_bytes_are_the_bytes_that_are_made() {
+fn planned_bytes_equal_the_generated_bytes() {
     for format in ["npz", "npy", "indexed_binary"] {
-        let test = Test::with(TINY);
+        let test = Test::with_workload(TINY);
         let overrides = [
             format!("dataset.format={format}"),
             "dataset.record_length_bytes_stdev=1000".into(),
@@ -159,19 +159,19 @@ fn planned_bytes_are_the_bytes_that_are_made() {
         let planned = json(&test, &arguments)["estimate"]["file_bytes"].as_u64().unwrap();
         arguments[0] = "generate";
         json(&test, &arguments);
-        let made: u64 = test
+        let generated: u64 = test
             .data_files("")
             .iter()
-            .filter(|f| !["manifest.json", ".feedrate.lock"].iter().any(|own| f.ends_with(own)))
+            .filter(|f| !["manifest.json", ".feedrate.lock"].iter().any(|other| f.ends_with(other)))
             .map(|f| f.metadata().unwrap().len())
             .sum();
-        assert_eq!(planned, made, "{format}");
+        assert_eq!(planned, generated, "{format}");
     }
 }
 
 #[test]
-fn a_plan_of_fifty_million_files_is_quick_and_small() {
-    let test = Test::with(TINY);
+fn fifty_million_files_can_be_planned() {
+    let test = Test::with_workload(TINY);
     let answer =
         json(&test, &["plan", "workload.yaml", "--json", "dataset.num_files_train=50000000"]);
     assert_eq!(answer["estimate"]["steps_per_epoch"], 12_500_000);
@@ -219,17 +219,21 @@ fn every_family_is_listed_and_described() {
 }
 
 #[test]
-fn a_name_alone_is_enough_and_one_of_several_is_listed() {
+fn names_are_explained_without_their_family_and_ambiguous_names_are_listed() {
     let test = Test::new();
-    let told = |words: &[&str]| {
+    let list = |words: &[&str]| {
         let answer = test.feedrate(&[&["list"], words].concat());
         assert_eq!(answer.code, 0, "{words:?}: {}", answer.stderr);
         answer.stdout
     };
-    let key = told(&["reader.read_threads"]);
+    let key = list(&["reader.read_threads"]);
     assert!(key.contains("Number of reading workers per accelerator"), "{key}");
-    assert_eq!(told(&["read_threads"]), key);
-    assert_eq!(told(&["record_length"]), told(&["dataset.record_length_bytes"]), "its second name");
+    assert_eq!(list(&["read_threads"]), key);
+    assert_eq!(
+        list(&["record_length"]),
+        list(&["dataset.record_length_bytes"]),
+        "an alias of the key"
+    );
     for (words, says) in [
         (&["storage-bound"][..], "Reading from the storage held the accelerators up."),
         (&["page_cache"], "page cache"),
@@ -238,27 +242,27 @@ fn a_name_alone_is_enough_and_one_of_several_is_listed() {
         (&["au_sustained"], "percent"),
         (&["verdict", "cache-fed"], "nothing is known about the storage"),
     ] {
-        let told = told(words).split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(told.contains(says), "{words:?}: {told}");
+        let output = list(words).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(output.contains(says), "{words:?}: {output}");
     }
-    let several = told(&["raw"]);
+    let several = list(&["raw"]);
     let names: Vec<&str> = several.lines().filter_map(|line| line.split("  ").next()).collect();
     assert_eq!(names, ["formats raw", "checkpoints raw"]);
     assert!(
-        told(&["checkpoint", "raw"]).contains("the bytes of the state"),
+        list(&["checkpoint", "raw"]).contains("the bytes of the state"),
         "{}",
-        told(&["checkpoint", "raw"])
+        list(&["checkpoint", "raw"])
     );
-    let sections = told(&["chunk_dims"]);
+    let sections = list(&["chunk_dims"]);
     assert!(sections.contains("keys dataset.hdf5.chunk_dims"), "{sections}");
-    let au = told(&["au_all_steps"]);
-    assert_eq!(told(&["au_all_steps_percent"]), au, "its name in columns");
-    let both = told(&["au_all_steps_percent", "raw", "storage-bound"]);
-    let bound = told(&["storage-bound"]);
+    let au = list(&["au_all_steps"]);
+    assert_eq!(list(&["au_all_steps_percent"]), au, "the name in columns of CSV files");
+    let both = list(&["au_all_steps_percent", "raw", "storage-bound"]);
+    let bound = list(&["storage-bound"]);
     let parts = [&*au, &*several, &*bound].map(str::trim_end);
     assert_eq!(both.trim_end(), parts.join("\n\n"));
-    let checkpoints = told(&["checkpoint", "raw", "safetensors"]);
-    assert!(checkpoints.contains(told(&["checkpoint", "raw"]).trim_end()), "{checkpoints}");
+    let checkpoints = list(&["checkpoint", "raw", "safetensors"]);
+    assert!(checkpoints.contains(list(&["checkpoint", "raw"]).trim_end()), "{checkpoints}");
     let members = json(&test, &["list", "raw", "au_windowed", "--json"])["members"].clone();
     assert_eq!(members.as_array().unwrap().len(), 3);
     let members = json(&test, &["list", "raw", "--json"])["members"].clone();
@@ -273,9 +277,9 @@ fn a_name_alone_is_enough_and_one_of_several_is_listed() {
 #[test]
 fn a_client_is_described_with_its_costs_and_machine() {
     let answer = Test::new().feedrate(&["list", "client", "pytorch-npz"]);
-    let told = answer.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let output = answer.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in ["74 µs per sample", "1.4 GB/s", "measured on AMD EPYC, 2 cores; PyTorch"] {
-        assert!(told.contains(words), "{told}");
+        assert!(output.contains(words), "{output}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Steps on GPUs, with a library that stands for NVIDIA's driver.
+//! Steps on GPUs, with a stub of NVIDIA's driver (`cuda_stub.c`).
 
 use crate::harness::{Answer, TINY, Test};
 use serde_json::Value;
@@ -13,9 +13,9 @@ const CUDA: [&str; 6] = [
     "train.computation_time=0.02",
 ];
 
-/// A test whose folder has the library.
+/// A test folder that contains the stub.
 fn with_driver() -> Test {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/cuda_stub.c");
     let mut compiler = Command::new("cc");
     compiler.args(["-shared", "-fPIC", "-pthread", "-o"]).arg(test.path("libcuda.so.1"));
@@ -26,11 +26,11 @@ fn with_driver() -> Test {
 fn run(test: &Test, arguments: &[&str], stub: &[(&str, &str)]) -> Answer {
     let mut command = test.command(arguments);
     command.env("LD_LIBRARY_PATH", test.path(".")).env("STUB_LOG", test.path("log"));
-    Answer::of(&command.envs(stub.iter().copied()).output().unwrap())
+    Answer::from_output(&command.envs(stub.iter().copied()).output().unwrap())
 }
 
 #[test]
-fn accelerators_take_gpus_in_turn_and_each_step_copies_its_batch() {
+fn accelerators_share_gpus_round_robin_and_each_step_copies_its_batch() {
     let test = with_driver();
     let answer = run(&test, &[&CUDA[..], &["-n", "3"]].concat(), &[("STUB_GPUS", "2")]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
@@ -40,7 +40,7 @@ fn accelerators_take_gpus_in_turn_and_each_step_copies_its_batch() {
         .map(|line| line.split(' ').map(|number| number.parse().unwrap()).collect())
         .collect();
     gpus.sort();
-    // Two epochs of two steps, of two accelerators and of one; 15 before that are timed.
+    // Two epochs of two steps, on one GPU of two accelerators and on the other of one. 15 copies before them are timed.
     let copies = [2 * 4 + 15, 4 + 15];
     assert_eq!(gpus, [0, 1].map(|gpu| [gpu as u64, copies[gpu], 4096 * copies[gpu], copies[gpu]]));
     let summary: Value = serde_json::from_str(&answer.stdout).unwrap();
@@ -72,7 +72,7 @@ fn training_and_evaluation_both_use_the_gpu() {
 }
 
 #[test]
-fn a_machine_without_a_usable_gpu_is_refused_before_anything_is_made() {
+fn without_a_usable_gpu_nothing_is_generated_or_run() {
     let test = with_driver();
     for (stub, words) in [
         (&[("STUB_GPUS", "0")][..], "shows no GPU"),
@@ -83,7 +83,7 @@ fn a_machine_without_a_usable_gpu_is_refused_before_anything_is_made() {
     test.write("libcuda.so.1", "");
     run(&test, &CUDA, &[]).refuses(2, &["libcuda.so.1", "hint:", "leave `compute` out"]);
     assert!(test.data_files("").is_empty() && !test.path("results").exists());
-    // Data needs no GPU.
+    // Generating data needs no GPU.
     assert_eq!(run(&test, &["generate", "workload.yaml", "compute=cuda"], &[]).code, 0);
 }
 
@@ -97,7 +97,7 @@ fn a_gpu_that_fails_ends_the_run_with_its_reason() {
 
 #[test]
 fn computes_are_chosen_by_name() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     let summary = test.run_json(&["compute=none", "train.computation_time=100"]);
     assert_eq!(summary["time"]["compute_s"], 0.0);
     test.run_json(&["compute=sleep", "train.computation_time=0.001"]);

@@ -1,7 +1,7 @@
 """Lets DLIO generate datasets for feedrate to train on: python dlio.py VERSION WORKLOAD..., in the current folder.
 
-`2.0.0` runs the generators of the package itself. `newer` makes the calls that they make since, which no package has.
-The generators need a part of what DLIO imports; the rest is stood in for here, and DLIO installed without it.
+`2.0.0` runs the generators of the installed package. `newer` makes the calls of later generators, which no package contains.
+The generators need only a part of DLIO's dependencies. Stubs here replace the rest, which is not installed.
 """
 import os
 import struct
@@ -19,7 +19,7 @@ from tfrecord.tools.tfrecord2idx import create_index
 
 
 class Untraced:
-    """dftracer's decorators, which trace nothing."""
+    """Stub of dftracer's decorators. It traces nothing."""
 
     def __init__(self, *arguments, **options):
         pass
@@ -34,7 +34,7 @@ class Untraced:
 
 
 class RecordWriter:
-    """tensorflow's, of which the `tfrecord` package has all but this."""
+    """Stub of TensorFlow's TFRecordWriter, which the `tfrecord` package does not contain."""
 
     def __init__(self, path):
         self.file = open(path, "wb")
@@ -54,16 +54,16 @@ class RecordWriter:
         return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
-def stand_in(name, **members):
+def install_stub(name, **members):
     sys.modules[name] = types.SimpleNamespace(**members)
 
 
-stand_in("dftracer")
-stand_in("dftracer.logger", dftracer=None, dft_fn=Untraced, DFTRACER_ENABLE=False)
-stand_in("tensorflow", io=types.SimpleNamespace(TFRecordWriter=RecordWriter), train=example_pb2)
-one = types.SimpleNamespace(rank=0, size=1, barrier=lambda: None, Barrier=lambda: None)
-one.Split_type = lambda kind: one
-stand_in("mpi4py", MPI=types.SimpleNamespace(COMM_WORLD=one, COMM_TYPE_SHARED=0, Is_initialized=lambda: True))
+install_stub("dftracer")
+install_stub("dftracer.logger", dftracer=None, dft_fn=Untraced, DFTRACER_ENABLE=False)
+install_stub("tensorflow", io=types.SimpleNamespace(TFRecordWriter=RecordWriter), train=example_pb2)
+communicator = types.SimpleNamespace(rank=0, size=1, barrier=lambda: None, Barrier=lambda: None)
+communicator.Split_type = lambda kind: communicator
+install_stub("mpi4py", MPI=types.SimpleNamespace(COMM_WORLD=communicator, COMM_TYPE_SHARED=0, Is_initialized=lambda: True))
 sys.modules["hydra"] = sys.modules["psutil"] = unittest.mock.MagicMock()
 
 from dlio_benchmark.data_generator import tf_generator
@@ -72,12 +72,12 @@ from dlio_benchmark.data_generator.generator_factory import GeneratorFactory
 from dlio_benchmark.utils.config import ConfigArguments, LoadConfig
 from dlio_benchmark.utils.utility import DLIOMPI
 
-# It calls DALI's script, which writes the same index.
+# DLIO calls DALI's script; `create_index` writes the same index.
 tf_generator.call = lambda command: create_index(*command[1:])
 
 
 class Newer(DataGenerator):
-    """Names and sizes as in 2.0.0; the files as they are since."""
+    """Generates files with the names and sizes of 2.0.0 in the layout of later versions."""
 
     def __init__(self, dataset):
         super().__init__()
@@ -109,7 +109,7 @@ class Newer(DataGenerator):
     def hdf5(self, path, dims):
         options = self.dataset.get("hdf5", {})
         datasets = options.get("num_dset_per_record", 1)
-        packed = self.dataset.get("compression")
+        compression = self.dataset.get("compression")
         first = dims[0] // datasets
         x = self.array(self.num_samples, *([] if first == 1 else [first]), *dims[1:])
         with h5py.File(path, "w", libver="latest") as file:
@@ -118,8 +118,8 @@ class Newer(DataGenerator):
                     f"records_{i}",
                     data=x,
                     chunks=tuple(options["chunk_dims"]) if "chunk_dims" in options else None,
-                    compression=packed,
-                    compression_opts=4 if packed else None,
+                    compression=compression,
+                    compression_opts=4 if compression else None,
                 )
             file.create_dataset("labels", data=[0] * self.num_samples)
 
@@ -152,10 +152,10 @@ for path in workloads:
     workload = yaml.safe_load(open(path))
     ConfigArguments.reset()
     arguments = ConfigArguments.get_instance()
-    # By the names that 2.0.0 knows.
+    # The keys have the names of 2.0.0.
     options = {key.replace("length_bytes", "length"): value for key, value in workload["dataset"].items()}
     LoadConfig(arguments, {**workload, "dataset": options})
     arguments.framework = None
-    changed = version == "newer" and hasattr(Newer, str(arguments.format))
-    generator = Newer(options) if changed else GeneratorFactory.get_generator(arguments.format)
+    uses_new_layout = version == "newer" and hasattr(Newer, str(arguments.format))
+    generator = Newer(options) if uses_new_layout else GeneratorFactory.get_generator(arguments.format)
     generator.generate()

@@ -1,7 +1,7 @@
-//! What DLIO generates is trained on as it is, and has the names and sizes that feedrate generates.
+//! feedrate can train on DLIO's datasets unchanged, and generates files with the same names and sizes.
 //!
-//! `dlio.py` runs the generators of DLIO 2.0.0 itself, and makes the calls of its later ones. Needs the Python of
-//! `.venv`, which `cargo xtask setup` makes, or another in `FEEDRATE_PYTHON`; fails without.
+//! `dlio.py` runs the generators of DLIO 2.0.0, and makes the calls of later generators. The tests need the Python in `.venv`, which
+//! `cargo xtask setup` installs, or the Python in `FEEDRATE_PYTHON`.
 
 use crate::harness::{Test, venv_python};
 use std::collections::BTreeMap;
@@ -11,21 +11,21 @@ const LOADERS: [&str; 4] = ["pytorch", "tensorflow", "dali", "native"];
 
 const FILES: &str = "num_files_train: 12, num_files_eval: 3, num_subfolders_train: 4, generation_buffer_size: 100000";
 
-/// How far files are alike.
+/// Equality of feedrate's and DLIO's files.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Alike {
-    /// To the byte.
+enum Equality {
+    /// The same names and sizes.
     Sizes,
-    /// The content decides the size, or ours is laid out in another way.
+    /// The same names. Sizes differ, since they depend on the content, or the layout differs.
     Names,
-    /// Files that nobody reads are not made.
+    /// feedrate generates no files, since none are read.
     Nothing,
 }
 
-use Alike::{Names, Nothing, Sizes};
+use Equality::{Names, Nothing, Sizes};
 
-/// One dataset: its name, more of its settings, how far ours is alike.
-type Case = (&'static str, &'static str, Alike);
+/// A dataset: format, further settings, and the expected equality of the files.
+type Case = (&'static str, &'static str, Equality);
 
 const FORMATS: &[Case] = &[
     ("npz", "", Sizes),
@@ -40,7 +40,7 @@ const FORMATS: &[Case] = &[
 
 #[test]
 fn datasets_of_dlio_2_0_0_are_trained_on() {
-    // The older release lays hdf5 out in another way. Its tfrecords tell another size, and have it in one byte less.
+    // This release has another layout of hdf5. Its tfrecords contain another size, in one byte less.
     let more = [("tfrecord", "", Names), ("hdf5", "", Names), ("hdf5", "compression: gzip", Names)];
     check("2.0.0", &[FORMATS, &more].concat());
 }
@@ -83,8 +83,8 @@ fn check(version: &str, cases: &[Case]) {
 }
 
 fn workload(version: &str, folder: &str, (format, more, _): &Case) -> String {
-    let samples = if is_picture(format) { 1 } else { 5 };
-    // Up to 2.0.0 other names were in use.
+    let samples = if is_image(format) { 1 } else { 5 };
+    // Up to 2.0.0 these keys had other names.
     let (model, length) =
         if version == "2.0.0" { ("dlio", "length") } else { ("{name: dlio}", "length_bytes") };
     let record = if more.contains("record_dims") {
@@ -105,7 +105,7 @@ train: {{epochs: 2}}
     )
 }
 
-fn is_picture(format: &str) -> bool {
+fn is_image(format: &str) -> bool {
     matches!(format, "jpeg" | "png")
 }
 
@@ -115,47 +115,51 @@ fn generate(test: &Test, version: &str, workloads: impl Iterator<Item = String>)
 }
 
 #[track_caller]
-fn train(test: &Test, name: &str, (format, more, alike): &Case) {
+fn train(test: &Test, name: &str, (format, more, equality): &Case) {
     for loader in LOADERS {
         let loader = format!("reader.data_loader={loader}");
         let workload = format!("{name}.yaml");
         let arguments = ["run", &workload, "--foreign", "--data", name, "--json", &loader];
         let answer = test.feedrate(&arguments);
         assert_eq!(answer.code, 0, "{format} {more} {loader}: {}", answer.stderr);
-        if *alike == Sizes {
+        if *equality == Sizes {
             assert!(!answer.stderr.contains("on average"), "{format} {more}: {}", answer.stderr);
         }
-        let told: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
-        let samples = if is_picture(format) { 12 } else { 60 };
-        assert_eq!(told["complete"], true, "{format} {more} {loader}");
-        assert_eq!(told["steps"], samples / 2, "{format} {more} {loader}");
-        assert_eq!(told["latency"]["sample"]["count"], 2 * samples, "{format} {more} {loader}");
-        assert_eq!(told["bytes"]["logical"] == 0, *alike == Nothing, "{format} {more} {loader}");
+        let output: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+        let samples = if is_image(format) { 12 } else { 60 };
+        assert_eq!(output["complete"], true, "{format} {more} {loader}");
+        assert_eq!(output["steps"], samples / 2, "{format} {more} {loader}");
+        assert_eq!(output["latency"]["sample"]["count"], 2 * samples, "{format} {more} {loader}");
+        assert_eq!(
+            output["bytes"]["logical"] == 0,
+            *equality == Nothing,
+            "{format} {more} {loader}"
+        );
     }
 }
 
 #[track_caller]
-fn compare(test: &Test, name: &str, (format, more, alike): &Case) {
-    if *alike == Nothing {
+fn compare(test: &Test, name: &str, (format, more, equality): &Case) {
+    if *equality == Nothing {
         return;
     }
-    let own = format!("own/{name}");
-    std::fs::create_dir_all(test.path(&own)).unwrap();
-    let answer = test.feedrate(&["generate", &format!("{name}.yaml"), "--data", &own]);
+    let folder = format!("own/{name}");
+    std::fs::create_dir_all(test.path(&folder)).unwrap();
+    let answer = test.feedrate(&["generate", &format!("{name}.yaml"), "--data", &folder]);
     assert_eq!(answer.code, 0, "{format} {more}: {}", answer.stderr);
-    let dataset = std::fs::read_dir(test.path(&own)).unwrap().next().unwrap().unwrap().path();
-    let mut ours = sizes(&dataset);
+    let dataset = std::fs::read_dir(test.path(&folder)).unwrap().next().unwrap().unwrap().path();
+    let mut ours = file_sizes(&dataset);
     ours.remove(Path::new("manifest.json"));
     ours.remove(Path::new(".feedrate.lock"));
-    let theirs = sizes(&test.path(name));
+    let theirs = file_sizes(&test.path(name));
     assert!(ours.keys().eq(theirs.keys()), "{format} {more}: {ours:?} {theirs:?}");
-    if *alike == Sizes {
+    if *equality == Sizes {
         assert_eq!(ours, theirs, "{format} {more}");
     }
 }
 
-/// Of every file below a folder.
-fn sizes(folder: &Path) -> BTreeMap<PathBuf, u64> {
+/// Sizes of all files below a folder, by relative path.
+fn file_sizes(folder: &Path) -> BTreeMap<PathBuf, u64> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_path_buf()];
     while let Some(inner) = folders.pop() {

@@ -1,11 +1,11 @@
-//! `dlio_benchmark` as DLIO's users, the study's notebook and MLPerf Storage's wrapper call it.
+//! `dlio_benchmark` with the command lines of DLIO's users, of the notebook of perf_2025, and of MLPerf Storage's wrapper.
 
 use crate::harness::{Answer, TINY, Test};
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 
-/// A folder of workloads with one called `tiny`.
+/// A test folder with the workload `tiny` in `conf`.
 pub(crate) fn with_workloads() -> Test {
     let test = Test::new();
     fs::create_dir_all(test.path("conf/workload")).unwrap();
@@ -13,15 +13,15 @@ pub(crate) fn with_workloads() -> Test {
     test
 }
 
-pub(crate) fn dlio(test: &Test, arguments: &[&str]) -> Answer {
+pub(crate) fn dlio_benchmark(test: &Test, arguments: &[&str]) -> Answer {
     let mut command = test.program(env!("CARGO_BIN_EXE_dlio_benchmark"), &["--config-dir", "conf"]);
-    Answer::of(&command.args(arguments).output().unwrap())
+    Answer::from_output(&command.args(arguments).output().unwrap())
 }
 
 const GENERATE: [&str; 3] =
     ["workload=tiny", "++workload.workflow.generate_data=True", "++workload.workflow.train=False"];
 
-/// The only folder of results of `tiny`.
+/// The only folder with results of `tiny`.
 fn results(test: &Test) -> PathBuf {
     let mut folders = fs::read_dir(test.path("hydra_log/tiny")).unwrap();
     let folder = folders.next().unwrap().unwrap().path();
@@ -34,13 +34,13 @@ fn json(path: PathBuf) -> Value {
 }
 
 #[test]
-fn data_is_made_then_trained_on_as_the_study_does() {
-    // The study's workload writes checkpoints, also while its data is made; without training there are none.
+fn data_is_generated_and_then_read_as_in_the_study() {
+    // The study's workload enables checkpoints while it generates data. Without training, none are written.
     let test = with_workloads();
     let yaml =
         format!("{TINY}workflow:\n  checkpoint: True\ncheckpoint:\n  checkpoint_after_epoch: 5\n");
     test.write("conf/workload/tiny.yaml", yaml);
-    let answer = dlio(&test, &GENERATE);
+    let answer = dlio_benchmark(&test, &GENERATE);
     answer.warns(&[
         "Running DLIO [Generating data & Checkpointing] with 1 process(es)",
         "Generation done",
@@ -48,63 +48,67 @@ fn data_is_made_then_trained_on_as_the_study_does() {
     assert_eq!(answer.stdout, "");
     assert_eq!(test.data_files(".npz").len(), 8);
     assert!(test.path("data/train/img_0_of_8.npz").exists(), "in the folder itself");
-    let left = results(&test);
-    assert!(left.join(".hydra/overrides.yaml").exists() && left.join("dlio.log").exists());
-    assert!(!left.join("summary.json").exists(), "as in DLIO");
-    fs::remove_dir_all(left).unwrap();
+    let run_dir = results(&test);
+    assert!(run_dir.join(".hydra/overrides.yaml").exists() && run_dir.join("dlio.log").exists());
+    assert!(!run_dir.join("summary.json").exists(), "as in DLIO");
+    fs::remove_dir_all(run_dir).unwrap();
 
-    let answer = dlio(&test, &["workload=tiny", "++workload.reader.batch_size=2"]);
+    let answer = dlio_benchmark(&test, &["workload=tiny", "++workload.reader.batch_size=2"]);
     answer.warns(&[
         "[OUTPUT]",
         "Starting epoch 2: 4 steps expected",
         "[METRIC] Number of Simulated Accelerators: 1 ",
         "Doubts\n",
     ]);
-    let left = results(&test);
-    let summary = json(left.join("summary.json"));
+    let run_dir = results(&test);
+    let summary = json(run_dir.join("summary.json"));
     assert_eq!(summary["num_accelerators"], 1);
     for key in ["train_au_mean_percentage", "train_io_mean_MB_per_second"] {
         assert!(summary["metric"][key].is_number(), "{summary}");
     }
-    assert_eq!(json(left.join("record.json"))["complete"], true);
-    let log = fs::read_to_string(left.join("dlio.log")).unwrap();
-    assert!(answer.stderr.starts_with(&log), "each line was said once, in its order");
-    let overrides = fs::read_to_string(left.join(".hydra/overrides.yaml")).unwrap();
+    assert_eq!(json(run_dir.join("record.json"))["complete"], true);
+    let log = fs::read_to_string(run_dir.join("dlio.log")).unwrap();
+    assert!(answer.stderr.starts_with(&log), "stderr begins with the log");
+    let overrides = fs::read_to_string(run_dir.join(".hydra/overrides.yaml")).unwrap();
     assert_eq!(overrides, "- workload=tiny\n- ++workload.reader.batch_size=2\n");
-    let config = fs::read_to_string(left.join(".hydra/config.yaml")).unwrap();
+    let config = fs::read_to_string(run_dir.join(".hydra/config.yaml")).unwrap();
     assert!(config.starts_with("workload:\n  model:\n    name: tiny\n"), "{config}");
 }
 
-/// A folder of DLIO's has the same files but our record.
+/// DLIO's result folders have the same files, except feedrate's record.
 #[test]
 fn the_postprocessor_reports_runs_of_feedrate_and_of_dlio() {
     let test = with_workloads();
     let all = ["workload=tiny", "++workload.workflow.generate_data=True"];
-    assert_eq!(dlio(&test, &all).code, 0);
-    let left = results(&test);
+    assert_eq!(dlio_benchmark(&test, &all).code, 0);
+    let run_dir = results(&test);
     let report = |arguments: &[&str]| {
         let program = env!("CARGO_BIN_EXE_dlio_postprocessor");
-        let mut command = test.program(program, &["-of", &left.to_string_lossy()]);
-        Answer::of(&command.args(arguments).output().unwrap())
+        let mut command = test.program(program, &["-of", &run_dir.to_string_lossy()]);
+        Answer::from_output(&command.args(arguments).output().unwrap())
     };
     report(&["-np", "1", "-bs", "99", "-hf", ".hydra"])
         .warns(&["`--batch-size 99`: the run had 4"]);
     report(&["-hf", "nonsense"]).refuses(1, &["there is no folder", "nonsense", "hint:"]);
-    let of_record = fs::read_to_string(left.join("DLIO_tiny_report.txt")).unwrap();
+    let of_record = fs::read_to_string(run_dir.join("DLIO_tiny_report.txt")).unwrap();
     assert!(of_record.contains("Epoch 2\nblock1: 2 steps"), "{of_record}");
-    fs::remove_file(left.join("record.json")).unwrap();
+    fs::remove_file(run_dir.join("record.json")).unwrap();
     assert_eq!(report(&["--name=theirs", "-c", "False"]).code, 0);
-    let of_files = fs::read_to_string(left.join("DLIO_theirs_report.txt")).unwrap();
+    let of_files = fs::read_to_string(run_dir.join("DLIO_theirs_report.txt")).unwrap();
     assert!(of_files.contains("Epoch 2\nblock1: 2 steps\n"), "{of_files}");
-    fs::remove_file(left.join("0_output.json")).unwrap();
+    fs::remove_file(run_dir.join("0_output.json")).unwrap();
     report(&[]).refuses(1, &["there are no steps in"]);
 }
 
 #[test]
-fn generating_and_training_in_one_go() {
+fn one_command_generates_data_and_trains() {
     let test = with_workloads();
     let all = ["workload=tiny", "++workload.workflow.generate_data=True"];
-    dlio(&test, &all).warns(&["[Generating data & Training]", "Generation done", "[METRIC]"]);
+    dlio_benchmark(&test, &all).warns(&[
+        "[Generating data & Training]",
+        "Generation done",
+        "[METRIC]",
+    ]);
     assert!(results(&test).join("summary.json").exists());
 }
 
@@ -118,37 +122,37 @@ fn mlperf_storages_wrapper_finds_what_it_reads() {
         let mut arguments = vec!["workload=tiny", &dir, "++hydra.output_subdir=dlio_config"];
         arguments.push("++workload.dataset.data_folder=store/tiny");
         arguments.extend(more);
-        let answer = dlio(&test, &arguments);
+        let answer = dlio_benchmark(&test, &arguments);
         assert_eq!(answer.code, 0, "{}", answer.stderr);
         test.path(&format!("results/training/tiny/{stamp}"))
     };
     run("datagen", &["++workload.workflow.generate_data=True", "++workload.workflow.train=False"]);
-    // The wrapper has made the folder and put its own file there.
+    // The wrapper creates the folder and writes a file into it.
     fs::create_dir_all(test.path("results/training/tiny/run")).unwrap();
     test.write("results/training/tiny/run/x_metadata.json", "{}");
-    let left = run(
+    let run_dir = run(
         "run",
         &["++workload.reader.odirect=False", "++workload.dataset.num_subfolders_train=0"],
     );
-    let summary = json(left.join("summary.json"));
+    let summary = json(run_dir.join("summary.json"));
     for key in
         ["num_accelerators", "start", "metric", "host_memory_GB", "host_cpu_count", "num_hosts"]
     {
         assert!(!summary[key].is_null(), "{key}");
     }
-    assert!(left.join("dlio_config/config.yaml").exists() && !left.join(".hydra").exists());
-    let overrides = fs::read_to_string(left.join("dlio_config/overrides.yaml")).unwrap();
+    assert!(run_dir.join("dlio_config/config.yaml").exists() && !run_dir.join(".hydra").exists());
+    let overrides = fs::read_to_string(run_dir.join("dlio_config/overrides.yaml")).unwrap();
     assert_eq!(overrides.lines().count(), 4, "{overrides}");
     assert!(
         overrides.lines().all(|line| line.matches('=').count() == 1 && !line.contains("hydra"))
     );
-    assert!(left.join("x_metadata.json").exists());
+    assert!(run_dir.join("x_metadata.json").exists());
 }
 
 #[test]
-fn checkpoints_alone_as_mlperf_storage_asks_for_them() {
+fn mlperf_storages_checkpoint_benchmark_runs() {
     let test = with_workloads();
-    let answer = dlio(
+    let answer = dlio_benchmark(
         &test,
         &[
             "workload=llama3_8b",
@@ -167,20 +171,20 @@ fn checkpoints_alone_as_mlperf_storage_asks_for_them() {
     );
     answer
         .warns(&["Running DLIO [Checkpointing] with 1 process(es)", "Finished saving checkpoint"]);
-    let left = test.path("results/checkpointing/llama3_8b/1");
-    let log = fs::read_to_string(left.join("dlio.log")).unwrap();
+    let run_dir = test.path("results/checkpointing/llama3_8b/1");
+    let log = fs::read_to_string(run_dir.join("dlio.log")).unwrap();
     assert!(answer.stderr.starts_with(&log), "{}\n{log}", answer.stderr);
-    let summary = json(left.join("summary.json"));
+    let summary = json(run_dir.join("summary.json"));
     for key in ["save_checkpoint_io_mean_GB_per_second", "load_checkpoint_duration_mean_seconds"] {
         assert!(summary["metric"][key].is_number(), "{summary}");
     }
 }
 
-/// A checkpoint of the first epoch is known to be whole only when the second is over, or the run.
+/// The checkpoint of the first epoch may become complete in the second epoch, or at the end of the run.
 #[test]
-fn checkpoints_in_the_background_are_told_of_once() {
+fn checkpoints_in_the_background_are_logged_once() {
     let test = with_workloads();
-    let answer = dlio(
+    let answer = dlio_benchmark(
         &test,
         &[
             "workload=tiny",
@@ -198,13 +202,13 @@ fn checkpoints_in_the_background_are_told_of_once() {
     for line in ["Finished saving checkpoint 1 ", "Saved model checkpoint ", "Saved optimizer "] {
         assert_eq!(log.matches(line).count(), 2, "{log}");
     }
-    let (said, _) = answer.stderr.split_once("outputs saved in RANKID_output.json").unwrap();
+    let (printed, _) = answer.stderr.split_once("outputs saved in RANKID_output.json").unwrap();
     let sorted = |text: &str| {
         let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
         lines.sort();
         lines
     };
-    let whole = format!("{said}outputs saved in RANKID_output.json");
+    let whole = format!("{printed}outputs saved in RANKID_output.json");
     assert_eq!(sorted(&whole), sorted(&log));
 }
 
@@ -212,64 +216,65 @@ fn checkpoints_in_the_background_are_told_of_once() {
 fn exit_codes_are_dlios() {
     let test = with_workloads();
     let train = ["workload=tiny", "++workload.train.epochs=1"];
-    dlio(&test, &train).refuses(1, &["data"]);
-    dlio(&test, &["workload=tiny", "workload.train.nonsense=1"])
+    dlio_benchmark(&test, &train).refuses(1, &["data"]);
+    dlio_benchmark(&test, &["workload=tiny", "workload.train.nonsense=1"])
         .refuses(1, &["++workload.train.nonsense=1"]);
-    dlio(&test, &["workload=nonsense"]).refuses(1, &["Could not find 'workload/nonsense'"]);
-    dlio(&test, &["workload=tiny", "train.epochs=1"])
+    dlio_benchmark(&test, &["workload=nonsense"])
+        .refuses(1, &["Could not find 'workload/nonsense'"]);
+    dlio_benchmark(&test, &["workload=tiny", "train.epochs=1"])
         .refuses(1, &["Could not override 'train.epochs'"]);
-    dlio(&test, &["--nonsense"]).refuses(1, &["unrecognized arguments"]);
-    assert_eq!(dlio(&test, &GENERATE).code, 0);
+    dlio_benchmark(&test, &["--nonsense"]).refuses(1, &["unrecognized arguments"]);
+    assert_eq!(dlio_benchmark(&test, &GENERATE).code, 0);
     let wanted = ["workload=tiny", "++workload.train.total_training_steps=1000"];
-    dlio(&test, &wanted).refuses(255, &["only 2 steps an epoch", "1000"]);
-    assert_eq!(dlio(&test, &["--help"]).code, 0);
+    dlio_benchmark(&test, &wanted).refuses(255, &["only 2 steps an epoch", "1000"]);
+    assert_eq!(dlio_benchmark(&test, &["--help"]).code, 0);
     assert!(!test.path("results").exists());
 }
 
 #[test]
-fn unknown_keys_are_mentioned_and_ignored() {
+fn unknown_keys_are_ignored_with_a_warning() {
     let test = with_workloads();
     let all =
         ["workload=tiny", "++workload.workflow.generate_data=True", "++workload.reader.nonsense=1"];
-    dlio(&test, &all).warns(&["[WARNING]", "reader.nonsense"]);
+    dlio_benchmark(&test, &all).warns(&["[WARNING]", "reader.nonsense"]);
 }
 
 #[test]
 fn an_evaluation_without_files_is_empty() {
     let test = with_workloads();
-    assert_eq!(dlio(&test, &GENERATE).code, 0);
+    assert_eq!(dlio_benchmark(&test, &GENERATE).code, 0);
     fs::remove_file(test.path("data/manifest.json")).unwrap();
     let evaluation = [
         "workload=tiny",
         "++workload.workflow.evaluation=True",
         "++workload.dataset.num_files_eval=4",
     ];
-    dlio(&test, &evaluation).warns(&[
+    dlio_benchmark(&test, &evaluation).warns(&[
         "no evaluation files",
         "Starting eval - 0 steps expected",
         "Epoch 2 [Eval] Accelerator Utilization [AU] (%): 0.0000",
         "[METRIC] Eval Throughput (samples/second): 0.0000 (0.0000)",
     ]);
     let folders = fs::read_dir(test.path("hydra_log/tiny")).unwrap();
-    let left = folders.map(|folder| folder.unwrap().path());
-    let left = left.max_by_key(|folder| folder.join("summary.json").exists()).unwrap();
-    let metric = &json(left.join("summary.json"))["metric"];
+    let run_dir = folders.map(|folder| folder.unwrap().path());
+    let run_dir = run_dir.max_by_key(|folder| folder.join("summary.json").exists()).unwrap();
+    let metric = &json(run_dir.join("summary.json"))["metric"];
     assert_eq!(metric["eval_au_percentage"], serde_json::json!([0.0, 0.0]));
     assert_eq!(metric["eval_throughput_mean_samples_per_second"], 0.0);
     assert_eq!(metric["eval_au_meet_expectation"], "fail");
-    assert_eq!(json(left.join("0_output.json"))["2"]["load"]["eval"], serde_json::json!([]));
-    assert_eq!(json(left.join("0_per_epoch_stats.json"))["1"]["eval"]["duration"], "0.00");
+    assert_eq!(json(run_dir.join("0_output.json"))["2"]["load"]["eval"], serde_json::json!([]));
+    assert_eq!(json(run_dir.join("0_per_epoch_stats.json"))["1"]["eval"]["duration"], "0.00");
 }
 
-/// DLIO takes the first by name, and says so; `feedrate` refuses.
+/// DLIO reads the first files by name, and warns; `feedrate` refuses.
 #[test]
-fn fewer_files_than_there_are_is_the_first_of_them() {
+fn of_too_many_files_the_first_are_read() {
     let test = with_workloads();
-    assert_eq!(dlio(&test, &GENERATE).code, 0);
+    assert_eq!(dlio_benchmark(&test, &GENERATE).code, 0);
     fs::remove_dir_all(results(&test)).unwrap();
     let fewer = ["workload=tiny", "++workload.dataset.num_files_train=5"];
     let more = "Number of files for training in ./data/train (8) is more than requested (5). A subset of files will be used";
-    let answer = dlio(&test, &fewer);
+    let answer = dlio_benchmark(&test, &fewer);
     answer.warns(&[more, "Starting epoch 2: 1 steps expected", "dataset_subset"]);
     assert!(!answer.stderr.contains("other settings"), "{}", answer.stderr);
     let summary = json(results(&test).join("summary.json"));
@@ -278,14 +283,14 @@ fn fewer_files_than_there_are_is_the_first_of_them() {
     for last in 5..8 {
         fs::write(test.path(&format!("data/train/img_{last}_of_8.npz")), "never read").unwrap();
     }
-    dlio(&test, &fewer).warns(&[more, "[METRIC]"]);
-    let own = ["run", "conf/workload/tiny.yaml", "dataset.num_files_train=5", "--foreign"];
-    let own = test.feedrate(&[&own[..], &["--data", "data"]].concat());
-    own.refuses(2, &["the plan uses 5 of 8 files", "dataset.num_files_train=8"]);
+    dlio_benchmark(&test, &fewer).warns(&[more, "[METRIC]"]);
+    let run = ["run", "conf/workload/tiny.yaml", "dataset.num_files_train=5", "--foreign"];
+    let answer = test.feedrate(&[&run[..], &["--data", "data"]].concat());
+    answer.refuses(2, &["the plan uses 5 of 8 files", "dataset.num_files_train=8"]);
 }
 
 #[test]
-fn a_profile_has_iostats_form() {
+fn a_profile_has_the_format_of_iostat() {
     let test = with_workloads();
     let all = [
         "workload=tiny",
@@ -293,18 +298,19 @@ fn a_profile_has_iostats_form() {
         "++workload.workflow.profiling=True",
         "++workload.profiling.profiler=iostat",
     ];
-    assert_eq!(dlio(&test, &all).code, 0);
-    let told = json(results(&test).join("iostat.json"));
-    let host = &told["sysstat"]["hosts"][0];
+    assert_eq!(dlio_benchmark(&test, &all).code, 0);
+    let profile = json(results(&test).join("iostat.json"));
+    let host = &profile["sysstat"]["hosts"][0];
     assert_eq!(host["sysname"], "Linux");
     let rows = host["statistics"].as_array().unwrap();
     assert!(rows.iter().all(|row| row["avg-cpu"]["iowait"].is_number() && row["disk"].is_array()));
     let tracer = ["++workload.profiling.profiler=darshan"];
-    dlio(&test, &[&all[..], &tracer].concat()).refuses(1, &["`darshan` is not supported"]);
+    dlio_benchmark(&test, &[&all[..], &tracer].concat())
+        .refuses(1, &["`darshan` is not supported"]);
 }
 
 #[test]
-fn synthetic_data_are_made_of_nothing() {
+fn synthetic_data_needs_no_files() {
     let test = with_workloads();
     let all = [
         "workload=tiny",
@@ -313,47 +319,47 @@ fn synthetic_data_are_made_of_nothing() {
         "++workload.reader.multiprocessing_context=None",
         "++workload.reader.read_threads=0",
     ];
-    dlio(&test, &all).warns(&["Generation done", "[METRIC]"]);
+    dlio_benchmark(&test, &all).warns(&["Generation done", "[METRIC]"]);
     assert!(!test.path("data").exists());
 }
 
-/// DLIO would train on it and report the bytes of the new settings.
+/// DLIO would read the old dataset and report the bytes of the new settings.
 #[test]
-fn a_dataset_of_other_settings_is_replaced_or_refused_never_confused() {
+fn a_dataset_with_other_settings_is_replaced_or_refused() {
     let test = with_workloads();
     let larger = "++workload.dataset.record_length_bytes=16384";
-    assert_eq!(dlio(&test, &GENERATE).code, 0);
+    assert_eq!(dlio_benchmark(&test, &GENERATE).code, 0);
     let size = |test: &Test| fs::metadata(test.path("data/train/img_0_of_8.npz")).unwrap().len();
     let before = size(&test);
-    dlio(&test, &["workload=tiny", "++workload.dataset.num_samples_per_file=4"])
+    dlio_benchmark(&test, &["workload=tiny", "++workload.dataset.num_samples_per_file=4"])
         .refuses(1, &["generated for other settings", "samples_per_file: dataset has 1"]);
-    assert_eq!(dlio(&test, &[&GENERATE[..], &[larger]].concat()).code, 0);
+    assert_eq!(dlio_benchmark(&test, &[&GENERATE[..], &[larger]].concat()).code, 0);
     assert!(before < size(&test));
-    test.write("data/train/img_0_of_8.npz", "somebody's own");
+    test.write("data/train/img_0_of_8.npz", "user data");
     fs::remove_file(test.path("data/manifest.json")).unwrap();
-    dlio(&test, &GENERATE).refuses(1, &["no manifest says that feedrate generated it"]);
-    assert_eq!(fs::read(test.path("data/train/img_0_of_8.npz")).unwrap(), b"somebody's own");
+    dlio_benchmark(&test, &GENERATE).refuses(1, &["no manifest says that feedrate generated it"]);
+    assert_eq!(fs::read(test.path("data/train/img_0_of_8.npz")).unwrap(), b"user data");
 }
 
-/// As a study does whose rows train on the dataset that another row generated.
+/// In a study, a row may read the dataset that another row generated.
 #[test]
-fn a_run_on_a_dataset_of_other_settings_is_invalid() {
+fn a_run_on_a_dataset_with_other_settings_is_invalid() {
     let test = with_workloads();
     let larger = ["++workload.dataset.record_length_bytes=16384"];
     let more_samples = ["++workload.dataset.num_samples_per_file=4"];
-    assert_eq!(dlio(&test, &[&GENERATE[..], &larger, &more_samples].concat()).code, 0);
+    assert_eq!(dlio_benchmark(&test, &[&GENERATE[..], &larger, &more_samples].concat()).code, 0);
     fs::remove_dir_all(results(&test)).unwrap();
-    dlio(&test, &["workload=tiny", "++workload.dataset.format=hdf5"])
+    dlio_benchmark(&test, &["workload=tiny", "++workload.dataset.format=hdf5"])
         .refuses(1, &["generated for other settings", "0"]);
     let evidence = "num_samples_per_file is 4, and 1 was planned; record_length_bytes is 16384, and 4096 was planned";
-    dlio(&test, &["workload=tiny"]).warns(&["`stale_data` (invalid)", evidence]);
-    let left = results(&test);
-    let record = json(left.join("record.json"));
+    dlio_benchmark(&test, &["workload=tiny"]).warns(&["`stale_data` (invalid)", evidence]);
+    let run_dir = results(&test);
+    let record = json(run_dir.join("record.json"));
     let sizes = [&record["plan"]["dataset"], &record["found_dataset"]]
         .map(|dataset| (dataset["record_bytes"].as_f64(), dataset["samples_per_file"].as_u64()));
     assert_eq!(sizes, [(Some(4096.0), Some(1)), (Some(16384.0), Some(4))]);
     for command in ["show", "analyze", "report"] {
-        let shown = test.feedrate(&[command, &left.to_string_lossy(), "--json"]).json();
+        let shown = test.feedrate(&[command, &run_dir.to_string_lossy(), "--json"]).json();
         let doubts = match command {
             "analyze" => &shown["runs"][0]["doubts"],
             _ => &shown["doubts"],
@@ -365,55 +371,55 @@ fn a_run_on_a_dataset_of_other_settings_is_invalid() {
             assert_eq!(shown["answer"]["unknown_because"], "invalid", "{command}");
         }
     }
-    fs::remove_dir_all(left).unwrap();
-    dlio(&test, &[&["workload=tiny"][..], &larger, &more_samples].concat());
+    fs::remove_dir_all(run_dir).unwrap();
+    dlio_benchmark(&test, &[&["workload=tiny"][..], &larger, &more_samples].concat());
     let record = json(results(&test).join("record.json"));
     assert!(record.get("found_dataset").is_none() && record["complete"] == true, "{record}");
 }
 
-/// Whatever is refused is refused before a dataset gives way.
+/// Errors are found before an existing dataset is removed.
 #[test]
-fn a_refused_run_leaves_the_dataset_that_is_there() {
+fn a_refused_run_does_not_remove_the_existing_dataset() {
     let test = with_workloads();
-    assert_eq!(dlio(&test, &GENERATE).code, 0);
+    assert_eq!(dlio_benchmark(&test, &GENERATE).code, 0);
     let other = "++workload.dataset.record_length_bytes=8192";
     let all = ["workload=tiny", "++workload.workflow.generate_data=True", other];
     test.write("afile", "");
-    let refused = |more: &[&str], words: &[&str]| {
-        let answer = dlio(&test, &[&all[..], more].concat());
+    let check_refused = |more: &[&str], words: &[&str]| {
+        let answer = dlio_benchmark(&test, &[&all[..], more].concat());
         assert_ne!(answer.code, 0, "{more:?}");
         words.iter().for_each(|word| assert!(answer.stderr.contains(word), "{}", answer.stderr));
         assert_eq!(test.data_files(".npz").len(), 8, "{more:?}");
         assert!(test.path("data/manifest.json").exists());
     };
-    refused(&["++workload.train.total_training_steps=1000"], &["only 2 steps an epoch"]);
-    refused(&["++workload.dataset.record_length_bytes=99999999999999"], &["free"]);
-    refused(&["++hydra.run.dir=afile/x"], &["afile/x"]);
+    check_refused(&["++workload.train.total_training_steps=1000"], &["only 2 steps an epoch"]);
+    check_refused(&["++workload.dataset.record_length_bytes=99999999999999"], &["free"]);
+    check_refused(&["++hydra.run.dir=afile/x"], &["afile/x"]);
     test.write("data/train/notes.txt", "mine");
-    refused(&[], &["notes.txt"]);
+    check_refused(&[], &["notes.txt"]);
     fs::remove_file(test.path("data/train/notes.txt")).unwrap();
-    assert_eq!(dlio(&test, &all).code, 0);
+    assert_eq!(dlio_benchmark(&test, &all).code, 0);
 }
 
-/// A manifest comes with data of others: it must not lead to their files elsewhere.
+/// A manifest may come from somebody else. It must not cause access to files outside the dataset.
 #[test]
 fn a_manifest_cannot_name_files_outside_its_folder() {
     let test = with_workloads();
-    assert_eq!(dlio(&test, &GENERATE).code, 0);
+    assert_eq!(dlio_benchmark(&test, &GENERATE).code, 0);
     fs::create_dir_all(test.path("elsewhere")).unwrap();
     test.write("elsewhere/img_0_of_8.npz", "mine");
     let manifest = fs::read_to_string(test.path("data/manifest.json")).unwrap();
-    let led = manifest.replace("\"prefix\": \"img\"", "\"prefix\": \"../../elsewhere/img\"");
-    assert_ne!(manifest, led);
-    test.write("data/manifest.json", led);
-    dlio(&test, &GENERATE).refuses(1, &["../../elsewhere/img"]);
+    let changed = manifest.replace("\"prefix\": \"img\"", "\"prefix\": \"../../elsewhere/img\"");
+    assert_ne!(manifest, changed);
+    test.write("data/manifest.json", changed);
+    dlio_benchmark(&test, &GENERATE).refuses(1, &["../../elsewhere/img"]);
     assert!(test.path("elsewhere/img_0_of_8.npz").exists());
     let prefix = ["workload=tiny", "++workload.dataset.file_prefix=../x"];
-    dlio(&test, &prefix).refuses(1, &["dataset.file_prefix"]);
+    dlio_benchmark(&test, &prefix).refuses(1, &["dataset.file_prefix"]);
 }
 
 #[test]
-fn an_evaluation_that_needs_no_files_is_kept() {
+fn an_evaluation_without_real_files_runs() {
     let test = with_workloads();
     let synthetic = [
         "workload=tiny",
@@ -421,31 +427,31 @@ fn an_evaluation_that_needs_no_files_is_kept() {
         "++workload.workflow.evaluation=True",
         "++workload.dataset.num_files_eval=8",
     ];
-    dlio(&test, &synthetic).warns(&["Starting eval - 8 steps expected"]);
+    dlio_benchmark(&test, &synthetic).warns(&["Starting eval - 8 steps expected"]);
 }
 
 #[test]
-fn the_log_level_is_heeded() {
+fn the_log_level_selects_the_printed_lines() {
     let test = with_workloads();
     let all = ["workload=tiny", "++workload.workflow.generate_data=True", "--config-dir=conf"];
-    let at = |level: &str| {
+    let run_at = |level: &str| {
         let mut command = test.program(env!("CARGO_BIN_EXE_dlio_benchmark"), &all);
-        Answer::of(&command.env("DLIO_LOG_LEVEL", level).output().unwrap())
+        Answer::from_output(&command.env("DLIO_LOG_LEVEL", level).output().unwrap())
     };
-    assert!(at("warning").stderr.contains("[OUTPUT]"));
-    assert!(!at("error").stderr.contains("[OUTPUT]"));
-    at("loud").refuses(1, &["DLIO_LOG_LEVEL"]);
+    assert!(run_at("warning").stderr.contains("[OUTPUT]"));
+    assert!(!run_at("error").stderr.contains("[OUTPUT]"));
+    run_at("loud").refuses(1, &["DLIO_LOG_LEVEL"]);
 }
 
 #[test]
-fn a_value_of_a_workload_is_told() {
+fn the_query_prints_a_value_of_the_workload() {
     let test = with_workloads();
     for (key, value) in [("reader.batch_size", "4\n"), ("reader.nonsense", "None\n")] {
         let query = format!("++workload.workflow.query={key}");
         let arguments = ["--config-dir", "conf", "workload=tiny", &query];
         let mut command = test.program(env!("CARGO_BIN_EXE_dlio_benchmark_query"), &arguments);
-        assert_eq!(Answer::of(&command.output().unwrap()).stdout, value);
+        assert_eq!(Answer::from_output(&command.output().unwrap()).stdout, value);
     }
-    let config = dlio(&test, &["workload=tiny", "--cfg", "job"]);
+    let config = dlio_benchmark(&test, &["workload=tiny", "--cfg", "job"]);
     assert!(config.stdout.starts_with("workload:\n"), "{}", config.stdout);
 }

@@ -1,14 +1,14 @@
-//! The commands of the README and the book, run page by page, their output compared with what the page shows.
+//! Runs the commands of the README and the book page by page, and compares their output with the output on the page.
 //!
-//! | block | what happens |
+//! | block | meaning |
 //! |---|---|
-//! | ```` ```console ```` | what follows `$ ` is run by bash, in one folder a page; stdout, where there is none stderr, is what stands below it |
-//! | ```` ```sh ```` | is run as one script, and has to succeed |
-//! | ```` ```yaml file=NAME ````, also `toml`, `csv` | is written before |
-//! | `<!--` and lines `$ …` | commands that readers do not see |
+//! | ```` ```console ```` | the commands after `$ ` run in bash, in one folder per page; the lines below must equal stdout, or stderr if stdout is empty |
+//! | ```` ```sh ```` | runs as one script, which must succeed |
+//! | ```` ```yaml file=NAME ````, also `toml`, `csv` | is written to the file before the commands run |
+//! | `<!--` and lines `$ …` | are commands that readers do not see |
 //!
-//! Words behind the language: `varies`: numbers may differ, and so may which doubts a machine deserves; `exit=3`: that of the last command; `not-run=WHY`: counted in [`NOT_RUN`].
-//! `[..]` and `...` stand for anything, as in snapbox. `UPDATE_DOCS=1` writes what is printed into the pages.
+//! Words after the language: `varies`: numbers and doubts may differ; `exit=3`: exit code of the last command; `not-run=WHY`: not run, counted in [`NOT_RUN`].
+//! `[..]` and `...` match any text, as in snapbox. `UPDATE_DOCS=1` writes the actual output into the pages.
 
 use crate::harness::Test;
 use snapbox::IntoData;
@@ -17,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// So many blocks are not run, by what they would need.
+/// Number of blocks that are not run, by the reason.
 const NOT_RUN: &[(&str, usize)] = &[
     ("build", 2),
     ("cluster", 1),
@@ -83,22 +83,22 @@ impl Block {
         })
     }
 
-    /// Its commands, each with what is shown of its output.
+    /// The commands of the block, each with its output on the page.
     fn commands(&self) -> Vec<(String, String)> {
         let mut commands: Vec<(String, String)> = Vec::new();
-        let mut goes_on = false;
+        let mut continues = false;
         for line in self.text.lines() {
             let begins = match self.language.as_str() {
                 "sh" => (!line.trim().is_empty()).then_some(line),
                 _ => line.strip_prefix("$ "),
             };
             match (begins, commands.last_mut()) {
-                (_, Some((command, _))) if goes_on => *command = format!("{command}\n{line}"),
+                (_, Some((command, _))) if continues => *command = format!("{command}\n{line}"),
                 (Some(command), _) => commands.push((command.to_string(), String::new())),
                 (None, Some((_, output))) => *output += &format!("{line}\n"),
                 (None, None) => assert!(line.is_empty(), "output before a command: {line}"),
             }
-            goes_on = line.ends_with('\\');
+            continues = line.ends_with('\\');
         }
         commands
     }
@@ -140,12 +140,12 @@ fn blocks(page: &str) -> Vec<Block> {
     blocks
 }
 
-/// Run the commands of a page and compare.
+/// Runs the commands of a page, and compares or updates the outputs.
 fn check_page(path: &str) {
     let text = page(path);
     let mut lines: Vec<String> = text.lines().map(String::from).collect();
     let test = Test::new();
-    let mut differ = Vec::new();
+    let mut differences = Vec::new();
     let mut shift = 0;
     for block in blocks(&text) {
         if let Some(name) = block.word("file") {
@@ -158,10 +158,10 @@ fn check_page(path: &str) {
         if block.language != "console" {
             continue;
         }
-        let [actual, shown] = [&printed, &block.text].map(|text| compared(text, &block));
+        let [actual, shown] = [&printed, &block.text].map(|text| normalized(text, &block));
         let outcome = snapbox::Assert::new().try_eq(None, actual.into_data(), shown.into_data());
         let Err(difference) = outcome else { continue };
-        differ.push(format!("{path}:{}: {difference}", block.first_line + 1));
+        differences.push(format!("{path}:{}: {difference}", block.first_line + 1));
         let within = (block.first_line + 1).wrapping_add(shift)..block.end_line.wrapping_add(shift);
         let new: Vec<String> = printed.lines().map(String::from).collect();
         shift = shift.wrapping_add(new.len()).wrapping_sub(within.len());
@@ -170,11 +170,11 @@ fn check_page(path: &str) {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(root().join(path), lines.join("\n") + "\n").unwrap();
     } else {
-        assert!(differ.is_empty(), "{}", differ.join("\n"));
+        assert!(differences.is_empty(), "{}", differences.join("\n"));
     }
 }
 
-/// The block as a terminal would show it.
+/// Runs a block. Returns its commands with their output, in the format of a console block.
 fn run_block(test: &Test, path: &str, block: &Block) -> String {
     let programs = Path::new(env!("CARGO_BIN_EXE_feedrate")).parent().unwrap();
     let search = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
@@ -202,22 +202,22 @@ fn run_block(test: &Test, path: &str, block: &Block) -> String {
     shown
 }
 
-/// The text; where numbers vary, with `0` for each number of either sign and for each hash of eight digits, one unit of each kind, one space for several, no
-/// line of doubts, and none of the words by which doubts make an answer more or less sure.
-fn compared(text: &str, block: &Block) -> String {
-    // A blank line between two commands is for the eye.
+/// The text to compare. In a block with `varies`, numbers and hashes become `0`, units become base units, several spaces become one, and
+/// doubts and the words for certainty are removed.
+fn normalized(text: &str, block: &Block) -> String {
+    // A blank line between two commands has no meaning.
     let text = text.replace("\n\n$ ", "\n$ ");
     if block.word("varies").is_none() {
         return text;
     }
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("Doubts"));
-    lines.map(|line| masked(line) + "\n").collect()
+    lines.map(|line| mask_numbers(line) + "\n").collect()
 }
 
-fn masked(line: &str) -> String {
+fn mask_numbers(line: &str) -> String {
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = line.replace("PROBABLY ", "").replace(" for certain", "");
-    let line = line.split_inclusive(['-', '/']).map(without_hash).collect::<String>();
+    let line = line.split_inclusive(['-', '/']).map(mask_hash).collect::<String>();
     let mut masked = String::new();
     let mut rest = line.chars().peekable();
     while let Some(c) = rest.next() {
@@ -241,8 +241,8 @@ fn masked(line: &str) -> String {
     masked
 }
 
-/// A piece of a path, with `0` for the hash in the name of a search's folder.
-fn without_hash(piece: &str) -> String {
+/// Replaces the hash in the folder name of a search by `0`.
+fn mask_hash(piece: &str) -> String {
     let word = piece.trim_end_matches(['-', '/']);
     let is_hash = word.len() == 8 && word.chars().all(|c| c.is_ascii_hexdigit());
     if is_hash { piece.replace(word, "0") } else { piece.to_string() }
@@ -260,16 +260,16 @@ fn every_page_with_commands_is_run() {
             assert!(is_commands || LANGUAGES.contains(&language), "{place}: `{language}`");
             let is_command = |line: &str| line.starts_with("$ ") || line.starts_with("feedrate ");
             let is_hidden = !is_commands && block.text.lines().any(is_command);
-            assert!(!is_hidden, "{place}: commands stand in a block `console` or `sh`");
+            assert!(!is_hidden, "{place}: write commands in a block `console` or `sh`");
             if let Some(why) = block.word("not-run") {
                 *not_run.entry(why.to_string()).or_default() += 1;
             } else if is_commands {
-                assert!(PAGES.contains(&path.as_str()), "{path} is no page of this test");
+                assert!(PAGES.contains(&path.as_str()), "add {path} to the pages of this test");
             }
         }
     }
     let expected = NOT_RUN.iter().map(|&(why, blocks)| (why.to_string(), blocks)).collect();
-    assert_eq!(not_run, expected, "blocks that are not run, by what they would need");
+    assert_eq!(not_run, expected, "number of blocks that are not run, by the reason");
 }
 
 /// The README and all pages of the book, from the root.
@@ -286,9 +286,9 @@ fn documents() -> Vec<String> {
     paths
 }
 
-/// Each option that a page names is one of its command.
+/// Finds options that a command does not have.
 #[test]
-fn options_in_the_docs_are_options_of_the_program() {
+fn options_in_the_docs_exist() {
     let reference = page("docs/reference/cli.md");
     let mut wrong = Vec::new();
     for path in documents() {
@@ -300,13 +300,15 @@ fn options_in_the_docs_are_options_of_the_program() {
             if is_shown { block.commands() } else { Vec::new() }
         });
         for command in spans.chain(commands.map(|(command, _)| command)) {
-            wrong.extend(unknown_option(&reference, &command).map(|of| format!("{path}: {of}")));
+            wrong.extend(
+                unknown_option(&reference, &command).map(|option| format!("{path}: {option}")),
+            );
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The first option of a command line that its help does not have, or the command itself.
+/// Returns the first option that is not in the help of its command, or the command if it does not exist.
 fn unknown_option(reference: &str, command: &str) -> Option<String> {
     let command = command.replace("\\\n", " ");
     let (_, command) = command.split_once("feedrate ").filter(|(before, _)| {
@@ -329,8 +331,8 @@ fn unknown_option(reference: &str, command: &str) -> Option<String> {
         let name = name.trim_end_matches(|c: char| !c.is_ascii_alphanumeric() && c != '-');
         let is_known = [section, general].into_iter().any(|options| {
             let mut found = options.match_indices(name);
-            found.any(|(at, _)| {
-                let rest = &options[at + name.len()..];
+            found.any(|(start, _)| {
+                let rest = &options[start + name.len()..];
                 !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '-')
             })
         });
@@ -339,12 +341,12 @@ fn unknown_option(reference: &str, command: &str) -> Option<String> {
 }
 
 #[test]
-fn only_numbers_may_vary() {
+fn varying_blocks_differ_only_in_numbers_units_and_doubts() {
     let check = |text: &str, masked: &str| {
         let words = vec!["varies".to_string()];
         let language = "console".to_string();
         let block = Block { first_line: 0, end_line: 0, language, words, text: String::new() };
-        assert_eq!(compared(text, &block), masked);
+        assert_eq!(normalized(text, &block), masked);
     };
     check("55.8 % of 1,000  files\n", "0 % of 0 files\n");
     check("a 1. b-2 2-3 4\n", "a 0. b-0 0 0\n");

@@ -1,4 +1,4 @@
-//! Evaluations between epochs: their own files, batches and compute, and what DLIO's files say of them.
+//! Evaluations between epochs: their files, batches and compute times, and their entries in DLIO's result files.
 
 use crate::harness::{TINY, Test};
 use serde_json::Value;
@@ -20,7 +20,7 @@ fn result(test: &Test, summary: &Value, name: &str) -> Value {
 
 #[test]
 fn evaluations_read_their_own_files_in_their_own_batches() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     let more = [&EVALUATION[..], &["-n", "2", "train.epochs=5", "--verify"]].concat();
     let summary = test.run_json(&more);
     let evaluation = &summary["evaluation"];
@@ -42,8 +42,8 @@ fn evaluations_read_their_own_files_in_their_own_batches() {
 }
 
 #[test]
-fn dlios_files_tell_of_evaluations() {
-    let test = Test::with(TINY);
+fn dlios_result_files_contain_evaluations() {
+    let test = Test::with_workload(TINY);
     let more = [&EVALUATION[..], &["-n", "2", "train.epochs=2"]].concat();
     let summary = test.run_json(&more);
     let metric = &result(&test, &summary, "summary.json")["metric"];
@@ -66,15 +66,15 @@ fn dlios_files_tell_of_evaluations() {
 }
 
 #[test]
-fn an_evaluation_without_files_is_none_and_says_so() {
-    let test = Test::with(TINY);
+fn an_evaluation_without_files_is_skipped_with_a_warning() {
+    let test = Test::with_workload(TINY);
     let answer = test.feedrate(&["run", "workload.yaml", "workflow.evaluation=true"]);
     answer.warns(&["workflow.evaluation", "no evaluation files", "dataset.num_files_eval"]);
 }
 
 #[test]
-fn batches_that_no_evaluation_fills_are_refused() {
-    let test = Test::with(TINY);
+fn evaluation_batches_larger_than_the_data_are_refused() {
+    let test = Test::with_workload(TINY);
     let more = [&["run", "workload.yaml"], &EVALUATION[..], &["reader.batch_size_eval=7"]].concat();
     test.feedrate(&more).refuses(2, &["reader.batch_size_eval", "needs 7, and the files have 6"]);
 }

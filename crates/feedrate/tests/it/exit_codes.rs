@@ -1,15 +1,15 @@
-//! Each exit code of the program's table, by a command that ends so.
+//! A command for each exit code in the program's help.
 
-use crate::harness::{Answer, TINY, Test, signal, until};
+use crate::harness::{Answer, TINY, Test, send_signal, wait_until};
 use std::fs;
 use std::process::Stdio;
 
 #[test]
 fn each_code_of_the_table_has_a_case() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
     let file = test.data_files(".npz").remove(0);
-    let broken = Test::with(TINY);
+    let broken = Test::with_workload(TINY);
     assert_eq!(broken.feedrate(&["generate", "workload.yaml"]).code, 0);
     fs::write(broken.data_files(&file.file_name().unwrap().to_string_lossy()).remove(0), "")
         .unwrap();
@@ -20,9 +20,9 @@ fn each_code_of_the_table_has_a_case() {
         (1, broken.feedrate(&["generate", "--verify", "workload.yaml"])),
         (2, test.feedrate(&["run", "nothing"])),
         (3, run(&[&slow[..], &["--fail-below-au", "90"]].concat())),
-        // Nothing computes, so that there is no utilisation.
+        // Without compute time there is no utilisation.
         (4, run(&["--fail-below-au", "90"])),
-        (130, interrupted(&test)),
+        (130, interrupt_run(&test)),
     ];
     for (code, answer) in &cases {
         assert_eq!(answer.code, *code, "{answer:?}");
@@ -33,12 +33,12 @@ fn each_code_of_the_table_has_a_case() {
     assert_eq!(Vec::from_iter(codes), cases.map(|(code, _)| code.to_string()), "{table}");
 }
 
-/// A run that is stopped in its first step.
-fn interrupted(test: &Test) -> Answer {
+/// Starts a run and interrupts it in its first step.
+fn interrupt_run(test: &Test) -> Answer {
     let mut command =
         test.command(&["run", "workload.yaml", "--compute", "1h", "--results", "stopped"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    until("a record", || !test.files_below("stopped", "record.json").is_empty());
-    signal("-INT", child.id());
-    Answer::of(&child.wait_with_output().unwrap())
+    wait_until("a record", || !test.files_below("stopped", "record.json").is_empty());
+    send_signal("-INT", child.id());
+    Answer::from_output(&child.wait_with_output().unwrap())
 }

@@ -1,4 +1,4 @@
-"""Small datasets as the libraries write them, below the folder that is named."""
+"""Writes small datasets with the formats' usual libraries: python folder.py FOLDER."""
 
 import io
 import os
@@ -15,7 +15,7 @@ root = sys.argv[1]
 random = np.random.default_rng(1)
 
 
-def place(path):
+def make_path(path):
     path = os.path.join(root, path)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     return path
@@ -29,7 +29,7 @@ def jpeg(height, width):
 
 
 def shard(path, samples):
-    with tarfile.open(place(path), "w") as archive:
+    with tarfile.open(make_path(path), "w") as archive:
         for i in range(samples):
             for name, data in ((f"{i:06}.jpg", jpeg(20, 30)), (f"{i:06}.cls", b"3")):
                 member = tarfile.TarInfo(name)
@@ -47,16 +47,16 @@ for split, shards in (("train", 2), ("test", 1)):
         paths = [f"{i}.jpg" for i in range(10)]
         column = pa.StructArray.from_arrays([pa.array(images, pa.binary()), pa.array(paths)], ["bytes", "path"])
         table = pa.table({"image": column, "label": pa.array([1] * 10)})
-        pq.write_table(table, place(f"hub/data/{split}-{i:05}-of-{shards:05}.parquet"))
+        pq.write_table(table, make_path(f"hub/data/{split}-{i:05}-of-{shards:05}.parquet"))
 
 data = random.integers(0, 255, (12, 16, 16, 3), dtype=np.uint8)
 for folder, options in (("h5", {}), ("h5z", {"chunks": (1, 16, 16, 3), "compression": "gzip"})):
-    with h5py.File(place(f"{folder}/my data.h5"), "w") as file:
+    with h5py.File(make_path(f"{folder}/my data.h5"), "w") as file:
         file.create_dataset("images", data=data, **options)
         file.create_dataset("labels", data=np.zeros(12, dtype=np.int64))
 
 for i in range(6):
     volume = random.random((16, 16, 8), dtype=np.float32)
-    np.savez(place(f"npz/a/b{i % 2}/scan {i}.npz"), volume=volume, label=np.int64(1))
-    with open(place(f"jpeg/class {i % 2}/picture {i}.jpg"), "wb") as file:
+    np.savez(make_path(f"npz/a/b{i % 2}/scan {i}.npz"), volume=volume, label=np.int64(1))
+    with open(make_path(f"jpeg/class {i % 2}/picture {i}.jpg"), "wb") as file:
         file.write(jpeg(30 + i, 40))

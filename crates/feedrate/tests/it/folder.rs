@@ -1,15 +1,15 @@
-//! Folders of files that others made, under names of their own.
+//! Folders of existing files that feedrate did not generate, with any names.
 
 use crate::harness::{TINY, Test, venv_python};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 
-/// Files of `format` as feedrate makes them, moved into class folders of `theirs` under other names with `ending`.
-fn theirs(test: &Test, format: &str, ending: &str, more: &[&str]) {
+/// Generates files of `format` and moves them into class folders of `theirs`, under other names with `ending`.
+fn write_foreign_files(test: &Test, format: &str, ending: &str, more: &[&str]) {
     let format = format!("dataset.format={format}");
-    let asked = [&["generate", "workload.yaml", &format], more].concat();
-    assert_eq!(test.feedrate(&asked).code, 0);
+    let generate = [&["generate", "workload.yaml", &format], more].concat();
+    assert_eq!(test.feedrate(&generate).code, 0);
     let manifest = test.data_files("manifest.json")[0].clone();
     for (i, file) in test.files_below("data", "").iter().enumerate() {
         if file.to_string_lossy().contains("_of_") && !file.to_string_lossy().ends_with(".idx") {
@@ -32,13 +32,13 @@ fn folder_run(test: &Test, more: &[&str]) -> Value {
     answer.json()
 }
 
-/// What lies below a folder, with times and lengths.
-fn state(folder: &Path) -> Vec<String> {
+/// All paths below a folder, with lengths and modification times.
+fn file_states(folder: &Path) -> Vec<String> {
     let mut all = vec![];
     for entry in fs::read_dir(folder).unwrap() {
         let (path, found) = (entry.as_ref().unwrap().path(), entry.unwrap().metadata().unwrap());
         if found.is_dir() {
-            all.extend(state(&path));
+            all.extend(file_states(&path));
         }
         all.push(format!("{} {} {:?}", path.display(), found.len(), found.modified().unwrap()));
     }
@@ -47,7 +47,7 @@ fn state(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_folder_is_enough_whatever_its_format() {
+fn a_folder_of_any_format_can_be_run_without_a_workload() {
     let samples = ["dataset.num_samples_per_file=3"];
     for (format, ending, more, dims) in [
         ("jpeg", "jpg", &[][..], json!([64, 64])),
@@ -60,49 +60,49 @@ fn a_folder_is_enough_whatever_its_format() {
         ("tfrecord", "tfrecords", &samples, Value::Null),
         ("hdf5", "h5", &samples, json!([64, 64])),
     ] {
-        let test = Test::with(TINY);
-        theirs(&test, format, ending, more);
-        let before = state(&test.path("theirs"));
+        let test = Test::with_workload(TINY);
+        write_foreign_files(&test, format, ending, more);
+        let before = file_states(&test.path("theirs"));
         let scanned = test.feedrate(&["scan", "theirs", "--json"]);
         assert_eq!(scanned.code, 0, "{format}: {}", scanned.stderr);
         let scanned = scanned.json();
         let each = if more.is_empty() { 1 } else { 3 };
-        let told = ["format", "files", "folders", "samples", "samples_per_file"];
-        let told = told.map(|key| scanned[key].clone());
-        assert_eq!(json!(told), json!([format, 8, 3, 8 * each, each]));
+        let keys = ["format", "files", "folders", "samples", "samples_per_file"];
+        let values = keys.map(|key| scanned[key].clone());
+        assert_eq!(json!(values), json!([format, 8, 3, 8 * each, each]));
         assert_eq!(scanned["dims"], dims, "{format}");
         let json = folder_run(&test, &["--batch", "4"]);
         assert_eq!(json["latency"]["sample"]["count"], 8 * each, "{format}");
         assert_eq!(json["found"]["bytes"], scanned["bytes"]);
-        assert_eq!(state(&test.path("theirs")), before, "{format}: nothing is written there");
+        assert_eq!(file_states(&test.path("theirs")), before, "{format}: nothing is written there");
     }
 }
 
 /// Each of two threads reads batches of two samples, in pieces of 2,048 bytes, every 40 ms.
 #[test]
-fn a_log_with_the_folder_of_its_job_is_emulated_on_its_files() {
-    let test = Test::with(TINY);
-    theirs(&test, "tfrecord", "tfrecords", &["dataset.num_samples_per_file=4"]);
+fn a_log_with_a_data_folder_becomes_a_workload_on_its_files() {
+    let test = Test::with_workload(TINY);
+    write_foreign_files(&test, "tfrecord", "tfrecords", &["dataset.num_samples_per_file=4"]);
     let mut text = "5 1.0 execve(\"/bin/t\", [\"t\"], NULL) = 0 <0.1>\n".to_string();
-    for at in 0..64_u64 {
+    for index in 0..64_u64 {
         for (thread, shift) in [(6, 0), (7, 20_000)] {
-            let us = 100_000 + at / 4 * 40_000 + at % 4 * 50 + shift;
-            let (file, offset) = (at / 8 * 2 + thread - 6, at % 8 * 2048);
+            let us = 100_000 + index / 4 * 40_000 + index % 4 * 50 + shift;
+            let (file, offset) = (index / 8 * 2 + thread - 6, index % 8 * 2048);
             text += &format!(
                 "{thread} 2.{us:06} pread64(3</d/{file}.tfrecords>, \"\", 2048, {offset}) = 2048 <0.00001>\n"
             );
         }
     }
     test.write("job.strace", text);
-    let told =
+    let answer =
         test.feedrate(&["import", "job.strace", "--data", "theirs", "-o", "job.yaml", "--json"]);
-    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
     let assumed = [
         "the job read 16 files, and the folder has 8",
         "the order of files is unknown: by their names",
     ];
-    assert_eq!(told.json()["assumed"], json!(assumed));
-    assert_eq!(told.json()["job"]["readers"], 2);
+    assert_eq!(answer.json()["assumed"], json!(assumed));
+    assert_eq!(answer.json()["job"]["readers"], 2);
     let run = test.feedrate(&["run", "job.yaml", "--json", "--quiet"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let run = run.json();
@@ -110,24 +110,28 @@ fn a_log_with_the_folder_of_its_job_is_emulated_on_its_files() {
 }
 
 #[test]
-fn any_names_are_read_by_a_workload_that_is_foreign() {
-    let test = Test::with(TINY);
-    theirs(&test, "npz", "npz", &[]);
+fn a_foreign_workload_reads_files_with_any_names() {
+    let test = Test::with_workload(TINY);
+    write_foreign_files(&test, "npz", "npz", &[]);
     let json = test.run_json(&["--foreign", "--data", "theirs", "train.epochs=1"]);
     assert_eq!(json["latency"]["sample"]["count"], 8);
     let opens = json["access"]["preparation_opens"].as_u64().unwrap();
-    assert!(opens >= 8, "{opens} files were looked at");
+    assert!(opens >= 8, "{opens} files were opened before the run");
     let many =
         ["run", "workload.yaml", "--foreign", "--data", "theirs", "dataset.num_files_train=9"];
     test.feedrate(&many).refuses(1, &["9 npz files to train on", "there are 8"]);
-    assert_eq!(test.files_below("results", "names.index").len(), 1, "none is left of what failed");
+    assert_eq!(
+        test.files_below("results", "names.index").len(),
+        1,
+        "the failed run left no list of names"
+    );
     let run_dir = test.path(json["run_dir"].as_str().unwrap());
     let files = test.files_below("theirs", ".npz");
     fs::write(&files[3], "broken").unwrap();
     let name = files[3].file_name().unwrap().to_str().unwrap();
     let few = ["run", "workload.yaml", "--foreign", "--data", "theirs"];
     test.feedrate(&few).refuses(1, &[name]);
-    // Whichever is met first, the one that is whole tells what all should be.
+    // The intact file determines the expected format, whichever file is opened first.
     files[1..].iter().for_each(|file| fs::write(file, "broken").unwrap());
     let answer = test.feedrate(&few);
     assert!(answer.code == 1 && !answer.stderr.contains("there are 0"), "{answer:?}");
@@ -135,8 +139,8 @@ fn any_names_are_read_by_a_workload_that_is_foreign() {
 }
 
 #[test]
-fn a_folder_with_a_short_file_and_a_picture_is_run_again_as_it_was_found() {
-    let test = Test::with(TINY);
+fn a_written_workload_reads_the_same_files_of_a_mixed_folder() {
+    let test = Test::with_workload(TINY);
     for folder in ["theirs", "own"] {
         fs::create_dir(test.path(folder)).unwrap();
     }
@@ -157,13 +161,13 @@ fn a_folder_with_a_short_file_and_a_picture_is_run_again_as_it_was_found() {
 }
 
 #[test]
-fn a_broken_file_is_named_and_the_others_keep_their_format() {
+fn broken_files_are_named_and_left_out() {
     let test = Test::new();
     fs::create_dir(test.path("theirs")).unwrap();
     for file in 0..40 {
         test.write(&format!("theirs/{file:02}.csv"), "1,2,3\n".repeat(10));
     }
-    // One that is looked into for its shape, and one that is not.
+    // The first file is read to detect the shape, the second is not.
     test.write("theirs/00.csv", b"\x28\xb5\x2f\xfd");
     test.write("theirs/01.csv", "hello\n");
     test.write("theirs/02.csv", "1,2,3\n");
@@ -173,17 +177,17 @@ fn a_broken_file_is_named_and_the_others_keep_their_format() {
         (&json!("csv"), &json!(37), &json!(370))
     );
     let scanned = test.feedrate(&["scan", "theirs"]).stdout;
-    let left = "left out: 2 unreadable (`00.csv`: ";
-    assert!(scanned.contains(left) && scanned.contains("1 with fewer samples"), "{scanned}");
+    let left_out = "left out: 2 unreadable (`00.csv`: ";
+    assert!(scanned.contains(left_out) && scanned.contains("1 with fewer samples"), "{scanned}");
     let again = test.feedrate(&["run", "found.yaml", "--json"]);
     let whole_batches = 370 / 32 * 32;
     assert_eq!(again.json()["latency"]["sample"]["count"], whole_batches, "{}", again.stderr);
 }
 
 #[test]
-fn what_is_not_taken_is_told() {
-    let test = Test::with(TINY);
-    theirs(&test, "jpeg", "jpg", &[]);
+fn files_that_are_left_out_are_reported() {
+    let test = Test::with_workload(TINY);
+    write_foreign_files(&test, "jpeg", "jpg", &[]);
     let jpeg = test.files_below("theirs", ".jpg")[0].clone();
     fs::write(test.path("theirs/empty.jpg"), "").unwrap();
     fs::write(test.path("theirs/one.png"), b"\x89PNG\r\n\x1a\n and more").unwrap();
@@ -194,22 +198,23 @@ fn what_is_not_taken_is_told() {
     let mut lines = scanned.stdout.lines();
     let first = lines.next().unwrap();
     assert!(first.starts_with("9 jpeg, ") && first.ends_with(", 4 folders, 64 × 64"), "{first}");
-    let left = "left out: 1 broken link, 1 csv, 1 empty, 1 hidden, 1 md, 1 png";
-    assert_eq!(lines.next(), Some(left));
+    let left_out = "left out: 1 broken link, 1 csv, 1 empty, 1 hidden, 1 md, 1 png";
+    assert_eq!(lines.next(), Some(left_out));
     let answer = test.feedrate(&["run", "--data", "theirs", "--write-yaml", "mine.yaml"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    // All nine are a batch, and an epoch one step.
+    // All nine files are one batch, so an epoch is one step.
     let epochs = "batches of 9 (`--batch`), 50 epochs, for 50 steps or more\n";
-    assert!(answer.stderr.contains("assumed: ") && answer.stderr.contains(left), "{answer:?}");
+    assert!(answer.stderr.contains("assumed: ") && answer.stderr.contains(left_out), "{answer:?}");
     assert!(answer.stderr.contains(epochs), "{answer:?}");
     let epoch = answer.stderr.lines().find(|line| line.starts_with("epoch 50/50: "));
     assert!(epoch.is_some_and(|line| !line.contains("AU")), "without compute: {answer:?}");
-    let told: Vec<&str> = answer.stdout.lines().collect();
-    assert_eq!(told[0], format!("{first}; compute time unknown: the loader's ceiling"));
-    assert!(told[1].contains(" samples/s, ") && told[1].contains(" on "), "{}", told[1]);
-    assert!(told.last().unwrap().starts_with("Results: "), "{told:?}");
-    let at = told.iter().position(|line| line.starts_with("To include the costs of plain PyTorch"));
-    let next = told[at.unwrap() + 1].trim();
+    let output: Vec<&str> = answer.stdout.lines().collect();
+    assert_eq!(output[0], format!("{first}; compute time unknown: the loader's ceiling"));
+    assert!(output[1].contains(" samples/s, ") && output[1].contains(" on "), "{}", output[1]);
+    assert!(output.last().unwrap().starts_with("Results: "), "{output:?}");
+    let position =
+        output.iter().position(|line| line.starts_with("To include the costs of plain PyTorch"));
+    let next = output[position.unwrap() + 1].trim();
     assert_eq!(next, "feedrate run mine.yaml client=pytorch-jpeg");
     let words: Vec<&str> = next.split(' ').skip(1).collect();
     let job = test.feedrate(&words);
@@ -231,9 +236,9 @@ fn what_is_not_taken_is_told() {
 }
 
 #[test]
-fn files_of_no_known_format_are_read_whole() {
+fn files_of_unknown_formats_are_read_as_raw_bytes() {
     let test = Test::new();
-    // Small files of known names go with the large ones.
+    // Small files with known extensions are left out.
     let small = ("small.json", &b"{}"[..]);
     for (files, kind, bytes, left_out) in [
         (&[("a.nii", &b"0123456789"[..]), ("b/c.NII", b"0123"), small][..], "nii", 14, "1 json"),
@@ -241,7 +246,7 @@ fn files_of_no_known_format_are_read_whole() {
         (&[("words.jsonl", b"{\"text\": \"words\"}\n")], "jsonl", 18, ""),
         (&[("heading.csv", b"a,b\n1,2\n"), ("a.md", b"a")], "csv", 8, "1 md"),
         (&[("a.raw", b"12"), ("b.raw", b"123")], "raw", 5, ""),
-        // One picture that goes with them.
+        // One image among files of another extension.
         (
             &[("a.dcm", &[1; 5000]), ("b.dcm", &[2; 5000]), ("a.gif", b"GIF89a")],
             "dcm",
@@ -255,27 +260,27 @@ fn files_of_no_known_format_are_read_whole() {
             fs::write(path, content).unwrap();
         }
         let answer = test.feedrate(&["run", "--data", "theirs", "train.epochs=1", "--json"]);
-        let told = answer.json();
+        let output = answer.json();
         assert_eq!(
-            (&told["found"]["format"], &told["found"]["kind"]),
+            (&output["found"]["format"], &output["found"]["kind"]),
             (&json!("raw"), &json!(kind))
         );
-        assert_eq!(told["bytes"]["logical"], bytes, "{kind}");
-        assert_eq!(told["found"]["samples"], told["found"]["files"]);
-        let is_told = answer.stderr.contains("read and not decoded");
-        assert_eq!(is_told, kind != "raw", "{}", answer.stderr);
+        assert_eq!(output["bytes"]["logical"], bytes, "{kind}");
+        assert_eq!(output["found"]["samples"], output["found"]["files"]);
+        let is_noted = answer.stderr.contains("read and not decoded");
+        assert_eq!(is_noted, kind != "raw", "{}", answer.stderr);
         assert!(answer.stderr.contains(left_out), "{}", answer.stderr);
         fs::remove_dir_all(test.path("theirs")).unwrap();
     }
 }
 
 #[test]
-fn files_that_cannot_be_read_are_refused_with_what_helps() {
+fn unreadable_files_are_refused_with_a_hint() {
     let test = Test::new();
     let text =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../data/src/format/parquet/fixtures/fixed.parquet");
     let mut parquet = fs::read(text).unwrap();
-    // A description is the end of its file.
+    // The metadata of a parquet file is at its end.
     parquet.truncate(parquet.len() / 2);
     fs::create_dir(test.path("theirs")).unwrap();
     test.write("theirs/cut.parquet", &parquet);
@@ -288,8 +293,8 @@ fn files_that_cannot_be_read_are_refused_with_what_helps() {
 }
 
 #[test]
-fn datasets_of_ours_are_named_with_their_commands() {
-    let test = Test::with(TINY);
+fn generated_datasets_are_refused_with_the_right_command() {
+    let test = Test::with_workload(TINY);
     assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
     let folder = test.data_files("manifest.json")[0].parent().unwrap().to_path_buf();
     let name = folder.file_name().unwrap().to_str().unwrap();
@@ -298,10 +303,10 @@ fn datasets_of_ours_are_named_with_their_commands() {
     }
 }
 
-/// Train and val, shards of unequal numbers of samples, and the libraries' own files.
+/// Files that the formats' usual libraries wrote, with splits and shards of unequal size.
 #[test]
-fn splits_and_uneven_shards_of_real_libraries() {
-    let test = Test::with(TINY);
+fn splits_and_uneven_shards_from_real_libraries_are_read() {
+    let test = Test::with_workload(TINY);
     test.python(&venv_python(), "folder.py", ["theirs"].map(String::from));
     for (folder, format, files, samples) in [
         ("shards", "webdataset", 4, 40),
@@ -312,9 +317,8 @@ fn splits_and_uneven_shards_of_real_libraries() {
         ("jpeg", "jpeg", 6, 6),
     ] {
         let folder = format!("theirs/{folder}");
-        let asked =
-            ["run", "--data", &folder, "train.epochs=1", "--json", "--quiet", "--batch", "2"];
-        let answer = test.feedrate(&asked);
+        let run = ["run", "--data", &folder, "train.epochs=1", "--json", "--quiet", "--batch", "2"];
+        let answer = test.feedrate(&run);
         assert_eq!(answer.code, 0, "{folder}: {}", answer.stderr);
         let json = answer.json();
         let found = &json["found"];
@@ -330,12 +334,12 @@ fn splits_and_uneven_shards_of_real_libraries() {
     }
 }
 
-/// Its workload, its run and a study of it know that others made the files: nothing is generated among them.
+/// The written workload, a repeated run and a study still know that the files are foreign, and generate nothing in the folder.
 #[test]
-fn a_folder_stays_one_of_others_wherever_it_goes() {
-    let test = Test::with(TINY);
-    theirs(&test, "npz", "npz", &[]);
-    let before = state(&test.path("theirs"));
+fn a_foreign_folder_stays_foreign_in_workloads_runs_and_studies() {
+    let test = Test::with_workload(TINY);
+    write_foreign_files(&test, "npz", "npz", &[]);
+    let before = file_states(&test.path("theirs"));
     let json = folder_run(&test, &["--compute", "1ms", "--batch", "2", "--write-yaml", "own.yaml"]);
     let run = json["run_dir"].as_str().unwrap();
     let amplification = json["access"]["read_amplification"].as_f64().unwrap();
@@ -346,7 +350,7 @@ fn a_folder_stays_one_of_others_wherever_it_goes() {
         assert_eq!(answer.json()["latency"]["sample"]["count"], 8, "{again:?}");
         assert!(!answer.stderr.contains("warning: `"), "the files are as found: {}", answer.stderr);
     }
-    assert_eq!(test.files_below("copy", "").len(), 0, "a copy is removed");
+    assert_eq!(test.files_below("copy", "").len(), 0, "the copy is removed");
     for command in [&["generate", "own.yaml"][..], &["generate", "own.yaml", "--verify"]] {
         test.feedrate(command).refuses(2, &["foreign files are neither"]);
     }
@@ -355,25 +359,27 @@ fn a_folder_stays_one_of_others_wherever_it_goes() {
     let study = test.feedrate(&["study", "run", "study.csv"]);
     assert_eq!(study.code, 0, "{study:?}");
     let advised = test.feedrate(&["advise", run, "--json"]).json();
-    for one in advised["advice"].as_array().unwrap() {
-        let is_dataset = one["cost"] == "dataset";
-        assert!(!is_dataset || one["command"].is_null(), "{one}");
+    for advice in advised["advice"].as_array().unwrap() {
+        let is_dataset = advice["cost"] == "dataset";
+        assert!(!is_dataset || advice["command"].is_null(), "{advice}");
     }
-    assert_eq!(state(&test.path("theirs")), before);
+    assert_eq!(file_states(&test.path("theirs")), before);
 }
 
 #[test]
-fn ways_of_reading_that_files_of_others_cannot_be_read_in_are_refused_at_once() {
-    let test = Test::with(TINY);
-    theirs(&test, "npz", "npz", &[]);
-    for (key, told) in
+fn settings_that_cannot_read_foreign_files_are_refused() {
+    let test = Test::with_workload(TINY);
+    write_foreign_files(&test, "npz", "npz", &[]);
+    for (key, word) in
         [("storage.storage_type=memory", "memory"), ("reader.file_access=mpio", "mpio")]
     {
-        for what in [&["--data", "theirs"][..], &["workload.yaml", "--foreign", "--data", "theirs"]]
+        for arguments in
+            [&["--data", "theirs"][..], &["workload.yaml", "--foreign", "--data", "theirs"]]
         {
-            let one = ["reader.read_threads=1", "reader.batch_size=1", "reader.sample_shuffle=off"];
-            let answer = test.feedrate(&[&["run"], what, &one, &[key]].concat());
-            answer.refuses(2, &[told, "hint: "]);
+            let settings =
+                ["reader.read_threads=1", "reader.batch_size=1", "reader.sample_shuffle=off"];
+            let answer = test.feedrate(&[&["run"], arguments, &settings, &[key]].concat());
+            answer.refuses(2, &[word, "hint: "]);
         }
     }
     assert_eq!(test.files_below("results", "").len(), 0);

@@ -1,4 +1,5 @@
-//! The numbers that `analyze`, `compare`, `report` and `plot` tell of one tree of DLIO's results: kept, so that no rebuilding changes them unseen.
+//! Snapshots of the numbers that `analyze`, `compare`, `report` and `plot` print for fixed DLIO results, so that no change of the code changes
+//! them unnoticed.
 
 use crate::harness::Test;
 use feedrate_results::import::fake::Fake;
@@ -6,7 +7,7 @@ use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Processes and reading threads, each point three times, with noise of a few percent that differs from run to run.
+/// Writes results for several numbers of processes and reading threads: three replicates each, with noise of a few percent.
 fn write_study(root: &Path) {
     let mut minute = 0;
     for (ranks, threads, slower) in [(1, 4, 1.0), (2, 4, 1.2), (4, 4, 1.5), (4, 8, 0.9)] {
@@ -28,16 +29,16 @@ fn write_study(root: &Path) {
     }
 }
 
-/// Each number of a JSON value on a line of its own, to six digits; lists by index, keys in alphabetical order. The data of a plot only.
-fn numbers(at: &str, value: &Value, text: &mut String) {
+/// Writes each number of a JSON value on a line, with its path and six digits. Keys are in alphabetical order.
+fn write_numbers(path: &str, value: &Value, text: &mut String) {
     match value {
         Value::Object(fields) => {
             let mut fields: Vec<_> = fields.iter().collect();
             fields.sort_by_key(|(key, _)| key.as_str());
             for (key, value) in fields {
-                // Not data, or told by their own tests.
+                // Left out: these keys are no data, or have other tests.
                 if !["facts", "look", "size", "width", "height"].contains(&key.as_str()) {
-                    numbers(&format!("{at}.{key}"), value, text);
+                    write_numbers(&format!("{path}.{key}"), value, text);
                 }
             }
         }
@@ -45,63 +46,67 @@ fn numbers(at: &str, value: &Value, text: &mut String) {
             items
                 .iter()
                 .enumerate()
-                .for_each(|(i, item)| numbers(&format!("{at}[{i}]"), item, text));
+                .for_each(|(i, item)| write_numbers(&format!("{path}[{i}]"), item, text));
         }
         Value::Number(number) => {
             let number = number.as_f64().unwrap();
-            let _ = writeln!(text, "{at} = {}", format!("{number:.5e}").parse::<f64>().unwrap());
+            let _ = writeln!(text, "{path} = {}", format!("{number:.5e}").parse::<f64>().unwrap());
         }
         _ => {}
     }
 }
 
-fn told(test: &Test, arguments: &[&str], of: &[&str]) -> String {
+fn numbers_in(test: &Test, arguments: &[&str], keys: &[&str]) -> String {
     let answer = test.feedrate(arguments);
     let whole: Value = serde_json::from_str(&answer.stdout)
         .unwrap_or_else(|error| panic!("{arguments:?}: {error}: {}", answer.stderr));
     let mut text = String::new();
-    of.iter().for_each(|key| numbers(key, &whole[*key], &mut text));
-    assert!(text.lines().count() > 5, "{arguments:?} tells next to nothing: {whole}");
+    keys.iter().for_each(|key| write_numbers(key, &whole[*key], &mut text));
+    assert!(text.lines().count() > 5, "{arguments:?} prints too few numbers: {whole}");
     text
 }
 
-fn study() -> Test {
+fn with_study() -> Test {
     let test = Test::new();
     write_study(&test.path("results"));
     test
 }
 
 #[test]
-fn analyze_tells_the_same_numbers_as_ever() {
-    insta::assert_snapshot!(told(&study(), &["analyze", "results", "--json"], &["runs"]));
+fn analyze_prints_the_same_numbers_as_before() {
+    insta::assert_snapshot!(numbers_in(
+        &with_study(),
+        &["analyze", "results", "--json"],
+        &["runs"]
+    ));
 }
 
 #[test]
-fn compare_tells_the_same_numbers_as_ever() {
-    let test = study();
+fn compare_prints_the_same_numbers_as_before() {
+    let test = with_study();
     let sides = ["compare", "results/fake/4", "results/fake/4_read_threads_8", "--json"];
     let mut text = String::new();
     for response in ["au_all_steps_percent", "samples_per_second", "stall_percent"] {
         let _ = writeln!(text, "{response}");
         let arguments = [&sides[..], &["--response", response]].concat();
-        text += &told(&test, &arguments, &["findings"]);
+        text += &numbers_in(&test, &arguments, &["findings"]);
     }
     insta::assert_snapshot!(text);
 }
 
 #[test]
-fn report_tells_the_same_numbers_as_ever() {
+fn report_prints_the_same_numbers_as_before() {
     let keys = ["findings", "experiments"];
-    insta::assert_snapshot!(told(&study(), &["report", "results", "--json"], &keys));
+    insta::assert_snapshot!(numbers_in(&with_study(), &["report", "results", "--json"], &keys));
 }
 
 #[test]
-fn plots_draw_the_same_numbers_as_ever() {
-    let test = study();
+fn plots_draw_the_same_numbers_as_before() {
+    let test = with_study();
     let mut text = String::new();
     for plot in ["au_processes", "scaling", "factor_levels", "stall", "phases", "latency"] {
         let _ = writeln!(text, "{plot}");
-        text += &told(&test, &["plot", plot, "results", "--json"], &["figure"]);
+        text += &numbers_in(&test, &["plot", plot, "results", "--json"], &["figure"]);
     }
     insta::assert_snapshot!(text);
 }

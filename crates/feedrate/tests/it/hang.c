@@ -1,4 +1,4 @@
-/* A storage that answers no open of a file called $HANGS_AT: whoever opens one waits for the other end of the pipe $HANGS_IN. */
+/* Emulates a storage that hangs: an open of a file with $HANGS_AT in its path waits for the other end of the pipe $HANGS_IN. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-//! A folder for one test, and the program run in it.
+//! A temporary folder for each test, the programs that run in it, and checks of their output.
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -7,12 +7,12 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Removed with its folder when dropped.
+/// The temporary folder of a test. Dropping it removes the folder.
 pub(crate) struct Test {
     folder: TempDir,
 }
 
-/// What the program answered.
+/// The exit code and output of a program.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: i32,
@@ -20,7 +20,7 @@ pub(crate) struct Answer {
     pub(crate) stderr: String,
 }
 
-/// Two steps on four small npz files, nothing to wait for.
+/// Two epochs of two steps on eight small npz files, without compute time.
 pub(crate) const TINY: &str = "\
 model:
   name: tiny
@@ -42,8 +42,8 @@ impl Test {
         Test { folder: TempDir::new().unwrap() }
     }
 
-    /// With `workload.yaml`.
-    pub(crate) fn with(yaml: &str) -> Self {
+    /// A test folder that contains `workload.yaml`.
+    pub(crate) fn with_workload(yaml: &str) -> Self {
         let test = Test::new();
         test.write("workload.yaml", yaml);
         test
@@ -61,24 +61,24 @@ impl Test {
         self.program(env!("CARGO_BIN_EXE_feedrate"), arguments)
     }
 
-    /// Any program, in the test's folder.
+    /// A command that runs a program in the test's folder.
     pub(crate) fn program(&self, program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(self.folder.path()).env("NO_COLOR", "1");
-        // However slow the machine is, the messages of a run are the same.
+        // Without progress lines, the messages of a run do not depend on the speed of the machine.
         command.env("FEEDRATE_PROGRESS_S", "0");
-        // However busy the machine is, its runs are not doubted for that.
+        // Other load on the machine causes no doubts.
         command.env("FEEDRATE_LOOK_S", "0");
-        // In a folder that several share, one Open MPI removes what another is making.
+        // Several Open MPI processes that share a folder would remove each other's files.
         command.env("OMPI_MCA_orte_tmpdir_base", self.folder.path());
         command
     }
 
     pub(crate) fn feedrate(&self, arguments: &[&str]) -> Answer {
-        Answer::of(&self.command(arguments).output().unwrap())
+        Answer::from_output(&self.command(arguments).output().unwrap())
     }
 
-    /// `feedrate run workload.yaml … --json`, which must succeed.
+    /// Runs `feedrate run workload.yaml … --json`, which must succeed, and returns its JSON.
     pub(crate) fn run_json(&self, more: &[&str]) -> serde_json::Value {
         let mut arguments = vec!["run", "workload.yaml", "--json"];
         arguments.extend(more);
@@ -87,7 +87,7 @@ impl Test {
         answer.json()
     }
 
-    /// What a script of this folder prints, run by `python` in the test's own folder; it must succeed.
+    /// Runs a script from the folder of tests in the test's folder. It must succeed; returns its stdout.
     #[track_caller]
     pub(crate) fn python(
         &self,
@@ -106,8 +106,8 @@ impl Test {
         output.stdout
     }
 
-    /// A library for `LD_PRELOAD`, compiled from C.
-    pub(crate) fn library(&self, source: &str) -> PathBuf {
+    /// Compiles a library for `LD_PRELOAD` from C.
+    pub(crate) fn compile_library(&self, source: &str) -> PathBuf {
         let library = self.path(source).with_extension("so");
         let cc = Command::new("cc")
             .args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"])
@@ -122,25 +122,25 @@ impl Test {
         library
     }
 
-    /// Every file below the dataset folder with this ending.
+    /// All files below the folder of datasets whose paths end like this.
     pub(crate) fn data_files(&self, ending: &str) -> Vec<PathBuf> {
         self.files_below("data", ending)
     }
 
-    /// Every file below a folder with this ending.
+    /// All files below a folder whose paths end like this, sorted.
     pub(crate) fn files_below(&self, folder: &str, ending: &str) -> Vec<PathBuf> {
         let mut found = Vec::new();
-        walk(&self.path(folder), &mut found);
+        collect_files(&self.path(folder), &mut found);
         found.retain(|path| path.to_string_lossy().ends_with(ending));
         found.sort();
         found
     }
 }
 
-/// A file system of its own, unmounted when dropped. Needs root, as CI has it.
-pub(crate) struct Mounted(pub(crate) PathBuf);
+/// A mounted file system. Dropping it unmounts. Mounting needs root, which CI has.
+pub(crate) struct MountedDisk(pub(crate) PathBuf);
 
-impl Mounted {
+impl MountedDisk {
     pub(crate) fn tmpfs(folder: &Path, options: &str) -> Self {
         std::fs::create_dir_all(folder).unwrap();
         let status = Command::new("mount")
@@ -151,45 +151,50 @@ impl Mounted {
             status.is_ok_and(|s| s.success()),
             "these tests mount small file systems: run them as root"
         );
-        Mounted(folder.to_path_buf())
+        MountedDisk(folder.to_path_buf())
     }
 }
 
-impl Drop for Mounted {
+impl Drop for MountedDisk {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg(&self.0).status();
     }
 }
 
-/// Wait until something holds that must come soon, on a busy machine as well.
+/// Waits until a condition is true. Panics after a minute, which is enough even on a busy machine.
 #[track_caller]
-pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < deadline, "never: {what}");
+    while !is_true() {
+        assert!(Instant::now() < deadline, "timeout: {what}");
         std::thread::yield_now();
     }
 }
 
-pub(crate) fn signal(name: &str, process: impl Display) {
+/// Sends a signal to a process by `kill`.
+pub(crate) fn send_signal(name: &str, process: impl Display) {
     let process = process.to_string();
     assert!(Command::new("kill").args([name, &process]).status().unwrap().success());
 }
 
-/// The Python of `.venv`, which `cargo xtask setup` makes, or another in `FEEDRATE_PYTHON`.
+/// The Python in `FEEDRATE_PYTHON`, or the Python in `.venv`, which `cargo xtask setup` installs.
 pub(crate) fn venv_python() -> PathBuf {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
-    std::env::var_os("FEEDRATE_PYTHON").map_or(own, PathBuf::from)
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
+    std::env::var_os("FEEDRATE_PYTHON").map_or(default, PathBuf::from)
 }
 
-fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+fn collect_files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.path().is_dir() { walk(&entry.path(), found) } else { found.push(entry.path()) }
+        if entry.path().is_dir() {
+            collect_files(&entry.path(), found)
+        } else {
+            found.push(entry.path())
+        }
     }
 }
 
 impl Answer {
-    pub(crate) fn of(output: &Output) -> Self {
+    pub(crate) fn from_output(output: &Output) -> Self {
         Answer {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -197,13 +202,13 @@ impl Answer {
         }
     }
 
-    /// All of stdout.
+    /// Parses stdout as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Went well, with every word on stderr.
+    /// Checks that the program succeeded and that stderr contains each of `words`.
     #[track_caller]
     pub(crate) fn warns(&self, words: &[&str]) {
         assert_eq!(self.code, 0, "{}", self.stderr);
@@ -212,7 +217,7 @@ impl Answer {
         }
     }
 
-    /// Failed with `code`, every word on stderr, and no panic.
+    /// Checks that the program failed with `code`, without a panic, and that stderr contains each of `words`.
     #[track_caller]
     pub(crate) fn refuses(&self, code: i32, words: &[&str]) {
         assert_eq!(self.code, code, "{}", self.stderr);

@@ -1,5 +1,5 @@
-//! Results, studies and workloads that somebody has filled with control characters, numbers beyond all bounds, or too much of
-//! anything: no such character is printed, no line is forged, and nothing waits or panics.
+//! Malicious results, studies and workloads: control characters, huge numbers and huge files. The program must print no control characters
+//! and no forged lines, and must not hang or panic.
 
 use crate::harness::{Answer, TINY, Test};
 use serde_json::Value;
@@ -7,65 +7,67 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 
-/// Clears a screen, begins a line, rings, turns the direction.
+/// Text that would clear the screen, start a new line, ring the bell and change the writing direction.
 const HOSTILE: &str = "x\u{1b}[2J\r\nFORGED: all is well\u{7}\u{9b}1m\u{202e}\u{2066}y";
 
-/// A run in `runs/good`, and its twin, whose files a test changes, in `runs/bad`.
-fn twins() -> Test {
-    let test = Test::with(TINY);
+/// A run in `runs/good`, and a run in `runs/bad` whose files a test changes.
+fn with_two_runs() -> Test {
+    let test = Test::with_workload(TINY);
     test.run_json(&["--run-dir", "runs/good"]);
     test.run_json(&["--run-dir", "runs/bad"]);
     test
 }
 
-/// Nothing in what was printed steers a terminal, and every line is the program's own.
+/// Checks that the output has no control characters and no forged lines.
 #[track_caller]
-fn is_harmless(answer: &Answer, of: &str) {
+fn check_harmless(answer: &Answer, context: &str) {
     for text in [&answer.stdout, &answer.stderr] {
-        shows_escapes(text, of);
+        check_text(text, context);
     }
-    assert!(!answer.stderr.contains("panicked"), "{of}: {}", answer.stderr);
+    assert!(!answer.stderr.contains("panicked"), "{context}: {}", answer.stderr);
 }
 
 #[track_caller]
-fn shows_escapes(text: &str, of: &str) {
-    let is_steering = |c: char| {
+fn check_text(text: &str, context: &str) {
+    let is_control = |c: char| {
         c.is_control() && c != '\n'
             || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
-    assert!(!text.contains(is_steering), "{of}: {text:?}");
+    assert!(!text.contains(is_control), "{context}: {text:?}");
     let forged = text.lines().find(|line| line.trim_start().starts_with("FORGED"));
-    assert_eq!(forged, None, "{of}: {text}");
+    assert_eq!(forged, None, "{context}: {text}");
 }
 
-/// The pointers of all texts in `value`; of lists the first item alone.
-fn texts(value: &Value, at: &str, found: &mut Vec<String>) {
+/// Collects the JSON pointers of all strings in `value`. Only the first item of a list is searched.
+fn collect_strings(value: &Value, path: &str, found: &mut Vec<String>) {
     match value {
-        Value::String(_) => found.push(at.to_string()),
+        Value::String(_) => found.push(path.to_string()),
         Value::Array(items) => {
             if let Some(first) = items.first() {
-                texts(first, &format!("{at}/0"), found);
+                collect_strings(first, &format!("{path}/0"), found);
             }
         }
         Value::Object(fields) => {
-            fields.iter().for_each(|(key, value)| texts(value, &format!("{at}/{key}"), found));
+            fields
+                .iter()
+                .for_each(|(key, value)| collect_strings(value, &format!("{path}/{key}"), found));
         }
         _ => {}
     }
 }
 
-/// Each text of a JSON file made hostile in turn, and shown by each of `commands`.
-fn each_text_is_shown(test: &Test, file: &str, commands: &[&[&str]]) -> usize {
+/// Replaces one string of a JSON file at a time by hostile text, and checks the output of `commands`. Returns the number of strings.
+fn check_each_string(test: &Test, file: &str, commands: &[&[&str]]) -> usize {
     let whole = fs::read(test.path(file)).unwrap();
     let value: Value = serde_json::from_slice(&whole).unwrap();
     let mut pointers = Vec::new();
-    texts(&value, "", &mut pointers);
+    collect_strings(&value, "", &mut pointers);
     for pointer in &pointers {
         let mut changed = value.clone();
         *changed.pointer_mut(pointer).unwrap() = HOSTILE.into();
         test.write(file, changed.to_string());
         for words in commands {
-            is_harmless(&test.feedrate(words), &format!("{file}{pointer}: {words:?}"));
+            check_harmless(&test.feedrate(words), &format!("{file}{pointer}: {words:?}"));
         }
     }
     test.write(file, whole);
@@ -73,11 +75,11 @@ fn each_text_is_shown(test: &Test, file: &str, commands: &[&[&str]]) -> usize {
 }
 
 #[test]
-fn texts_of_records_are_shown_as_escapes() {
-    let test = twins();
+fn strings_in_records_are_printed_as_escapes() {
+    let test = with_two_runs();
     let record: Value =
         serde_json::from_slice(&fs::read(test.path("runs/bad/record.json")).unwrap()).unwrap();
-    // What only some runs have.
+    // Keys that only some runs have.
     let mut full = record;
     full["stopped_because"] = "x".into();
     full["plan"]["doubts"] = serde_json::json!([{ "name": "n", "evidence": "e", "advice": "a" }]);
@@ -90,25 +92,25 @@ fn texts_of_records_are_shown_as_escapes() {
         &["report", "runs"],
         &["compare", "runs/good", "runs/bad"],
     ];
-    assert!(each_text_is_shown(&test, "runs/bad/record.json", commands) > 40);
+    assert!(check_each_string(&test, "runs/bad/record.json", commands) > 40);
 }
 
 #[test]
-fn texts_of_dlios_files_are_shown_as_escapes() {
-    let test = twins();
+fn strings_in_dlios_files_are_printed_as_escapes() {
+    let test = with_two_runs();
     fs::remove_file(test.path("runs/bad/record.json")).unwrap();
     let config = "runs/bad/.hydra/config.yaml";
     let yaml = fs::read_to_string(test.path(config)).unwrap();
-    let tree: Value = serde_json::from_str(&json_of(&test, config)).unwrap();
-    // JSON is YAML.
+    let tree: Value = serde_json::from_str(&yaml_to_json(&test, config)).unwrap();
+    // JSON is valid YAML.
     test.write(config, tree.to_string());
     let commands: &[&[&str]] = &[&["analyze", "runs/bad", "--all"], &["report", "runs/bad"]];
-    let mut fields = each_text_is_shown(&test, config, commands);
+    let mut fields = check_each_string(&test, config, commands);
     test.write(config, yaml);
     for file in ["summary.json", "0_output.json", "0_per_epoch_stats.json"] {
         let file = format!("runs/bad/{file}");
         if test.path(&file).exists() {
-            fields += each_text_is_shown(&test, &file, commands);
+            fields += check_each_string(&test, &file, commands);
         }
     }
     assert!(fields > 20, "{fields}");
@@ -116,22 +118,22 @@ fn texts_of_dlios_files_are_shown_as_escapes() {
     let hostile = HOSTILE.replace('\n', " ");
     test.write("runs/bad/dlio.log", format!("[WARNING] {hostile}\n{log}[WARNING] {hostile}\n"));
     for words in commands {
-        is_harmless(&test.feedrate(words), "dlio.log");
+        check_harmless(&test.feedrate(words), "dlio.log");
     }
 }
 
-/// A YAML file of a run as JSON, by the Python of the tests.
-fn json_of(test: &Test, file: &str) -> String {
+/// Converts a YAML file to JSON by Python.
+fn yaml_to_json(test: &Test, file: &str) -> String {
     let script = "import json, sys, yaml; print(json.dumps(yaml.safe_load(open(sys.argv[1]))))";
     let mut python = test.program(crate::harness::venv_python(), &["-c", script, file]);
-    let answer = Answer::of(&python.output().unwrap());
+    let answer = Answer::from_output(&python.output().unwrap());
     assert_eq!(answer.code, 0, "{}\n  hint: run `cargo xtask setup`", answer.stderr);
     answer.stdout
 }
 
 #[test]
 fn written_reports_and_plots_hold_no_control_characters() {
-    let test = twins();
+    let test = with_two_runs();
     let file = test.path("runs/bad/record.json");
     let mut record: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     for key in ["model", "workload"] {
@@ -142,25 +144,25 @@ fn written_reports_and_plots_hold_no_control_characters() {
     for name in ["r.html", "r.md", "r.csv", "r.tex", "r.json"] {
         let answer = test.feedrate(&["report", "runs", "-o", name]);
         assert_eq!(answer.code, 0, "{}", answer.stderr);
-        shows_escapes(&fs::read_to_string(test.path(name)).unwrap(), name);
+        check_text(&fs::read_to_string(test.path(name)).unwrap(), name);
     }
     let answer = test.feedrate(&["plot", "timeline", "runs/bad", "-o", "p.svg"]);
-    is_harmless(&answer, "plot");
+    check_harmless(&answer, "plot");
     if answer.code == 0 {
-        shows_escapes(&fs::read_to_string(test.path("p.svg")).unwrap(), "p.svg");
+        check_text(&fs::read_to_string(test.path("p.svg")).unwrap(), "p.svg");
     }
 }
 
 #[test]
-fn names_of_folders_forge_nothing() {
-    let test = twins();
+fn hostile_folder_names_are_escaped() {
+    let test = with_two_runs();
     fs::rename(test.path("runs/bad"), test.path("runs").join(HOSTILE)).unwrap();
     for words in
         [&["analyze", "runs", "--all"][..], &["analyze", "runs", "--json"], &["report", "runs"]]
     {
         let answer = test.feedrate(words);
         assert_eq!(answer.code, 0, "{}", answer.stderr);
-        is_harmless(&answer, "names");
+        check_harmless(&answer, "names");
         assert!(
             answer.stdout.contains("its name contains control characters"),
             "{}",
@@ -170,8 +172,8 @@ fn names_of_folders_forge_nothing() {
 }
 
 #[test]
-fn workloads_studies_and_datasets_forge_nothing() {
-    let test = Test::with(TINY);
+fn hostile_workloads_studies_and_manifests_are_escaped() {
+    let test = Test::with_workload(TINY);
     let text = serde_json::to_string(HOSTILE).unwrap();
     for yaml in [
         format!("{TINY}{text}: 1\n"),
@@ -184,7 +186,7 @@ fn workloads_studies_and_datasets_forge_nothing() {
         for words in
             [&["plan", "bad.yaml"][..], &["run", "bad.yaml", "-q"], &["plan", "bad.yaml", "--json"]]
         {
-            is_harmless(&test.feedrate(words), "bad.yaml");
+            check_harmless(&test.feedrate(words), "bad.yaml");
         }
     }
     let quoted = HOSTILE.replace('"', "");
@@ -203,14 +205,14 @@ fn workloads_studies_and_datasets_forge_nothing() {
             &["study", "run", "bad.csv"],
             &["analyze", "bad.csv"],
         ] {
-            is_harmless(&test.feedrate(words), "bad.csv");
+            check_harmless(&test.feedrate(words), "bad.csv");
         }
     }
     test.feedrate(&["generate", "workload.yaml"]);
     let manifest = test.data_files("manifest.json").remove(0);
     let whole: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
     let mut pointers = Vec::new();
-    texts(&whole, "", &mut pointers);
+    collect_strings(&whole, "", &mut pointers);
     for pointer in pointers {
         let mut changed = whole.clone();
         *changed.pointer_mut(&pointer).unwrap() = HOSTILE.into();
@@ -218,31 +220,31 @@ fn workloads_studies_and_datasets_forge_nothing() {
         for words in
             [&["run", "workload.yaml", "-q"][..], &["generate", "--verify", "workload.yaml"]]
         {
-            is_harmless(&test.feedrate(words), &pointer);
+            check_harmless(&test.feedrate(words), &pointer);
         }
     }
 }
 
 #[test]
-fn numbers_beyond_all_bounds_are_refused_at_once() {
-    let test = Test::with(TINY);
+fn huge_numbers_are_refused() {
+    let test = Test::with_workload(TINY);
     test.run_json(&["--run-dir", "runs/a"]);
     let manifest = test.data_files("manifest.json").remove(0);
-    let changed = |file: &Path, at: &str, number: f64| {
+    let change = |file: &Path, pointer: &str, number: f64| {
         let mut value: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
-        value.pointer_mut(at).unwrap()["files_train"] = (number as u64).into();
-        value.pointer_mut(at).unwrap()["record_stdev_bytes"] = 1.0.into();
+        value.pointer_mut(pointer).unwrap()["files_train"] = (number as u64).into();
+        value.pointer_mut(pointer).unwrap()["record_stdev_bytes"] = 1.0.into();
         fs::write(file, value.to_string()).unwrap();
     };
-    changed(&manifest, "/settings", 1e15);
+    change(&manifest, "/settings", 1e15);
     test.feedrate(&["run", "workload.yaml"]).refuses(1, &["more than the limit of"]);
-    changed(&test.path("runs/a/record.json"), "/plan/dataset", 1e15);
+    change(&test.path("runs/a/record.json"), "/plan/dataset", 1e15);
     test.feedrate(&["show", "runs/a"]).refuses(1, &["is damaged", "more than the limit of"]);
 }
 
 #[test]
 fn files_that_are_too_long_are_not_read() {
-    let test = twins();
+    let test = with_two_runs();
     for (name, mib) in [("summary.json", 40), ("0_output.json", 300)] {
         let file = fs::File::options().write(true).open(test.path("runs/bad").join(name)).unwrap();
         file.set_len(mib << 20).unwrap();
@@ -258,15 +260,15 @@ fn files_that_are_too_long_are_not_read() {
     test.feedrate(&["plan", "long.yaml"]).refuses(2, &["it is larger than"]);
 }
 
-/// Whom no other process of this machine belongs to: limits of processes count those of a user, and none for root.
-const NOBODY: u32 = 54_321;
+/// A user without other processes: the limit counts all processes of a user, and does not apply to root.
+const UNUSED_USER: u32 = 54_321;
 
 #[test]
-fn threads_that_cannot_be_had_are_an_error_or_missed_by_nobody() {
-    let test = twins();
+fn without_enough_threads_commands_work_or_fail_cleanly() {
+    let test = with_two_runs();
     let mut all = vec![test.path("")];
     while let Some(path) = all.pop() {
-        std::os::unix::fs::chown(&path, Some(NOBODY), None).expect("run this test as root");
+        std::os::unix::fs::chown(&path, Some(UNUSED_USER), None).expect("run this test as root");
         all.extend(fs::read_dir(&path).into_iter().flatten().map(|entry| entry.unwrap().path()));
     }
     let program = test.path("feedrate");
@@ -281,8 +283,8 @@ fn threads_that_cannot_be_had_are_an_error_or_missed_by_nobody() {
         ] {
             let limited = format!("ulimit -u {threads}; exec ./feedrate {line}");
             let mut bash = test.program("bash", &["-c", &limited]);
-            let answer = Answer::of(&bash.uid(NOBODY).output().unwrap());
-            is_harmless(&answer, line);
+            let answer = Answer::from_output(&bash.uid(UNUSED_USER).output().unwrap());
+            check_harmless(&answer, line);
             assert!([0, 1].contains(&answer.code), "{threads}: {line}: {answer:?}");
         }
     }

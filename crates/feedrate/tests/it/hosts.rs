@@ -1,5 +1,5 @@
-//! A run on two hosts: network namespaces with host names and clocks of their own, and the folder they share. MPICH's launcher
-//! enters them where it would call ssh. Needs root, `ip`, `unshare` and MPICH, which `cargo xtask setup` installs; fails without.
+//! A run on two emulated hosts: network namespaces with their own host names and clocks, and a shared folder. MPICH's launcher calls a script
+//! that enters a namespace, instead of ssh. The test needs root, `ip`, `unshare` and MPICH, which `cargo xtask setup` installs.
 
 use crate::harness::{Answer, TINY, Test};
 use serde_json::{Value, json};
@@ -7,13 +7,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-/// Where the launcher is, and in between the hosts.
+/// Address of the switch between the hosts, where the launcher runs.
 const SWITCH: &str = "10.77.0.254";
 const HOSTS: u32 = 2;
-/// What the second host's clock is ahead.
+/// Seconds by which the clock of the second host is ahead.
 const AHEAD_S: u32 = 100_000;
 
-/// Namespaces that end with it.
+/// The network namespaces. Dropping it deletes them.
 struct Network {
     name: String,
     test: Test,
@@ -21,16 +21,18 @@ struct Network {
 
 impl Network {
     fn start() -> Self {
-        let network =
-            Network { name: format!("feedrate{}", std::process::id()), test: Test::with(TINY) };
-        let hub = network.space("hub");
+        let network = Network {
+            name: format!("feedrate{}", std::process::id()),
+            test: Test::with_workload(TINY),
+        };
+        let hub = network.namespace("hub");
         ip(&format!("netns add {hub}"));
         ip(&format!("-n {hub} link set lo up"));
         ip(&format!("-n {hub} link add switch type bridge"));
         ip(&format!("-n {hub} addr add {SWITCH}/24 dev switch"));
         ip(&format!("-n {hub} link set switch up"));
         for host in 0..HOSTS {
-            let space = network.space(&host.to_string());
+            let space = network.namespace(&host.to_string());
             ip(&format!("netns add {space}"));
             ip(&format!("-n {space} link set lo up"));
             ip(&format!("-n {hub} link add port{host} type veth peer name eth0 netns {space}"));
@@ -38,17 +40,17 @@ impl Network {
             ip(&format!("-n {space} addr add {}/24 dev eth0", address(host)));
             ip(&format!("-n {space} link set eth0 up"));
         }
-        network.test.write("enter", network.enter());
+        network.test.write("enter", network.enter_script());
         fs::set_permissions(network.test.path("enter"), fs::Permissions::from_mode(0o755)).unwrap();
         network
     }
 
-    fn space(&self, name: &str) -> String {
+    fn namespace(&self, name: &str) -> String {
         format!("{}-{name}", self.name)
     }
 
-    /// Called as ssh is: options, a host, and a command for its shell.
-    fn enter(&self) -> String {
+    /// Script with the arguments of ssh: options, a host, and a command for the host's shell.
+    fn enter_script(&self) -> String {
         let name = &self.name;
         format!(
             "\
@@ -62,27 +64,27 @@ exec ip netns exec {name}-$host unshare --uts $clock sh -c \"hostname host$host;
         )
     }
 
-    /// The program on each host, so many processes on each.
-    fn run(&self, each: u32, arguments: &[&str]) -> Answer {
+    /// Runs `feedrate` with this number of processes on each host.
+    fn run(&self, processes_per_host: u32, arguments: &[&str]) -> Answer {
         let hosts: Vec<String> = (0..HOSTS).map(address).collect();
         let output = Command::new("ip")
-            .args(["netns", "exec", &self.space("hub"), "mpirun.mpich", "-localhost", SWITCH])
+            .args(["netns", "exec", &self.namespace("hub"), "mpirun.mpich", "-localhost", SWITCH])
             .args(["-launcher", "ssh", "-launcher-exec"])
             .arg(self.test.path("enter"))
-            .args(["-hosts", &hosts.join(","), "-ppn", &each.to_string()])
-            .args(["-n", &(HOSTS * each).to_string(), env!("CARGO_BIN_EXE_feedrate")])
+            .args(["-hosts", &hosts.join(","), "-ppn", &processes_per_host.to_string()])
+            .args(["-n", &(HOSTS * processes_per_host).to_string(), env!("CARGO_BIN_EXE_feedrate")])
             .args(arguments)
             .current_dir(self.test.path(""))
             .output()
             .unwrap();
-        Answer::of(&output)
+        Answer::from_output(&output)
     }
 }
 
 impl Drop for Network {
     fn drop(&mut self) {
         for name in ["hub", "0", "1"] {
-            let _ = Command::new("ip").args(["netns", "delete", &self.space(name)]).status();
+            let _ = Command::new("ip").args(["netns", "delete", &self.namespace(name)]).status();
         }
     }
 }
@@ -101,31 +103,31 @@ fn ip(line: &str) {
 }
 
 #[test]
-fn each_host_tells_of_itself() {
+fn each_host_is_described_in_the_results() {
     let network = Network::start();
     let answer = network.run(2, &["run", "workload.yaml", "reader.batch_size=1", "--json"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    let told: Value = serde_json::from_str(&answer.stdout).unwrap();
-    let folder = network.test.path(told["run_dir"].as_str().unwrap());
+    let output: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let folder = network.test.path(output["run_dir"].as_str().unwrap());
     let read = |name: &str| -> Value {
         serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap()
     };
     let (record, summary) = (read("record.json"), read("summary.json"));
 
-    let each = |list: &Value, key: &str| -> Value {
-        list.as_array().unwrap().iter().map(|one| one[key].clone()).collect()
+    let values = |list: &Value, key: &str| -> Value {
+        list.as_array().unwrap().iter().map(|item| item[key].clone()).collect()
     };
-    assert_eq!(each(&record["processes"], "node"), json!([0, 0, 1, 1]));
-    assert_eq!(each(&record["nodes"], "hostname"), json!(["host0", "host1"]));
+    assert_eq!(values(&record["processes"], "node"), json!([0, 0, 1, 1]));
+    assert_eq!(values(&record["nodes"], "hostname"), json!(["host0", "host1"]));
     for process in record["processes"].as_array().unwrap() {
-        // Clocks are apart by the start of their processes, not by what their hosts' are.
+        // The offset between processes does not contain the offset between the hosts' clocks.
         let offset_s = process["clock_offset_ns"].as_i64().unwrap() / 1_000_000_000;
         assert!(offset_s.abs() < i64::from(AHEAD_S) / 2, "{process}");
     }
     assert!(record["processes"][2]["clock_error_ns"].as_u64().unwrap() > 0);
 
     assert_eq!(summary["num_hosts"], 2);
-    assert_eq!(each(&summary["hosts"], "hostname"), json!(["host0", "host1"]));
+    assert_eq!(values(&summary["hosts"], "hostname"), json!(["host0", "host1"]));
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap();
     let cpus = cpus.lines().filter(|line| line.starts_with("processor")).count();
     assert_eq!(summary["host_cpu_count"], json!([cpus, cpus]));

@@ -1,13 +1,13 @@
-//! Storage that does not answer: whoever is told to stop says which file is waited for, keeps what was measured, and leaves.
+//! Storage that does not answer. An interrupted command names the file that it waits for, keeps its measurements, and exits.
 
-use crate::harness::{Answer, TINY, Test, signal, until};
+use crate::harness::{Answer, TINY, Test, send_signal, wait_until};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// An open of it lasts until somebody writes to it, and a write until somebody reads.
-fn hang(file: &Path) {
+/// Replaces a file by a named pipe, whose open hangs.
+fn make_hang(file: &Path) {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder).unwrap();
     }
@@ -19,40 +19,43 @@ fn start(test: &Test, arguments: &[&str]) -> Child {
     test.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Have the program, with all that it starts, open files with this in their name and never get further.
-pub(crate) fn hang_opens<'c>(test: &Test, command: &'c mut Command, at: &str) -> &'c mut Command {
-    hang(&test.path("hung"));
-    command.env("LD_PRELOAD", test.library("hang.c"));
-    command.env("HANGS_AT", at).env("HANGS_IN", test.path("hung"))
+/// Makes the command and its child processes hang when they open a file with `name_part` in its path.
+pub(crate) fn hang_opens<'c>(
+    test: &Test,
+    command: &'c mut Command,
+    name_part: &str,
+) -> &'c mut Command {
+    make_hang(&test.path("hung"));
+    command.env("LD_PRELOAD", test.compile_library("hang.c"));
+    command.env("HANGS_AT", name_part).env("HANGS_IN", test.path("hung"))
 }
 
-/// Whether a thread of this process, or of one that it started, is in a call that its storage does not answer: it waits for the
-/// other end of a pipe with a name.
-pub(crate) fn hangs(process: u32) -> bool {
+/// Whether a thread of this process or of a child process hangs: it waits for the other end of a named pipe.
+pub(crate) fn is_hanging(process: u32) -> bool {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     tasks.into_iter().any(|task| {
         let text = |name| fs::read_to_string(task.path().join(name)).unwrap_or_default();
         text("wchan") == "wait_for_partner"
-            || text("children").split_whitespace().any(|child| hangs(child.parse().unwrap()))
+            || text("children").split_whitespace().any(|child| is_hanging(child.parse().unwrap()))
     })
 }
 
-/// Interrupt it, once it hangs, as one does who has no patience.
+/// Waits until the process hangs, and sends signals until it exits.
 fn interrupt(mut child: Child) -> Answer {
-    until("a call that hangs", || {
+    wait_until("a call that hangs", || {
         assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
-        hangs(child.id())
+        is_hanging(child.id())
     });
-    leaves(&mut child, "-TERM");
-    Answer::of(&child.wait_with_output().unwrap())
+    signal_until_exit(&mut child, "-TERM");
+    Answer::from_output(&child.wait_with_output().unwrap())
 }
 
-/// Signal it until it is gone.
-fn leaves(child: &mut Child, name: &str) {
-    until("its end", || {
+/// Repeats a signal until the process has exited.
+fn signal_until_exit(child: &mut Child, name: &str) {
+    wait_until("the process ends", || {
         let is_gone = child.try_wait().unwrap().is_some();
         if !is_gone {
-            signal(name, child.id());
+            send_signal(name, child.id());
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
         is_gone
@@ -71,22 +74,22 @@ fn record(test: &Test) -> Value {
     serde_json::from_slice(&fs::read(record).unwrap()).unwrap()
 }
 
-fn generated() -> Test {
-    let test = Test::with(TINY);
+fn with_dataset() -> Test {
+    let test = Test::with_workload(TINY);
     assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
     test
 }
 
 #[test]
-fn a_run_whose_reads_hang_keeps_what_it_measured() {
+fn a_run_whose_reads_hang_keeps_its_measurements() {
     for cache in ["--cold", "--warm"] {
-        let test = generated();
-        // Whoever looks at the page cache asks for all files, and the second run for none.
-        hang(&test.data_files("img_7_of_8.npz")[0]);
+        let test = with_dataset();
+        // The first run hangs when it drops or warms the cache, the second when it reads.
+        make_hang(&test.data_files("img_7_of_8.npz")[0]);
         for run in [&["run", "workload.yaml", cache][..], &["run", "workload.yaml"]] {
             let answer = interrupt(start(&test, run));
-            let told = ["warning: still waiting for `", "img_7_of_8.npz`", "error: interrupted"];
-            answer.refuses(130, &told);
+            let words = ["warning: still waiting for `", "img_7_of_8.npz`", "error: interrupted"];
+            answer.refuses(130, &words);
             assert!(answer.stdout.starts_with("UNKNOWN: interrupted, "), "{}", answer.stdout);
         }
         for record in test.files_below("results", "record.json") {
@@ -99,7 +102,7 @@ fn a_run_whose_reads_hang_keeps_what_it_measured() {
 #[test]
 fn a_run_whose_checkpoint_hangs_keeps_the_steps_before() {
     for mode in ["checkpoint.asynchronous=true", "checkpoint.asynchronous=false"] {
-        let test = generated();
+        let test = with_dataset();
         let steps = ["workflow.checkpoint=true", "checkpoint.steps_between_checkpoints=1"];
         let run = [&["run", "workload.yaml", mode, "model.model_size=1000"][..], &steps].concat();
         let answer = interrupt(start_hanging(&test, &run, "step1.manifest"));
@@ -112,8 +115,8 @@ fn a_run_whose_checkpoint_hangs_keeps_the_steps_before() {
 }
 
 #[test]
-fn checkpoints_alone_that_hang_can_be_left() {
-    let test = Test::with(TINY);
+fn hanging_checkpoints_without_training_can_be_interrupted() {
+    let test = Test::with_workload(TINY);
     let alone = ["workflow.train=false", "workflow.checkpoint=true", "model.model_size=1000"];
     let run =
         [&["run", "workload.yaml", "checkpoint.num_checkpoints_write=3"][..], &alone].concat();
@@ -124,25 +127,25 @@ fn checkpoints_alone_that_hang_can_be_left() {
 }
 
 #[test]
-fn whatever_hangs_before_or_without_a_run_can_be_left() {
+fn commands_that_hang_before_a_run_can_be_interrupted() {
     for command in ["run", "generate"] {
         let run = [command, "workload.yaml"];
-        let answer = interrupt(start_hanging(&generated(), &run, "manifest.json"));
+        let answer = interrupt(start_hanging(&with_dataset(), &run, "manifest.json"));
         answer.refuses(130, &["error: interrupted, still waiting for `", "/hung`"]);
     }
-    let test = generated();
-    hang(&test.data_files("img_3_of_8.npz")[0]);
+    let test = with_dataset();
+    make_hang(&test.data_files("img_3_of_8.npz")[0]);
     let answer = interrupt(start(&test, &["generate", "--verify", "workload.yaml"]));
     answer.refuses(130, &["error: interrupted, still waiting for `", "img_3_of_8.npz`"]);
 }
 
 #[test]
-fn a_study_whose_run_hangs_can_be_left_and_goes_on() {
-    let test = generated();
+fn a_study_whose_run_hangs_can_be_interrupted_and_resumed() {
+    let test = with_dataset();
     test.write("study.csv", "model,processes,run\nworkload.yaml,1,N\n");
     let file = test.data_files("img_2_of_8.npz").pop().unwrap();
     let content = fs::read(&file).unwrap();
-    hang(&file);
+    make_hang(&file);
     let run = ["study", "run", "study.csv"];
     let answer = interrupt(start(&test, &run));
     answer.refuses(130, &["still waiting for `", "img_2_of_8.npz`"]);
@@ -153,30 +156,30 @@ fn a_study_whose_run_hangs_can_be_left_and_goes_on() {
 }
 
 #[test]
-fn a_search_whose_run_hangs_can_be_left() {
+fn a_search_whose_run_hangs_can_be_interrupted() {
     for name in ["img_2_of_8.npz", "manifest.json"] {
-        let test = generated();
+        let test = with_dataset();
         let search = ["scale", "workload.yaml", "--response=samples_per_second", "--au=1"];
         let answer = interrupt(start_hanging(&test, &search, name));
         answer.refuses(130, &["still waiting for `", "/hung`"]);
     }
 }
 
-/// A process that is stopped hears no signal, as one whose threads cannot be ended.
+/// A stopped process ignores SIGINT, like a process whose threads cannot be ended.
 #[test]
-fn a_process_that_cannot_end_holds_nobody_up() {
-    let test = generated();
+fn the_parent_exits_even_if_its_child_cannot() {
+    let test = with_dataset();
     let mut child = start(&test, &["run", "workload.yaml", "storage.delay_seconds=3600"]);
     let children = format!("/proc/{0}/task/{0}/children", child.id());
-    let behind = || {
+    let first_child = || {
         let children = fs::read_to_string(&children).unwrap();
         children.split_whitespace().next().map(str::to_string)
     };
-    until("a process behind it", || behind().is_some());
-    let behind = behind().unwrap();
-    until("a run", || !test.files_below("results", "record.json").is_empty());
-    signal("-STOP", &behind);
-    leaves(&mut child, "-INT");
+    wait_until("a child process", || first_child().is_some());
+    let child_id = first_child().unwrap();
+    wait_until("a run", || !test.files_below("results", "record.json").is_empty());
+    send_signal("-STOP", &child_id);
+    signal_until_exit(&mut child, "-INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    until("its end too", || !Path::new(&format!("/proc/{behind}")).exists());
+    wait_until("the end of the child", || !Path::new(&format!("/proc/{child_id}")).exists());
 }

@@ -1,4 +1,4 @@
-//! Logs of other programs' I/O.
+//! `feedrate import`: I/O logs of other programs become workloads.
 
 use crate::harness::{Answer, Test};
 use serde_json::{Value, json};
@@ -6,17 +6,17 @@ use std::fmt::Write as _;
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt;
 
-/// Twelve batches of two files of 5,000 bytes by the thread that trains, 20 ms of compute after each.
-fn strace() -> String {
+/// A log of twelve batches of two files of 5,000 bytes. The training thread reads them, and computes for 20 ms after each.
+fn strace_log() -> String {
     let mut text = "5 1.000000 execve(\"/bin/t\", [\"t\"], NULL) = 0 <0.1>\n".to_string();
     let mut now_us = 2_000_000_u64;
-    for at in 0..24_u64 {
+    for index in 0..24_u64 {
         let time = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
-        let name = format!("/d/{}.npz", at * 7 % 24);
+        let name = format!("/d/{}.npz", index * 7 % 24);
         text +=
             &format!("5 {} openat(AT_FDCWD, \"{name}\", O_RDONLY) = 3 <0.00005>\n", time(now_us));
         text += &format!("5 {} read(3, \"\", 8192) = 5000 <0.000200>\n", time(now_us + 100));
-        now_us += if at % 2 == 1 { 21_000 } else { 1_000 };
+        now_us += if index % 2 == 1 { 21_000 } else { 1_000 };
     }
     text
 }
@@ -24,16 +24,16 @@ fn strace() -> String {
 #[test]
 fn a_log_becomes_a_workload_that_runs() {
     let test = Test::new();
-    test.write("job.strace", strace());
+    test.write("job.strace", strace_log());
     let answer = test.feedrate(&["import", "job.strace", "-o", "job.yaml", "--json"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    let told = answer.json();
-    assert_eq!((&told["schema"], &told["kind"]), (&json!("import/2"), &json!("strace")));
-    assert_eq!(told["access"]["reads"], 24);
-    assert_eq!(told["access"]["unique_bytes"], 120_000);
-    assert_eq!(told["access"]["files_by_ranks"], json!([{"ranks": 1, "files": 24}]));
-    assert_eq!(told["job"]["compute_ns"], 20_000_000);
-    assert_eq!((&told["lost"], &told["assumed"]), (&json!([]), &json!([])));
+    let output = answer.json();
+    assert_eq!((&output["schema"], &output["kind"]), (&json!("import/2"), &json!("strace")));
+    assert_eq!(output["access"]["reads"], 24);
+    assert_eq!(output["access"]["unique_bytes"], 120_000);
+    assert_eq!(output["access"]["files_by_ranks"], json!([{"ranks": 1, "files": 24}]));
+    assert_eq!(output["job"]["compute_ns"], 20_000_000);
+    assert_eq!((&output["lost"], &output["assumed"]), (&json!([]), &json!([])));
     let run = test.feedrate(&["run", "job.yaml", "--json", "--quiet"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let run: Value = run.json();
@@ -41,15 +41,16 @@ fn a_log_becomes_a_workload_that_runs() {
     let bytes = run["access"]["unique_bytes"].as_f64().unwrap();
     assert!((bytes / 120_000.0 - 1.0).abs() < 0.02, "{bytes}");
     let again = test.feedrate(&["import", "job.strace", "-o", "job.yaml"]);
-    assert_eq!(again.code, 0, "it is the same: {}", again.stderr);
+    assert_eq!(again.code, 0, "an equal file is no error: {}", again.stderr);
     test.write("job.yaml", "mine");
     let refused = test.feedrate(&["import", "job.strace", "-o", "job.yaml"]);
     assert_eq!(refused.code, 2);
     assert!(refused.stderr.contains("is there already"), "{}", refused.stderr);
 }
 
-/// Two ranks that each read, of an HDF5 file, 64 pieces of 6,144 bytes in order, between pieces of 100 that are left out.
-fn darshan() -> (String, String) {
+/// Counters and segments of a Darshan log. Two ranks read the same 64 pieces of 6,144 bytes of an HDF5 file in order, and skip 100 bytes
+/// between them.
+fn darshan_logs() -> (String, String) {
     let (mut counters, mut segments) = ("# nprocs: 2\n".to_string(), String::new());
     for rank in 0..2 {
         for (counter, value) in [
@@ -65,20 +66,21 @@ fn darshan() -> (String, String) {
             writeln!(counters, "{line}").unwrap();
         }
         segments += "# DXT, file_id: 1, file_name: /d/a.h5\n";
-        for at in 0..64 {
-            let offset = at * 6244;
-            writeln!(segments, " X_POSIX {rank} read {at} {offset} 6144 {at}.1 {at}.2").unwrap();
+        for index in 0..64 {
+            let offset = index * 6244;
+            writeln!(segments, " X_POSIX {rank} read {index} {offset} 6144 {index}.1 {index}.2")
+                .unwrap();
         }
     }
     (counters, segments)
 }
 
 #[test]
-fn ranks_that_read_the_same_do_so_again() {
+fn ranks_that_read_the_same_bytes_are_emulated() {
     let test = Test::new();
     let here = test.path("a.h5").to_string_lossy().into_owned();
     let [counters, segments] =
-        <[String; 2]>::from(darshan()).map(|log| log.replace("/d/a.h5", &here));
+        <[String; 2]>::from(darshan_logs()).map(|log| log.replace("/d/a.h5", &here));
     test.write("a.h5", [0; 900_000]);
     test.write("job.darshan", counters);
     test.write("job.darshan.dxt", segments);
@@ -88,22 +90,22 @@ fn ranks_that_read_the_same_do_so_again() {
     }
     let mut command = test.command(&["import", "job.darshan", "-o", "job.yaml"]);
     let output = command.env("PATH", test.path(".")).output().unwrap();
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.contains("2 ranks") && told.contains("read once"), "{told}");
-    assert!(told.contains("all ranks read the same, in an epoch"), "{told}");
-    assert!(told.contains("`a.h5` has 900 kB, but the log has 399.5 kB per file"), "{told}");
+    let page = String::from_utf8(output.stdout).unwrap();
+    assert!(page.contains("2 ranks") && page.contains("read once"), "{page}");
+    assert!(page.contains("all ranks read the same, in an epoch"), "{page}");
+    assert!(page.contains("`a.h5` has 900 kB, but the log has 399.5 kB per file"), "{page}");
     let run = test.feedrate(&["run", "job.yaml", "--json", "--quiet"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let access = &run.json()["access"];
     assert_eq!(access["files_by_ranks"], json!([{"ranks": 2, "files": 1}]));
     assert_eq!(access["sequential_share"], 1.0, "{access}");
-    // 64 samples by each rank, a read each but for those at the ends of buffers.
+    // Each rank reads 64 samples with about one read each.
     let reads = access["reads"].as_u64().unwrap();
     assert!((128..=136).contains(&reads), "{access}");
 }
 
 #[test]
-fn python_reads_a_log_without_modules_of_the_working_directory() {
+fn no_python_module_in_the_working_directory_is_loaded() {
     let test = Test::new();
     test.write("job.darshan", "no log");
     test.write("darshan.py", "open('ran', 'w')\n");
@@ -112,15 +114,15 @@ fn python_reads_a_log_without_modules_of_the_working_directory() {
     std::fs::create_dir(test.path("bin")).unwrap();
     std::os::unix::fs::symlink(python.trim(), test.path("bin/python3")).unwrap();
     let mut command = test.command(&["import", "job.darshan"]);
-    // An empty part of it is the working directory too.
+    // An empty entry of PYTHONPATH means the working directory.
     command.env("PATH", test.path("bin")).env("PYTHONPATH", ":/nowhere");
-    let answer = Answer::of(&command.output().unwrap());
+    let answer = Answer::from_output(&command.output().unwrap());
     answer.refuses(2, &["hint:"]);
     assert!(!test.path("ran").exists());
 }
 
 #[test]
-fn what_is_no_log_is_refused_with_what_to_give() {
+fn files_that_are_no_logs_are_refused_with_a_hint() {
     let test = Test::new();
     test.write("noise", [0x1f, 0x8b, 3, 7, 255, 0, 9]);
     test.write("text", "hello\n".repeat(100));

@@ -1,4 +1,4 @@
-//! The ways to start the runs of a study, each started for real, under a supervisor.
+//! Starts runs of a study by each launch method, under a supervisor.
 
 use crate::harness::{TINY, Test};
 use feedrate_results::state::LaunchSettings;
@@ -11,11 +11,16 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 const FEEDRATE: &str = env!("CARGO_BIN_EXE_feedrate");
-/// Steps for hours: none of it is waited for.
+/// Steps for hours, so that a test can stop the run.
 const LONG: &[&str] = &["train.computation_time=0.1", "train.epochs=20000"];
 
-/// A run of two accelerators in the test's folder `run`, by absolute paths.
-pub(crate) fn begin(test: &Test, launch: &str, options: &LaunchSettings, more: &[&str]) -> Begun {
+/// Starts a run of two accelerators in the test's folder `run`, with absolute paths.
+pub(crate) fn start_run(
+    test: &Test,
+    launch: &str,
+    options: &LaunchSettings,
+    more: &[&str],
+) -> StartedRun {
     let folder = test.path("run");
     fs::create_dir_all(&folder).unwrap();
     fs::create_dir_all(test.path("data")).unwrap();
@@ -41,7 +46,7 @@ pub(crate) fn begin(test: &Test, launch: &str, options: &LaunchSettings, more: &
         folder.join(name)
     };
     files.into_iter().for_each(|(name, text)| drop(write(name, text)));
-    let order = Supervision {
+    let supervision = Supervision {
         script: write("run.sh", run),
         cleanup,
         stdout,
@@ -49,41 +54,41 @@ pub(crate) fn begin(test: &Test, launch: &str, options: &LaunchSettings, more: &
         running: test.path("running"),
         grace: Duration::from_secs(60),
     };
-    let run = Supervised::start(Path::new(FEEDRATE), &order).unwrap();
-    Begun { run, order, results: test.path("results") }
+    let run = Supervised::start(Path::new(FEEDRATE), &supervision).unwrap();
+    StartedRun { run, supervision, results: test.path("results") }
 }
 
-/// A run that goes on.
-pub(crate) struct Begun {
+/// A run in progress.
+pub(crate) struct StartedRun {
     pub(crate) run: Supervised,
-    order: Supervision,
+    supervision: Supervision,
     results: PathBuf,
 }
 
-impl Begun {
-    /// Wait for its end, after telling it to stop once an epoch is over, if that is wanted.
+impl StartedRun {
+    /// Waits for the end of the run, and returns its end and record. With `stops`, the run is stopped after the first epoch.
     #[track_caller]
-    pub(crate) fn ended(mut self, stops: bool) -> (ScriptEnd, Value) {
-        while stops && !self.told().contains("epoch 1/") {
-            assert!(!self.told().contains("error: "), "{}", self.told());
+    pub(crate) fn wait_for_end(mut self, stops: bool) -> (ScriptEnd, Value) {
+        while stops && !self.output().contains("epoch 1/") {
+            assert!(!self.output().contains("error: "), "{}", self.output());
             std::thread::yield_now();
         }
         let never = AtomicBool::new(false);
-        let ended = self.run.wait_for_end(&AtomicBool::new(stops), &never).unwrap();
-        assert!(wait_until_alone(&self.order.running, &[], &never, &mut || {}).unwrap());
+        let end = self.run.wait_for_end(&AtomicBool::new(stops), &never).unwrap();
+        assert!(wait_until_alone(&self.supervision.running, &[], &never, &mut || {}).unwrap());
         let mut records = Vec::new();
-        crate::cluster::find(&self.results, "record.json", &mut records);
-        assert_eq!(records.len(), 1, "{ended:?}: {}", self.told());
-        (ended, serde_json::from_slice(&fs::read(&records[0]).unwrap()).unwrap())
+        crate::cluster::find_files(&self.results, "record.json", &mut records);
+        assert_eq!(records.len(), 1, "{end:?}: {}", self.output());
+        (end, serde_json::from_slice(&fs::read(&records[0]).unwrap()).unwrap())
     }
 
-    fn told(&self) -> String {
+    fn output(&self) -> String {
         let text = |file| fs::read_to_string(file).unwrap_or_default();
-        text(&self.order.stdout) + &text(&self.order.stderr)
+        text(&self.supervision.stdout) + &text(&self.supervision.stderr)
     }
 }
 
-fn under_mpirun(program: &str, more: &[&str]) -> LaunchSettings {
+fn mpirun_options(program: &str, more: &[&str]) -> LaunchSettings {
     LaunchSettings {
         prologue: vec![format!("export MPIRUN={program}")],
         arguments: more.iter().map(|word| (*word).into()).collect(),
@@ -93,21 +98,21 @@ fn under_mpirun(program: &str, more: &[&str]) -> LaunchSettings {
 }
 
 #[test]
-fn runs_are_started_here_and_by_either_mpi_and_write_down_what_they_have_when_stopped() {
-    let of_open_mpi = under_mpirun("mpirun.openmpi", &["--allow-run-as-root", "--oversubscribe"]);
+fn runs_start_locally_and_by_both_mpis_and_save_a_record_when_stopped() {
+    let open_mpi = mpirun_options("mpirun.openmpi", &["--allow-run-as-root", "--oversubscribe"]);
     for (launch, options, processes) in [
         ("local", LaunchSettings::default(), 0),
-        ("mpirun", of_open_mpi, 2),
-        ("mpirun", under_mpirun("mpiexec.hydra", &[]), 2),
+        ("mpirun", open_mpi, 2),
+        ("mpirun", mpirun_options("mpiexec.hydra", &[]), 2),
     ] {
-        let test = Test::with(TINY);
-        let (ended, record) = begin(&test, launch, &options, &[]).ended(false);
+        let test = Test::with_workload(TINY);
+        let (ended, record) = start_run(&test, launch, &options, &[]).wait_for_end(false);
         assert_eq!((ended, &record["complete"]), (ScriptEnd::Exited(0), &true.into()));
-        let of = record["processes"].as_array().map_or(0, Vec::len);
-        assert_eq!((of, &record["plan"]["accelerators"]), (processes, &2.into()), "{launch}");
-        let test = Test::with(TINY);
-        // Not all launchers say by their code that they were stopped.
-        let (_, record) = begin(&test, launch, &options, LONG).ended(true);
+        let count = record["processes"].as_array().map_or(0, Vec::len);
+        assert_eq!((count, &record["plan"]["accelerators"]), (processes, &2.into()), "{launch}");
+        let test = Test::with_workload(TINY);
+        // The exit code of some launchers does not show that the run was stopped.
+        let (_, record) = start_run(&test, launch, &options, LONG).wait_for_end(true);
         assert_eq!(record["complete"], false);
         assert!(!record["epochs"].as_array().unwrap().is_empty(), "{options:?}");
     }

@@ -20,9 +20,9 @@ def walk(state, path, found):
 
 files = sorted(pathlib.Path(sys.argv[1]).rglob("*.pt"))
 assert files
-told = {}
+tensors_by_file = {}
 for path in files:
     tensors = walk(torch.load(path), "", {})
     assert all(math.prod(shape) > 0 for _, shape in tensors.values())
-    told[path.name] = tensors
-print(json.dumps(told))
+    tensors_by_file[path.name] = tensors
+print(json.dumps(tensors_by_file))

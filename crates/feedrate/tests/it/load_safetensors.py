@@ -5,13 +5,13 @@ import sys
 
 from safetensors import safe_open
 
-told = {}
+tensors_by_file = {}
 for path in sorted(pathlib.Path(sys.argv[1]).rglob("*.safetensors")):
     with safe_open(path, framework="numpy") as file:
         slices = {name: file.get_slice(name) for name in file.keys()}
-        told[path.name] = {name: [part.get_dtype(), part.get_shape()] for name, part in slices.items()}
+        tensors_by_file[path.name] = {name: [part.get_dtype(), part.get_shape()] for name, part in slices.items()}
         # numpy has no bf16.
         for name in (name for name, part in slices.items() if part.get_dtype() != "BF16"):
-            assert list(file.get_tensor(name).shape) == told[path.name][name][1]
-assert told
-print(json.dumps(told))
+            assert list(file.get_tensor(name).shape) == tensors_by_file[path.name][name][1]
+assert tensors_by_file
+print(json.dumps(tensors_by_file))

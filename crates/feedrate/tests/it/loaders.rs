@@ -1,4 +1,4 @@
-//! What the settings of a loader do to a run of real files.
+//! Effects of the loader's settings on runs with real files.
 
 use crate::harness::{TINY, Test};
 use feedrate_engine::loader::LOADERS;
@@ -10,21 +10,21 @@ fn record(test: &Test, overrides: &[&str]) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// One counter of each accelerator, epoch by epoch.
+/// A counter of each accelerator in each epoch.
 fn counts(record: &Value, counter: &str) -> Vec<Vec<u64>> {
     let epochs = record["epochs"].as_array().unwrap();
-    let of = |epoch: &Value| {
+    let epoch_counts = |epoch: &Value| {
         let accelerators = epoch["accelerators"].as_array().unwrap();
         accelerators.iter().map(|a| a["io"][counter].as_u64().unwrap()).collect()
     };
-    epochs.iter().map(of).collect()
+    epochs.iter().map(epoch_counts).collect()
 }
 
 #[test]
-fn what_is_kept_in_memory_is_read_once() {
+fn samples_kept_in_memory_are_read_once() {
     for loader in LOADERS.iter().map(|loader| loader.entry().member.name) {
         let loader = format!("reader.data_loader={loader}");
-        let test = Test::with(TINY);
+        let test = Test::with_workload(TINY);
         let record = record(&test, &["reader.read_type=memory", "--verify", &loader]);
         assert!(counts(&record, "read_bytes")[0][0] > 8 * 4096);
         assert_eq!(counts(&record, "read_bytes")[1], [0], "{loader}");
@@ -34,7 +34,7 @@ fn what_is_kept_in_memory_is_read_once() {
 
 #[test]
 fn the_whole_epoch_is_read_before_its_first_step() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     let more = [
         "reader.read_at_start=true",
         "reader.read_type=memory",
@@ -51,15 +51,15 @@ fn the_whole_epoch_is_read_before_its_first_step() {
 
 #[test]
 fn a_weakly_scaled_dataset_grows_with_the_accelerators() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     let json = test.run_json(&["dataset.scaling=weak", "-n", "3", "reader.batch_size=2"]);
     assert_eq!(json["steps"], 4);
     assert_eq!(test.data_files(".npz").len(), 24);
 }
 
 #[test]
-fn every_accelerator_reads_the_same_samples_if_told_so() {
-    let test = Test::with(TINY);
+fn every_accelerator_can_read_the_same_samples() {
+    let test = Test::with_workload(TINY);
     let record =
         record(&test, &["reader.file_access=same", "-n", "2", "train.epochs=1", "--verify"]);
     let samples = counts(&record, "samples");
@@ -68,7 +68,7 @@ fn every_accelerator_reads_the_same_samples_if_told_so() {
 
 #[test]
 fn one_accelerator_of_a_group_opens_the_files() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     let more = [
         "reader.file_access=collective",
         "reader.collective_size=2",
@@ -85,17 +85,17 @@ fn one_accelerator_of_a_group_opens_the_files() {
 }
 
 #[test]
-fn preprocessing_is_time_of_decoding() {
-    let test = Test::with(TINY);
+fn preprocessing_counts_as_decoding() {
+    let test = Test::with_workload(TINY);
     let json =
         test.run_json(&["reader.preprocess_time=0.01", "reader.read_threads=1", "train.epochs=1"]);
     assert!(json["stall"]["decode_s"].as_f64().unwrap() >= 0.04 * 0.99, "{json}");
 }
 
-/// 5 ms of a processor for each sample is what four samples and a millisecond of compute wait for, whatever else goes on.
+/// A sample costs 5 ms of processor time, much more than the compute time.
 #[test]
-fn a_client_is_burnt_and_its_answer_has_both_utilisations() {
-    let test = Test::with(TINY);
+fn the_clients_processor_time_is_spent_and_the_answer_has_both_utilisations() {
+    let test = Test::with_workload(TINY);
     let compute = "train.computation_time=0.001";
     for threads in [0, 2] {
         let threads = format!("reader.read_threads={threads}");
@@ -110,14 +110,14 @@ fn a_client_is_burnt_and_its_answer_has_both_utilisations() {
         let path = test.path(json["run_dir"].as_str().unwrap()).join("record.json");
         let record: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
         let burnt = counts(&record, "client_burnt_ns");
-        for (burnt, own) in burnt.iter().zip(counts(&record, "client_own_ns")) {
-            assert!(8 * 5_000_000 <= burnt[0] + own[0] + 8, "{burnt:?} {own:?}");
+        for (burnt, original) in burnt.iter().zip(counts(&record, "client_own_ns")) {
+            assert!(8 * 5_000_000 <= burnt[0] + original[0] + 8, "{burnt:?} {original:?}");
         }
     }
     let rate = test.run_json(&["client.per_sample=0.001", "train.computation_time=0"]);
     let client = &rate["answer"]["client"];
-    let nothing = (&client["au_all_steps_percent"], &client["with_ideal_client"]);
-    assert_eq!(nothing, (&Value::Null, &Value::Null), "nothing was computed");
+    let values = (&client["au_all_steps_percent"], &client["with_ideal_client"]);
+    assert_eq!(values, (&Value::Null, &Value::Null), "nothing was computed");
     let ideal = test.run_json(&[compute]);
     assert_eq!(ideal["answer"]["client"]["kind"], "ideal");
     assert_eq!(ideal["stall"]["client_s"], Value::Null);
@@ -126,8 +126,8 @@ fn a_client_is_burnt_and_its_answer_has_both_utilisations() {
 }
 
 #[test]
-fn no_worker_does_the_work_of_other_accelerators_clients() {
-    let test = Test::with(TINY);
+fn shared_reading_is_refused_with_an_emulated_client() {
+    let test = Test::with_workload(TINY);
     let plan = ["plan", "workload.yaml", "-n", "2", "client.per_sample=0.001"];
     for access in ["broadcast", "collective"] {
         let access = format!("reader.file_access={access}");
@@ -137,10 +137,10 @@ fn no_worker_does_the_work_of_other_accelerators_clients() {
     assert_eq!(test.feedrate(&[&plan[..], &["reader.file_access=same"]].concat()).code, 0);
 }
 
-/// No cost of which a batch, or the run, would never end.
+/// Costs with which a batch or the run would practically not end.
 #[test]
-fn a_client_ends_some_day() {
-    let test = Test::with(TINY);
+fn huge_client_costs_are_refused() {
+    let test = Test::with_workload(TINY);
     for cost in ["per_byte=86400", "receive_per_byte=86400", "per_sample=1e300", "per_batch=86401"]
     {
         let key = cost.split('=').next().unwrap();
@@ -153,8 +153,8 @@ fn a_client_ends_some_day() {
 }
 
 #[test]
-fn threads_that_decode_can_be_fewer_than_those_that_read() {
-    let test = Test::with(TINY);
+fn fewer_threads_can_decode_than_read() {
+    let test = Test::with_workload(TINY);
     let more = [
         "reader.data_loader=tensorflow",
         "reader.read_threads=4",
@@ -173,7 +173,7 @@ fn threads_that_decode_can_be_fewer_than_those_that_read() {
 
 #[test]
 fn a_shuffle_buffer_may_be_longer_than_the_epoch() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     let more = [
         "reader.data_loader=tensorflow",
         "reader.sample_shuffle=seed",
@@ -183,12 +183,12 @@ fn a_shuffle_buffer_may_be_longer_than_the_epoch() {
     assert_eq!(test.run_json(&more)["complete"], true);
 }
 
-/// What blocks an engine reads beside a sample counts as read everywhere.
+/// Blocks that an engine reads in addition to a sample count in both.
 #[test]
 fn steps_and_counters_agree_on_what_was_read() {
     for engine in ["psync", "mmap", "direct"] {
         let engine = format!("storage.engine={engine}");
-        let test = Test::with(TINY);
+        let test = Test::with_workload(TINY);
         let record = record(
             &test,
             &[
@@ -208,7 +208,7 @@ fn steps_and_counters_agree_on_what_was_read() {
 
 #[test]
 fn reading_at_start_works_without_workers() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     for loader in LOADERS.iter().map(|loader| loader.entry().member.name) {
         let loader = format!("reader.data_loader={loader}");
         let json = test.run_json(&[
@@ -221,10 +221,10 @@ fn reading_at_start_works_without_workers() {
     }
 }
 
-/// Each accelerator has a memory of its own: what others read is read again.
+/// Each accelerator reads the samples itself, even if others have read them.
 #[test]
-fn accelerators_do_not_share_what_they_keep() {
-    let test = Test::with(TINY);
+fn accelerators_do_not_share_samples_in_memory() {
+    let test = Test::with_workload(TINY);
     let record = record(&test, &["reader.file_access=same", "reader.read_type=memory", "-n", "3"]);
     let opens = counts(&record, "opens");
     assert_eq!(opens, [[8, 8, 8], [0, 0, 0]]);
@@ -232,7 +232,7 @@ fn accelerators_do_not_share_what_they_keep() {
 
 #[test]
 fn settings_without_effect_are_named() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     for setting in
         ["reader.shuffle_size=10", "reader.computation_threads=9", "reader.file_access=posix"]
     {
@@ -263,8 +263,8 @@ fn settings_without_effect_are_named() {
 }
 
 #[test]
-fn waits_that_never_end_are_refused() {
-    let test = Test::with(TINY);
+fn huge_times_are_refused() {
+    let test = Test::with_workload(TINY);
     for setting in ["reader.preprocess_time=1e30", "train.computation_time=1e30"] {
         test.feedrate(&["run", "workload.yaml", setting])
             .refuses(2, &["seconds on average", "hint:"]);

@@ -1,51 +1,50 @@
-//! The real `feedrate`, run as users run it, in folders of its own.
+//! Integration tests: run the program `feedrate` in temporary folders.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod evaluation;
 mod harness;
-/// Runs and what they leave.
 mod advise;
 mod answer;
 mod schema;
 mod run;
-/// Bad input: each its own error, no panic.
+/// Errors for bad input.
 mod bad_input;
-/// Words of others, and what is not there.
+/// Words of other tools, files of other kinds, and missing folders.
 mod meant;
 mod exit_codes;
 mod calibrate;
-/// Plans, lists, descriptions.
+/// Commands that run nothing.
 mod describe;
 mod command_line;
 mod shell;
-/// Samples inside the files of others.
+/// Samples inside foreign containers.
 mod members;
-/// Folders that others filled.
+/// Folders of foreign files.
 mod folder;
-/// Logs of other programs' I/O.
+/// I/O logs of other programs.
 mod import;
-/// Changed runs, predicted.
+/// Predictions of changed runs.
 mod predict;
-/// Changed runs, tried.
+/// Trials of changed runs.
 mod trials;
-/// What happens to datasets.
+/// Generation and reuse of datasets.
 mod data;
-/// Whether storage or memory served a run.
+/// Detection of reads from the page cache.
 mod page_cache;
-/// What others have where feedrate writes.
+/// Protection of the user's files.
 mod owned;
-/// Formats, loaders and engines with each other.
+/// All combinations of formats, loaders and engines.
 mod pairs;
 /// Checkpoints.
 mod checkpoints;
-/// Their formats, and what a kill leaves of them.
+/// Formats of checkpoints, and checkpoints of killed runs.
 mod checkpoint_files;
-/// What happened when.
+/// Timelines and phases.
 mod phases;
 /// Steps on GPUs.
 mod devices;
-/// What the settings of a loader do.
+/// Settings of loaders.
 mod loaders;
 /// The ten applications of the I/O analysis.
 mod applications;
@@ -56,55 +55,54 @@ mod slurm;
 mod study_new;
 /// Several hosts.
 mod hosts;
-/// Jobs of a real Slurm.
+/// Jobs in a real Slurm cluster.
 mod cluster;
-/// What DLIO generates.
+/// Datasets that DLIO generated.
 mod dlio;
-/// `dlio_benchmark` in DLIO's place.
+/// `dlio_benchmark` as a replacement of DLIO's program.
 mod dlio_benchmark;
-/// Several runs at once, in one place.
+/// Several processes in the same folder.
 mod races;
 /// Runs of several processes.
 mod mpi;
-/// What DLIO's own tests ask for.
+/// DLIO's own tests.
 mod dlio_cases;
-/// Runs of a study, and those that are killed.
+/// Supervision of a study's runs.
 mod supervise;
-/// How the runs of a study are started.
+/// Launch methods of studies.
 mod launches;
 /// The Python package.
 mod wheel;
-/// What it watches.
+/// Loops that the Python package watches.
 mod watched;
-/// Its notebook.
+/// The notebook of the Python package.
 mod notebook;
 /// Studies of many runs.
 mod study;
 mod study_files;
 /// Storage that does not answer.
 mod hung;
-/// Those that read for each other, or together.
+/// Processes that share reads.
 mod sharing;
-
 mod staging;
-/// What a tracer sees of them.
+/// Runs compared with the log of a tracer.
 mod traced;
-/// What they write down themselves.
+/// Traces that runs write.
 mod trace;
-/// Results read back, and doubted.
+/// Results read back, and their doubts.
 mod analyze;
-/// Results side by side.
+/// Comparison of results.
 mod compare;
-/// The report, in a browser too.
+/// Reports, also in a browser.
 mod report;
-/// The largest number that holds.
+/// Searches for the largest number of accelerators.
 mod scale;
 mod diagnose;
-/// What others have filled with anything.
+/// Malicious files.
 mod hostile;
-/// What is printed, and by whom it is heard.
+/// Output, closed pipes and full devices.
 mod talk;
-/// Numbers that stay.
+/// Snapshots of numbers.
 mod golden;
 /// Plots of runs and studies.
 mod plot;

@@ -1,5 +1,5 @@
-//! Words of other tools, files that are no workload, times without a unit, folders that are not there: each is understood, or answered with
-//! what to write, and nothing is left behind.
+//! Words of other tools, files that are not workloads, times without a unit, and missing folders. Each is understood, or refused with a hint,
+//! and a refused command leaves no files.
 
 use crate::harness::{TINY, Test};
 use std::ffi::OsStr;
@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 
 const MEMORY: &str = "storage.storage_type=memory";
 
-/// All below the test's folder.
-fn everything(test: &Test) -> Vec<String> {
+/// Names of the entries in the test's folder.
+fn entry_names(test: &Test) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(test.path(""))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
@@ -19,8 +19,8 @@ fn everything(test: &Test) -> Vec<String> {
 }
 
 #[test]
-fn times_have_units() {
-    let test = Test::with(TINY);
+fn times_without_a_unit_are_refused() {
+    let test = Test::with_workload(TINY);
     for words in [
         &["run", "workload.yaml", "--compute", "50"][..],
         &["run", "workload.yaml", "--rank-timeout", "50"],
@@ -32,21 +32,21 @@ fn times_have_units() {
     ] {
         test.feedrate(words).refuses(2, &["it has no unit: write `50s`, or `50ms`"]);
     }
-    let gone = test.feedrate(&["study", "run", "study.csv", "--quiet-wait", "5s"]);
-    gone.refuses(2, &["has no option `--quiet-wait`", "leave it out: a run on a busy machine"]);
+    let refused = test.feedrate(&["study", "run", "study.csv", "--quiet-wait", "5s"]);
+    refused.refuses(2, &["has no option `--quiet-wait`", "leave it out: a run on a busy machine"]);
     let json = test.run_json(&[MEMORY, "--compute", "2ms", "--quiet"]);
     let record = fs::read(test.files_below("results", "record.json").remove(0)).unwrap();
     let record: serde_json::Value = serde_json::from_slice(&record).unwrap();
     assert_eq!(record["plan"]["train"]["compute"]["mean"], 0.002, "{json}");
-    assert_eq!(everything(&test), ["results", "workload.yaml"]);
+    assert_eq!(entry_names(&test), ["results", "workload.yaml"]);
 }
 
 #[test]
-fn data_that_are_not_there_are_refused_and_nothing_is_left() {
-    let test = Test::with(TINY);
+fn missing_data_folders_are_refused_and_leave_no_files() {
+    let test = Test::with_workload(TINY);
     test.write("study.csv", "model,epochs,processes,overrides,run\nworkload.yaml,1,1,,\n");
     test.write("file", "");
-    let before = everything(&test);
+    let before = entry_names(&test);
     for words in [
         &["run", "workload.yaml"][..],
         &["run"],
@@ -57,12 +57,13 @@ fn data_that_are_not_there_are_refused_and_nothing_is_left() {
         &["advise", "workload.yaml", "--try"],
         &["study", "run", "study.csv"],
     ] {
-        let of = |folder| test.feedrate(&[words, &["--data", folder]].concat());
-        of("gone/data").refuses(2, &["`--data gone/data` does not exist", "mounted?", "mkdir -p"]);
-        of("file").refuses(2, &["`--data file` is not a folder"]);
-        assert_eq!(everything(&test), before, "{words:?}");
+        let run_with_data = |folder| test.feedrate(&[words, &["--data", folder]].concat());
+        run_with_data("gone/data")
+            .refuses(2, &["`--data gone/data` does not exist", "mounted?", "mkdir -p"]);
+        run_with_data("file").refuses(2, &["`--data file` is not a folder"]);
+        assert_eq!(entry_names(&test), before, "{words:?}");
     }
-    // Where no file is made or read, the folder is of no account.
+    // Without files the folder is not used.
     for storage in [&[MEMORY][..], &["storage.storage_type=null", "dataset.format=synthetic"]] {
         let words = [&["run", "workload.yaml", "--data", "gone"], storage].concat();
         let answer = test.feedrate(&words);
@@ -72,24 +73,24 @@ fn data_that_are_not_there_are_refused_and_nothing_is_left() {
 }
 
 #[test]
-fn a_folder_of_data_in_the_place_of_a_run_is_answered_with_the_command() {
+fn a_data_folder_instead_of_a_run_is_refused_with_the_right_command() {
     let test = Test::new();
     for folder in 0..4200 {
         fs::create_dir_all(test.path(&format!("my photos/{folder}"))).unwrap();
     }
-    // A run behind so many folders is not looked for.
+    // A run behind so many folders is not searched for.
     fs::create_dir_all(test.path("my photos/4100/deeper/run")).unwrap();
     test.write("my photos/4100/deeper/run/record.json", "{}");
-    let exact = "`feedrate run --data 'my photos'`";
+    let command_hint = "`feedrate run --data 'my photos'`";
     for command in ["run", "diagnose", "scale", "advise", "show", "analyze", "report"] {
-        test.feedrate(&[command, "my photos"]).refuses(2, &[exact]);
+        test.feedrate(&[command, "my photos"]).refuses(2, &[command_hint]);
     }
     test.feedrate(&["analyze", "my photos"]).refuses(2, &["there is no run among the first"]);
-    test.feedrate(&["my photos"]).refuses(2, &[exact]);
+    test.feedrate(&["my photos"]).refuses(2, &[command_hint]);
 }
 
 #[test]
-fn runs_of_dlio_are_named_with_the_command_that_reads_them() {
+fn runs_of_dlio_are_refused_with_the_command_that_reads_them() {
     let test = Test::new();
     for run in ["resnet/1", "unet/1", "unet/2"] {
         fs::create_dir_all(test.path(&format!("lab/{run}"))).unwrap();
@@ -103,7 +104,7 @@ fn runs_of_dlio_are_named_with_the_command_that_reads_them() {
 
 #[test]
 fn names_that_are_not_utf_8_are_opened_or_refused() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     assert_eq!(test.feedrate(&["run", "workload.yaml", MEMORY, "--run-dir", "run"]).code, 0);
     let name = OsStr::from_bytes(b"r\xffn");
     fs::rename(test.path("run"), test.path("").join(name)).unwrap();
@@ -113,7 +114,7 @@ fn names_that_are_not_utf_8_are_opened_or_refused() {
     };
     let shown = answer(&["show", "--json"]);
     let json: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
-    assert_eq!(json["run_dir"], "$'r\\xffn'", "opened again in bash");
+    assert_eq!(json["run_dir"], "$'r\\xffn'", "the name in bash's syntax");
     assert_eq!(answer(&["analyze"]).status.code(), Some(0));
     for words in [&["run"][..], &["advise", "--table"], &["advise"], &["show", "--nothing"], &[]] {
         let refused = answer(words);
@@ -127,11 +128,11 @@ fn names_that_are_not_utf_8_are_opened_or_refused() {
 
 #[test]
 fn a_run_that_is_refused_leaves_no_folders() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     fs::create_dir(test.path("photos")).unwrap();
     fs::create_dir(test.path("own")).unwrap();
     fs::write(test.path("photos/1.npz"), "").unwrap();
-    let before = everything(&test);
+    let before = entry_names(&test);
     for words in [
         &["run", "--data", "photos"][..],
         &["run", "--data", "photos", "--run-dir", "runs/of/mine"],
@@ -143,14 +144,14 @@ fn a_run_that_is_refused_leaves_no_folders() {
         let answer = test.feedrate(words);
         assert!([1, 2].contains(&answer.code), "{words:?}: {answer:?}");
         assert!(answer.stderr.contains("hint:"), "{words:?}: {answer:?}");
-        assert_eq!(everything(&test), before, "{words:?}");
+        assert_eq!(entry_names(&test), before, "{words:?}");
     }
     assert!(fs::read_dir(test.path("own")).unwrap().next().is_none());
 }
 
 #[test]
-fn files_that_are_no_workload_are_named_with_the_command_that_reads_them() {
-    let test = Test::with(TINY);
+fn files_of_other_kinds_are_refused_with_the_command_that_reads_them() {
+    let test = Test::with_workload(TINY);
     let json = test.run_json(&[MEMORY]);
     let run = json["run_dir"].as_str().unwrap();
     test.write("printed.json", json.to_string());
@@ -186,8 +187,8 @@ fn files_that_are_no_workload_are_named_with_the_command_that_reads_them() {
 }
 
 #[test]
-fn words_of_hydra_and_pytorch_are_understood_or_answered() {
-    let test = Test::with(TINY);
+fn words_of_hydra_and_pytorch_are_understood_or_refused_with_a_hint() {
+    let test = Test::with_workload(TINY);
     fs::create_dir_all(test.path("conf/workload")).unwrap();
     test.write("conf/workload/mine.yaml", TINY);
     let plan = |words: &[&str]| test.feedrate(&[&["plan", "--json"], words].concat());
@@ -208,6 +209,6 @@ fn words_of_hydra_and_pytorch_are_understood_or_answered() {
         test.feedrate(&words).refuses(2, &[hint]);
     }
     let config_dir = ["run", "--config-dir", "conf", "workload=mine", "reader.batch_size=2"];
-    let exact = "`feedrate run conf/workload/mine.yaml reader.batch_size=2`";
-    test.feedrate(&config_dir).refuses(2, &[exact]);
+    let command_hint = "`feedrate run conf/workload/mine.yaml reader.batch_size=2`";
+    test.feedrate(&config_dir).refuses(2, &[command_hint]);
 }

@@ -1,4 +1,4 @@
-"""Writes pictures in containers: python members.py FOLDER. Half of the members of each are of a kind that nobody decodes."""
+"""Writes images in containers: python members.py FOLDER. feedrate cannot decode half of them, which are WebP."""
 import io
 import os
 import sys
@@ -13,7 +13,7 @@ folder = sys.argv[1]
 random = np.random.default_rng(1)
 
 
-def picture(kind):
+def image(kind):
     file = io.BytesIO()
     Image.fromarray(random.integers(0, 256, (20, 30, 3), dtype=np.uint8)).save(file, kind)
     return file.getvalue()
@@ -22,7 +22,7 @@ def picture(kind):
 for kind in ["tar", "parquet"]:
     os.makedirs(f"{folder}/{kind}/train")
 for shard in range(4):
-    members = [("webp", picture("WEBP")) if number % 2 else ("jpg", picture("JPEG")) for number in range(6)]
+    members = [("webp", image("WEBP")) if number % 2 else ("jpg", image("JPEG")) for number in range(6)]
     with tarfile.open(f"{folder}/tar/train/img_{shard}_of_4.tar", "w") as archive:
         for number, (extension, data) in enumerate(members):
             info = tarfile.TarInfo(f"{shard}_{number}.{extension}")

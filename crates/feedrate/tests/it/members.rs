@@ -1,4 +1,4 @@
-//! Samples inside containers that others made: decoded, and read by one worker.
+//! Samples in foreign containers: decoding, and workers that read whole shards.
 
 use crate::harness::{TINY, Test, venv_python};
 use serde_json::Value;
@@ -9,8 +9,8 @@ fn doubt<'a>(json: &'a Value, name: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn what_is_not_decoded_is_told() {
-    let test = Test::with(TINY);
+fn samples_that_are_not_decoded_are_reported() {
+    let test = Test::with_workload(TINY);
     test.python(&venv_python(), "members.py", ["."].map(String::from));
     for (format, data) in [("webdataset", "tar"), ("parquet", "parquet")] {
         for (decode, evidence) in
@@ -34,7 +34,7 @@ fn what_is_not_decoded_is_told() {
     }
 }
 
-/// Eight shards of 45 samples, each as long as a piece at most.
+/// Eight shards of 45 small samples.
 const SHARDS: [&str; 7] = [
     "dataset.format=webdataset",
     "dataset.num_files_train=8",
@@ -45,10 +45,10 @@ const SHARDS: [&str; 7] = [
     "train.epochs=2",
 ];
 
-/// As tf.data opens them, also where the threads do not divide the files.
+/// As in tf.data, also if the number of files is not a multiple of the number of threads.
 #[test]
 fn threads_of_an_interleave_open_each_file_once() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     for threads in [3, 5, 12] {
         let json = test.run_json(&[
             "dataset.format=tfrecord",
@@ -69,8 +69,8 @@ fn threads_of_an_interleave_open_each_file_once() {
 }
 
 #[test]
-fn workers_read_whole_shards_of_others() {
-    let test = Test::with(TINY);
+fn workers_read_whole_foreign_shards() {
+    let test = Test::with_workload(TINY);
     test.feedrate(&[&["generate", "workload.yaml"], &SHARDS[..]].concat());
     let manifest = &test.data_files("manifest.json")[0];
     std::fs::remove_file(manifest).unwrap();
@@ -86,7 +86,7 @@ fn workers_read_whole_shards_of_others() {
         for (accelerators, threads) in [("1", 8), ("2", 2), ("4", 2)] {
             let threads = format!("reader.read_threads={threads}");
             let json = run(&["-n", accelerators, &threads, &loader]);
-            // Two epochs of 90 batches, or of as many as fill steps of all.
+            // Each epoch has 90 batches, which all accelerators share.
             assert_eq!(json["steps"], 90 / accelerators.parse::<u64>().unwrap());
             assert_eq!(json["bytes"]["logical"], 2 * bytes, "{loader} {accelerators} {threads}");
             assert_eq!(doubt(&json, "workers_outnumber_shards"), None);

@@ -1,14 +1,14 @@
-//! Runs of several processes under the launchers of real MPIs. Needs Debian's Open MPI and MPICH, which `cargo xtask setup`
-//! installs; fails without.
+//! Runs of several processes under the launchers of real MPI libraries. The tests need Debian's Open MPI and MPICH, which
+//! `cargo xtask setup` installs.
 
 use crate::dlio_benchmark::with_workloads;
-use crate::harness::{Answer, Test, until};
+use crate::harness::{Answer, Test, wait_until};
 use serde_json::Value;
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Program and arguments that start so many ranks.
+/// A launcher: program and arguments; the number of ranks is appended.
 pub(crate) type Launcher = (&'static str, &'static [&'static str]);
 
 pub(crate) const OPEN_MPI: Launcher =
@@ -16,15 +16,15 @@ pub(crate) const OPEN_MPI: Launcher =
 pub(crate) const MPICH: Launcher = ("mpiexec.hydra", &["-np"]);
 pub(crate) const LAUNCHERS: [Launcher; 2] = [OPEN_MPI, MPICH];
 
-const GENERATED: &str = "++workload.workflow.generate_data=True";
+const GENERATE: &str = "++workload.workflow.generate_data=True";
 
-fn launched(test: &Test, (program, first): Launcher, ranks: u32, arguments: &[&str]) -> Answer {
+fn launch(test: &Test, (program, first): Launcher, ranks: u32, arguments: &[&str]) -> Answer {
     let ranks = ranks.to_string();
-    let own = env!("CARGO_BIN_EXE_dlio_benchmark");
-    let before = [first, &[&ranks, own, "--config-dir", "conf", "workload=tiny"]].concat();
+    let program_path = env!("CARGO_BIN_EXE_dlio_benchmark");
+    let before = [first, &[&ranks, program_path, "--config-dir", "conf", "workload=tiny"]].concat();
     let mut command = test.program(program, &before);
     let output = command.args(arguments).output();
-    Answer::of(&output.unwrap_or_else(|error| {
+    Answer::from_output(&output.unwrap_or_else(|error| {
         panic!("cannot start `{program}`: {error}\n  hint: run `cargo xtask setup`")
     }))
 }
@@ -38,7 +38,7 @@ fn ranks_generate_and_train_together() {
     for launcher in LAUNCHERS {
         let test = with_workloads();
         let more = [
-            GENERATED,
+            GENERATE,
             "++hydra.run.dir=out",
             "++workload.reader.batch_size=1",
             "++workload.workflow.evaluation=True",
@@ -47,19 +47,19 @@ fn ranks_generate_and_train_together() {
             "++workload.model.model_size=10000",
             "++workload.checkpoint.type=all_ranks",
         ];
-        let answer = launched(&test, launcher, 4, &more);
+        let answer = launch(&test, launcher, 4, &more);
         answer.warns(&["with 4 process(es)", "[METRIC] Number of Simulated Accelerators: 4 "]);
-        assert_eq!(answer.stderr.matches("Running DLIO").count(), 1, "rank 0 tells");
+        assert_eq!(answer.stderr.matches("Running DLIO").count(), 1, "only rank 0 prints");
         let record = json(&test, "out/record.json");
         assert_eq!(record["complete"], true);
         assert_eq!(record["processes"].as_array().unwrap().len(), 4);
         for epoch in record["epochs"].as_array().unwrap() {
             let accelerators = epoch["accelerators"].as_array().unwrap();
             assert_eq!(accelerators.len(), 4);
-            let samples = |one: &Value| one["io"]["samples"].as_u64().unwrap();
+            let samples = |accelerator: &Value| accelerator["io"]["samples"].as_u64().unwrap();
             assert_eq!(accelerators.iter().map(samples).sum::<u64>(), 8, "each sample once");
             let ranks = epoch["checkpoints"][0]["ranks"].as_array().unwrap();
-            assert_eq!(ranks.len(), 4, "all write");
+            assert_eq!(ranks.len(), 4, "all ranks write");
         }
         let summary = json(&test, "out/summary.json");
         assert_eq!((&summary["num_accelerators"], &summary["num_hosts"]), (&4.into(), &1.into()));
@@ -68,9 +68,9 @@ fn ranks_generate_and_train_together() {
     }
 }
 
-/// What is read of files is put together over processes: it is the same wherever accelerators are.
+/// The files that all processes read are combined, so the result does not depend on the distribution of accelerators.
 #[test]
-fn files_and_bytes_read_are_those_of_all_ranks() {
+fn read_files_and_bytes_are_combined_over_ranks() {
     let test = with_workloads();
     let files_read = |ranks: u32, each: &str, folder: &str| {
         let run_dir = format!("++hydra.run.dir={folder}");
@@ -79,9 +79,8 @@ fn files_and_bytes_read_are_those_of_all_ranks() {
             "++workload.reader.file_shuffle=seed",
             "++workload.train.epochs=3",
         ];
-        let more =
-            [&[GENERATED, "--accelerators-per-rank", each, &run_dir], &settings[..]].concat();
-        launched(&test, MPICH, ranks, &more).warns(&["with 4 process(es)"]);
+        let more = [&[GENERATE, "--accelerators-per-rank", each, &run_dir], &settings[..]].concat();
+        launch(&test, MPICH, ranks, &more).warns(&["with 4 process(es)"]);
         let record = json(&test, &format!("{folder}/record.json"));
         let epochs = record["epochs"].as_array().unwrap().iter();
         epochs.map(|epoch| epoch["files_read"].clone()).collect::<Vec<_>>()
@@ -96,13 +95,13 @@ fn files_and_bytes_read_are_those_of_all_ranks() {
 fn a_rank_may_have_several_accelerators() {
     let test = with_workloads();
     let more = [
-        GENERATED,
+        GENERATE,
         "--accelerators-per-rank",
         "2",
         "++workload.reader.batch_size=1",
         "++hydra.run.dir=out",
     ];
-    launched(&test, MPICH, 2, &more).warns(&["with 4 process(es)"]);
+    launch(&test, MPICH, 2, &more).warns(&["with 4 process(es)"]);
     let record = json(&test, "out/record.json");
     let each: Vec<_> =
         record["processes"].as_array().unwrap().iter().map(|p| &p["accelerators"]).collect();
@@ -110,86 +109,83 @@ fn a_rank_may_have_several_accelerators() {
 }
 
 #[test]
-fn what_breaks_one_rank_is_told_once_and_ends_all() {
+fn an_error_of_one_rank_is_printed_once_and_ends_all_ranks() {
     for launcher in LAUNCHERS {
         let test = with_workloads();
-        let generation = [GENERATED, "++workload.workflow.train=False", "++hydra.run.dir=made"];
-        assert_eq!(launched(&test, launcher, 2, &generation).code, 0);
+        let generation = [GENERATE, "++workload.workflow.train=False", "++hydra.run.dir=made"];
+        assert_eq!(launch(&test, launcher, 2, &generation).code, 0);
         test.write("data/train/img_7_of_8.npz", "cut off");
-        let answer = launched(
-            &test,
-            launcher,
-            4,
-            &["++hydra.run.dir=out", "++workload.reader.batch_size=1"],
-        );
+        let answer =
+            launch(&test, launcher, 4, &["++hydra.run.dir=out", "++workload.reader.batch_size=1"]);
         assert_ne!(answer.code, 0);
-        let told = |words: &str| answer.stderr.matches(words).count();
-        assert_eq!(told("img_7_of_8.npz"), 1, "{}", answer.stderr);
-        assert_eq!(told("error: rank 3 on "), 1, "{}", answer.stderr);
+        let count = |words: &str| answer.stderr.matches(words).count();
+        assert_eq!(count("img_7_of_8.npz"), 1, "{}", answer.stderr);
+        assert_eq!(count("error: rank 3 on "), 1, "{}", answer.stderr);
         let record = json(&test, "out/record.json");
         assert_eq!(record["complete"], false);
         assert!(record["stopped_because"].as_str().unwrap().contains("img_7_of_8.npz"));
     }
 }
 
-/// Bad arguments are the same for all ranks: one of them tells.
+/// All ranks have the same bad arguments, but only one prints the error.
 #[test]
-fn bad_arguments_are_told_once() {
+fn bad_arguments_are_reported_once() {
     let test = with_workloads();
-    let answer = launched(&test, OPEN_MPI, 3, &["++workload.reader.batch_size=x"]);
+    let answer = launch(&test, OPEN_MPI, 3, &["++workload.reader.batch_size=x"]);
     answer.refuses(1, &[]);
     assert_eq!(answer.stderr.matches("expected a whole number").count(), 1, "{}", answer.stderr);
 }
 
 #[test]
-fn what_rank_0_cannot_decide_ends_all_with_its_code_and_without_noise() {
+fn an_error_in_rank_0s_plan_ends_all_ranks_with_its_exit_code() {
     for launcher in LAUNCHERS {
         let test = with_workloads();
         let more = [
-            GENERATED,
+            GENERATE,
             "++workload.reader.batch_size=1",
             "++workload.train.total_training_steps=1000",
         ];
-        let answer = launched(&test, launcher, 3, &more);
+        let answer = launch(&test, launcher, 3, &more);
         answer.refuses(255, &["only 2 steps an epoch"]);
         assert_eq!(answer.stderr.matches("only 2 steps an epoch").count(), 1, "{}", answer.stderr);
         assert!(!answer.stderr.contains("MPI_ABORT"), "{}", answer.stderr);
     }
 }
 
-/// One rank is told to stop while all generate more files than they ever will.
+/// One rank is interrupted while all generate a huge dataset.
 #[test]
-fn a_generation_that_is_interrupted_on_one_rank_is_interrupted_on_all() {
+fn interrupting_one_rank_ends_the_generation_on_all() {
     for (program, first) in LAUNCHERS {
         let test = with_workloads();
         let rank = "[ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} = 1 ] && echo $$ > pid; exec \"$@\"";
-        let own = env!("CARGO_BIN_EXE_dlio_benchmark");
-        let before = [first, &["3", "sh", "-c", rank, "sh", own, "--config-dir", "conf"]].concat();
+        let program_path = env!("CARGO_BIN_EXE_dlio_benchmark");
+        let before =
+            [first, &["3", "sh", "-c", rank, "sh", program_path, "--config-dir", "conf"]].concat();
         let mut command = test.program(program, &before);
-        command.args(["workload=tiny", "++workload.dataset.num_files_train=3000000", GENERATED]);
+        command.args(["workload=tiny", "++workload.dataset.num_files_train=3000000", GENERATE]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let running = command.spawn().unwrap();
-        until("a file", || !test.files_below("data/train", "").is_empty());
+        wait_until("a file", || !test.files_below("data/train", "").is_empty());
         let pid = fs::read_to_string(test.path("pid")).unwrap();
         assert!(Command::new("kill").arg(pid.trim()).status().unwrap().success());
-        let answer = Answer::of(&running.wait_with_output().unwrap());
+        let answer = Answer::from_output(&running.wait_with_output().unwrap());
         answer.refuses(130, &["cannot generate the dataset", "interrupted"]);
         assert!(!answer.stderr.contains("gave up"), "{}", answer.stderr);
         assert!(!answer.stderr.contains("MPI_ABORT"), "{}", answer.stderr);
     }
 }
 
-/// A container's shared memory is full. MPICH cannot begin then.
+/// The shared memory of a container is full. Only Open MPI starts in this case.
 #[test]
-fn ranks_without_shared_memory_wait_by_the_library_and_say_so() {
+fn ranks_without_shared_memory_synchronise_by_mpi_and_report_a_doubt() {
     let test = with_workloads();
     let full =
         "mount -t tmpfs -o size=64k full /dev/shm && ! cat /dev/zero > /dev/shm/all && exec \"$@\"";
     let (program, first) = OPEN_MPI;
-    let own = env!("CARGO_BIN_EXE_feedrate");
-    let run = ["2", own, "run", "conf/workload/tiny.yaml", "--run-dir", "out", "--json"];
+    let program_path = env!("CARGO_BIN_EXE_feedrate");
+    let run = ["2", program_path, "run", "conf/workload/tiny.yaml", "--run-dir", "out", "--json"];
     let before = [&["-m", "sh", "-c", full, "sh", program], first, &run].concat();
-    let answer = Answer::of(&test.program("unshare", &before).output().unwrap());
+    let answer = Answer::from_output(&test.program("unshare", &before).output().unwrap());
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     let record = json(&test, "out/record.json");
     let doubts = record["doubts"].as_array().unwrap();
@@ -198,18 +194,18 @@ fn ranks_without_shared_memory_wait_by_the_library_and_say_so() {
 }
 
 #[test]
-fn a_rank_that_is_stopped_is_named_and_ends_all() {
+fn a_stopped_rank_is_named_and_ends_all_ranks() {
     for ((program, first), stopped) in [(OPEN_MPI, 0), (MPICH, 1)] {
         let test = with_workloads();
         let rank = "echo $$ > pid${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec \"$@\"";
-        let own = env!("CARGO_BIN_EXE_feedrate");
-        let before = [first, &["3", "sh", "-c", rank, "sh", own, "run"]].concat();
+        let program_path = env!("CARGO_BIN_EXE_feedrate");
+        let before = [first, &["3", "sh", "-c", rank, "sh", program_path, "run"]].concat();
         let mut command = test.program(program, &before);
         command.args(["conf/workload/tiny.yaml", "train.epochs=100000", "--run-dir", "out"]);
         command.args(["reader.batch_size=1", "--quiet"]);
         let mut running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        until("a record", || {
-            assert_eq!(running.try_wait().unwrap(), None, "it ended before it began");
+        wait_until("a record", || {
+            assert_eq!(running.try_wait().unwrap(), None, "the run ended too early");
             test.path("out/record.json").exists()
         });
         let send = |signal: &str, rank: u32| {
@@ -218,46 +214,46 @@ fn a_rank_that_is_stopped_is_named_and_ends_all() {
         };
         send("-STOP", stopped);
         if stopped == 0 {
-            // Its deputy is slower than rank 2 to notice, whose end must not end it before it has told.
+            // Rank 1, which reports instead of rank 0, notices later than rank 2. It must still print its message after rank 2 has ended.
             send("-STOP", 1);
             std::thread::sleep(Duration::from_secs(3));
             send("-CONT", 1);
         }
-        let answer = Answer::of(&running.wait_with_output().unwrap());
+        let answer = Answer::from_output(&running.wait_with_output().unwrap());
         let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
-        let told = format!("error: rank {stopped} on {} does not answer", host.trim());
+        let message = format!("error: rank {stopped} on {} does not answer", host.trim());
         // MPICH's launcher kills the stopped rank, and may take that for the end of all.
         let is_killed = program == MPICH.0 && answer.code == 9;
-        answer.refuses(if is_killed { 9 } else { 1 }, &[&told]);
+        answer.refuses(if is_killed { 9 } else { 1 }, &[&message]);
         assert_eq!(json(&test, "out/record.json")["complete"], false);
     }
 }
 
 #[test]
-fn ranks_with_other_arguments_are_refused_and_named() {
+fn ranks_with_different_arguments_are_refused_and_named() {
     let test = with_workloads();
-    let own = env!("CARGO_BIN_EXE_feedrate");
+    let program_path = env!("CARGO_BIN_EXE_feedrate");
     for (program, first) in LAUNCHERS {
-        let run = [own, "run", "conf/workload/tiny.yaml", "--run-dir", "out"];
+        let run = [program_path, "run", "conf/workload/tiny.yaml", "--run-dir", "out"];
         let others = [&[":", "-np", "2"], &run[..], &["train.epochs=7", "--cold"]].concat();
         let answer = test.program(program, &[first, &["1"], &run, &others].concat()).output();
-        let answer = Answer::of(&answer.unwrap());
-        let told = "`--cold` is `false` on rank 0 and `true` on ranks 1, 2; `train.epochs` is `2` on rank 0 and `7` on ranks 1, 2";
-        answer.refuses(2, &["the ranks have different arguments", told]);
+        let answer = Answer::from_output(&answer.unwrap());
+        let differences = "`--cold` is `false` on rank 0 and `true` on ranks 1, 2; `train.epochs` is `2` on rank 0 and `7` on ranks 1, 2";
+        answer.refuses(2, &["the ranks have different arguments", differences]);
         assert!(!test.path("out").exists());
     }
 }
 
 #[test]
-fn many_more_ranks_than_cores() {
+fn many_more_ranks_than_cores_can_train() {
     let test = with_workloads();
     let more = [
-        GENERATED,
+        GENERATE,
         "++workload.dataset.num_files_train=64",
         "++workload.reader.batch_size=1",
         "++workload.reader.read_threads=1",
         "++hydra.run.dir=out",
     ];
-    launched(&test, OPEN_MPI, 64, &more).warns(&["with 64 process(es)"]);
+    launch(&test, OPEN_MPI, 64, &more).warns(&["with 64 process(es)"]);
     assert_eq!(json(&test, "out/record.json")["complete"], true);
 }

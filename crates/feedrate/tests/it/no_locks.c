@@ -1,4 +1,4 @@
-/* A file system without locks. */
+/* Emulates a file system without locks. */
 #include <errno.h>
 
 int flock(int fd, int operation)

@@ -1,4 +1,4 @@
-/* Stands for NVIDIA's management library: two GPUs, of which the second tells nothing but its name. */
+/* Stub of NVIDIA's management library with two GPUs. The second GPU reports only its name. */
 #include <stdint.h>
 #include <string.h>
 

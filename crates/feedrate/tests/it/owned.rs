@@ -1,14 +1,14 @@
-//! What users own: nothing of it is removed, written over or mixed with ours, wherever it lies.
+//! The user's files are never removed, overwritten or mixed with feedrate's files.
 
-use crate::dlio_benchmark::{dlio, with_workloads};
-use crate::harness::{Mounted, TINY, Test};
+use crate::dlio_benchmark::{dlio_benchmark, with_workloads};
+use crate::harness::{MountedDisk, TINY, Test};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// Three rows with a dataset each.
+/// Three rows, each with another dataset.
 const STUDY: &str = "\
 model,processes,overrides,run
 workload.yaml,1,dataset.record_length_bytes=30000,N
@@ -16,23 +16,24 @@ workload.yaml,1,,N
 workload.yaml,1,dataset.record_length_bytes=29000,N
 ";
 
-/// Put files of the user's at these places.
-fn strangers(folder: &Path, places: &[&str]) {
-    for place in places {
-        let path = folder.join(place);
+/// Writes user files to these paths. Each contains its path.
+fn write_user_files(folder: &Path, paths: &[&str]) {
+    for name in paths {
+        let path = folder.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, *place).unwrap();
+        fs::write(path, *name).unwrap();
     }
 }
 
+/// Checks that the user files exist unchanged.
 #[track_caller]
-fn are_there(folder: &Path, places: &[&str]) {
-    for place in places {
-        assert_eq!(fs::read_to_string(folder.join(place)).ok().as_deref(), Some(*place));
+fn check_user_files(folder: &Path, paths: &[&str]) {
+    for name in paths {
+        assert_eq!(fs::read_to_string(folder.join(name)).ok().as_deref(), Some(*name));
     }
 }
 
-/// Every file below a folder, with what it holds.
+/// All files below a folder with their content.
 fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
@@ -45,22 +46,23 @@ fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-const EVERYWHERE: [&str; 7] = [
+/// Names of user files in all parts of a dataset.
+const USER_FILES: [&str; 7] = [
     "thesis.txt",
     "train/notes.txt",
     "train/mine/a.bin",
     "train/.mydownload.part",
     "valid/a.bin",
     "checkpoints/global_epoch1_step5/model_states-0.pt",
-    // Instead of one of ours.
+    // Has the name of a generated file.
     "train/img_3_of_8.npz",
 ];
 
 #[test]
-fn a_study_deletes_its_datasets_without_what_others_have_in_and_beside_them() {
-    let test = Test::with(TINY);
+fn a_study_deletes_its_datasets_but_no_user_files_in_or_beside_them() {
+    let test = Test::with_workload(TINY);
     test.write("study.csv", STUDY);
-    let _disk = Mounted::tmpfs(&test.path("data"), "size=800k");
+    let _disk = MountedDisk::tmpfs(&test.path("data"), "size=800k");
     let run = |policy: &str, more: &[&str]| {
         let study = ["study", "run", "study.csv", "--datasets", policy];
         test.feedrate(&[&study, more].concat())
@@ -69,20 +71,20 @@ fn a_study_deletes_its_datasets_without_what_others_have_in_and_beside_them() {
     assert_eq!(first.code, 0, "{}", first.stderr);
     let dataset = fs::read_dir(test.path("data")).unwrap().next().unwrap().unwrap().path();
     let name = dataset.file_name().unwrap().to_string_lossy().into_owned();
-    let beside = |ending: &str| test.path("data").join(format!("{name}.{ending}"));
-    strangers(&beside("deleted"), &EVERYWHERE);
-    // A copy that the user made, with all that says that it is the study's.
-    copy(&dataset, &beside("bak"));
-    let copied = contents(&beside("bak"));
-    strangers(&dataset, &EVERYWHERE);
+    let sibling = |ending: &str| test.path("data").join(format!("{name}.{ending}"));
+    write_user_files(&sibling("deleted"), &USER_FILES);
+    // A copy by the user, which also contains the study's marks.
+    copy(&dataset, &sibling("bak"));
+    let copied = contents(&sibling("bak"));
+    write_user_files(&dataset, &USER_FILES);
     let answer = run("make-room", &[]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    let told = format!("{name} is kept, as it contains other files: `");
-    assert!(answer.stderr.contains(&told), "{}", answer.stderr);
-    are_there(&dataset, &EVERYWHERE);
-    are_there(&beside("deleted"), &EVERYWHERE);
-    assert_eq!(contents(&beside("bak")), copied);
-    assert_eq!(contents(&dataset).len(), EVERYWHERE.len());
+    let message = format!("{name} is kept, as it contains other files: `");
+    assert!(answer.stderr.contains(&message), "{}", answer.stderr);
+    check_user_files(&dataset, &USER_FILES);
+    check_user_files(&sibling("deleted"), &USER_FILES);
+    assert_eq!(contents(&sibling("bak")), copied);
+    assert_eq!(contents(&dataset).len(), USER_FILES.len());
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -94,36 +96,36 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn a_folder_with_results_of_others_is_not_taken_for_a_run() {
-    let test = Test::with(TINY);
-    for left in
+fn a_folder_with_other_results_is_refused_for_a_run() {
+    let test = Test::with_workload(TINY);
+    for name in
         ["3_output.json", "31_per_epoch_stats.json", "summary.json", "dlio.log", "record.json"]
     {
-        let folder = test.path(left);
-        strangers(&folder, &[left, "notes.txt"]);
-        let answer = test.feedrate(&["run", "workload.yaml", "--run-dir", left]);
-        answer.refuses(2, &["contains results of another run", left, "hint:"]);
-        are_there(&folder, &[left, "notes.txt"]);
+        let folder = test.path(name);
+        write_user_files(&folder, &[name, "notes.txt"]);
+        let answer = test.feedrate(&["run", "workload.yaml", "--run-dir", name]);
+        answer.refuses(2, &["contains results of another run", name, "hint:"]);
+        check_user_files(&folder, &[name, "notes.txt"]);
         assert_eq!(contents(&folder).len(), 2);
     }
-    // What is no result stays beside them.
-    strangers(&test.path("rd"), &["notes.txt", "configs/config.yaml"]);
+    // Files that are no results do not matter.
+    write_user_files(&test.path("rd"), &["notes.txt", "configs/config.yaml"]);
     let json = test.run_json(&["--run-dir", "rd"]);
     assert_eq!(json["complete"], true);
-    are_there(&test.path("rd"), &["notes.txt", "configs/config.yaml"]);
+    check_user_files(&test.path("rd"), &["notes.txt", "configs/config.yaml"]);
 }
 
-/// The same folder for each run, the first with more accelerators.
+/// All runs have the same folder; the first has more accelerators.
 #[test]
-fn dlio_benchmark_puts_the_results_of_other_runs_aside() {
+fn dlio_benchmark_moves_earlier_results_aside() {
     let test = with_workloads();
     let run = |more: &[&str]| {
         let all = ["workload=tiny", "++workload.workflow.generate_data=True", "hydra.run.dir=hr"];
-        let answer = dlio(&test, &[&all[..], more].concat());
+        let answer = dlio_benchmark(&test, &[&all[..], more].concat());
         assert_eq!(answer.code, 0, "{}", answer.stderr);
         answer
     };
-    strangers(&test.path("hr"), &["notes.txt"]);
+    write_user_files(&test.path("hr"), &["notes.txt"]);
     assert!(
         !run(&["++workload.accelerators=4", "++workload.reader.batch_size=1"])
             .stderr
@@ -138,7 +140,7 @@ fn dlio_benchmark_puts_the_results_of_other_runs_aside() {
         answer.stderr
     );
     assert!(test.path("hr/0_output.json").exists() && !test.path("hr/1_output.json").exists());
-    are_there(&test.path("hr"), &["notes.txt"]);
+    check_user_files(&test.path("hr"), &["notes.txt"]);
     let aside = |number: usize| {
         let folders = fs::read_dir(test.path("hr/superseded")).unwrap();
         let mut folders: Vec<PathBuf> = folders.map(|folder| folder.unwrap().path()).collect();
@@ -151,7 +153,7 @@ fn dlio_benchmark_puts_the_results_of_other_runs_aside() {
             assert_eq!(&fs::read(aside(0).join(name)).unwrap(), bytes, "{}", name.display());
         }
     }
-    // What others have made is kept as well.
+    // Results of other programs are kept too.
     fs::write(test.path("hr/7_output.json"), "of DLIO itself").unwrap();
     run(&[]);
     assert_eq!(fs::read(aside(1).join("7_output.json")).unwrap(), b"of DLIO itself");
@@ -162,56 +164,62 @@ fn dlio_benchmark_puts_the_results_of_other_runs_aside() {
 }
 
 #[test]
-fn a_checkpoint_of_others_is_neither_written_over_nor_removed() {
+fn foreign_checkpoints_are_neither_overwritten_nor_removed() {
     let checkpoint = [
         "workflow.checkpoint=true",
         "checkpoint.steps_between_checkpoints=1",
         "checkpoint.keep_last=1",
     ];
     let (first, second) = ("checkpoints/global_epoch1_step1", "checkpoints/global_epoch2_step2");
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     let theirs = ["thesis.txt", "manifest.json"];
-    strangers(&test.path(first), &theirs);
+    write_user_files(&test.path(first), &theirs);
     for _ in 0..2 {
         test.run_json(&checkpoint);
-        are_there(&test.path(first), &theirs);
-        assert_eq!(contents(&test.path(first)).len(), 2, "ours gave way to the next");
+        check_user_files(&test.path(first), &theirs);
+        assert_eq!(
+            contents(&test.path(first)).len(),
+            2,
+            "feedrate's checkpoint was replaced by the next"
+        );
     }
-    // All is told before the first epoch, but for what lies where none is to be written.
-    let test = Test::with(TINY);
+    // All conflicts are reported before the first epoch. A folder to which no checkpoint is written is no conflict.
+    let test = Test::with_workload(TINY);
     let theirs =
         [".global_epoch1_step1.manifest.json", "global_epoch2_step2", "global_epoch3_step1"];
-    strangers(&test.path("checkpoints"), &theirs);
-    strangers(&test.path(first), &["model_states-0.pt"]);
+    write_user_files(&test.path("checkpoints"), &theirs);
+    write_user_files(&test.path(first), &["model_states-0.pt"]);
     let answer = test.feedrate(&[&["run", "workload.yaml"][..], &checkpoint].concat());
-    let told =
+    let conflicts =
         [&format!("{first}/model_states-0.pt"), &format!("checkpoints/{}", theirs[0]), second]
             .map(|path| format!("`./{path}`"))
             .join(", ");
-    answer
-        .refuses(1, &[&told, "exist where", "no manifest says that feedrate wrote them", "hint:"]);
+    answer.refuses(
+        1,
+        &[&conflicts, "exist where", "no manifest says that feedrate wrote them", "hint:"],
+    );
     assert!(answer.stderr.contains("nothing was measured"), "{}", answer.stderr);
-    are_there(&test.path("checkpoints"), &theirs);
-    are_there(&test.path(first), &["model_states-0.pt"]);
-    assert_eq!(contents(&test.path("checkpoints")).len(), 5, "and the lock");
+    check_user_files(&test.path("checkpoints"), &theirs);
+    check_user_files(&test.path(first), &["model_states-0.pt"]);
+    assert_eq!(contents(&test.path("checkpoints")).len(), 5, "the user's files and the lock");
 }
 
 #[test]
-fn clean_knows_checkpoints() {
-    let test = Test::with(TINY);
+fn clean_removes_only_feedrates_checkpoints() {
+    let test = Test::with_workload(TINY);
     let checkpoint = ["workflow.checkpoint=true", "checkpoint.steps_between_checkpoints=1"];
     test.run_json(&checkpoint);
     let theirs = ["global_epoch1_step2/thesis.txt", "global_epoch9_step9/model_states-0.pt"];
-    strangers(&test.path("checkpoints"), &theirs);
+    write_user_files(&test.path("checkpoints"), &theirs);
     let before = contents(&test.path("checkpoints"));
     let clean = |more: &[&str]| {
         let answer = test.feedrate(&[&["clean", ".", "--json"][..], more].concat());
-        let mut told: Value = serde_json::from_str(&answer.stdout).unwrap();
-        told["items"].take()
+        let mut output: Value = serde_json::from_str(&answer.stdout).unwrap();
+        output["items"].take()
     };
     let only = ["--only", "checkpoints"];
     let shown = clean(&only);
-    // One file and a manifest each, of two epochs of two steps.
+    // Four checkpoints, each with one file and a manifest.
     assert_eq!((&shown[0]["kind"], &shown[0]["files"]), (&"checkpoints".into(), &8.into()));
     assert_eq!(
         shown[0]["stays"],
@@ -221,16 +229,16 @@ fn clean_knows_checkpoints() {
         ])
     );
     assert_eq!(contents(&test.path("checkpoints")), before);
-    assert_eq!(clean(&["--only", "checkpoints", "--yes"]), shown, "as it was shown");
-    are_there(&test.path("checkpoints"), &theirs);
+    assert_eq!(clean(&["--only", "checkpoints", "--yes"]), shown, "as announced");
+    check_user_files(&test.path("checkpoints"), &theirs);
     assert_eq!(contents(&test.path("checkpoints")).len(), 2);
     assert!(clean(&only).as_array().unwrap().is_empty());
     assert_eq!(clean(&[]).as_array().unwrap().len(), 2, "the dataset and the results");
 }
 
 #[test]
-fn the_root_of_the_file_system_is_no_folder_for_anything() {
-    let test = Test::with(TINY);
+fn the_root_of_the_file_system_is_refused_as_a_folder() {
+    let test = Test::with_workload(TINY);
     symlink("/", test.path("link")).unwrap();
     let before = fs::read_dir("/").unwrap().count();
     for root in ["/", "//", "/tmp/..", "link"] {
@@ -251,14 +259,14 @@ fn the_root_of_the_file_system_is_no_folder_for_anything() {
         ["++workload.dataset.data_folder=/", "hydra.run.dir=/", "++workload.output.folder=/"]
     {
         let all = ["workload=tiny", "++workload.workflow.generate_data=True", more];
-        dlio(&test, &all).refuses(1, &["root of the file system"]);
+        dlio_benchmark(&test, &all).refuses(1, &["root of the file system"]);
     }
     assert_eq!(fs::read_dir("/").unwrap().count(), before);
 }
 
 #[test]
-fn a_file_that_was_changed_is_not_generated_over() {
-    let test = Test::with(TINY);
+fn a_changed_file_is_not_overwritten_by_generation() {
+    let test = Test::with_workload(TINY);
     let generate = || test.feedrate(&["generate", "workload.yaml"]);
     assert_eq!(generate().code, 0);
     let files = test.data_files(".npz");
@@ -269,13 +277,13 @@ fn a_file_that_was_changed_is_not_generated_over() {
         assert_eq!(fs::read(&files[3]).unwrap(), b"mine");
     }
     fs::remove_file(&files[3]).unwrap();
-    // As of a disk that is not mounted.
+    // A link to a disk that is not mounted.
     std::os::unix::fs::symlink("/nowhere/mine.npz", &files[3]).unwrap();
     generate().refuses(1, &["img_3_of_8.npz", "not a file but a link", "it is not overwritten"]);
     assert_eq!(fs::read_link(&files[3]).unwrap(), Path::new("/nowhere/mine.npz"));
     fs::remove_file(&files[3]).unwrap();
     assert_eq!(generate().code, 0);
-    // A generation that was broken off may have left half a file.
+    // An interrupted generation may leave an incomplete file.
     let manifest = &test.data_files("manifest.json")[0];
     let text = fs::read_to_string(manifest).unwrap();
     fs::write(manifest, text.replace("\"complete\"", "\"generating\"")).unwrap();
@@ -285,8 +293,8 @@ fn a_file_that_was_changed_is_not_generated_over() {
 }
 
 #[test]
-fn a_file_that_is_there_is_written_over_only_where_that_is_asked_for() {
-    let test = Test::with(TINY);
+fn existing_files_are_overwritten_only_with_force() {
+    let test = Test::with_workload(TINY);
     test.run_json(&["--run-dir", "rd"]);
     for (file, arguments) in [
         ("r.md", &["report", "rd", "-o"][..]),
@@ -315,31 +323,31 @@ fn a_file_that_is_there_is_written_over_only_where_that_is_asked_for() {
         assert_eq!(forced.code, 0, "{}", forced.stderr);
         assert_ne!(fs::read(test.path(file)).unwrap(), b"mine");
     }
-    // What is no file is written to.
+    // A device is written to without `--force`.
     let answer = test.feedrate(&["report", "rd", "-o", "/dev/null", "--format", "markdown"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     assert!(!fs::metadata("/dev/null").unwrap().is_file());
 }
 
 #[test]
-fn clean_shows_what_it_would_remove_and_removes_that_alone() {
-    let test = Test::with(TINY);
+fn clean_lists_files_and_removes_only_these() {
+    let test = Test::with_workload(TINY);
     let json = test.run_json(&[]);
     let run_dir = test.path(json["run_dir"].as_str().unwrap());
     let dataset = test.data_files("manifest.json")[0].parent().unwrap().to_path_buf();
-    strangers(&dataset, &EVERYWHERE);
-    strangers(&run_dir, &["notes.txt", "9_output.json"]);
-    // Others have folders that look like ours.
-    strangers(&test.path("data"), &["theirs/manifest.json", "theirs/train/img_0_of_8.npz"]);
-    strangers(&test.path("results"), &["theirs/record.json", "theirs/0_output.json"]);
+    write_user_files(&dataset, &USER_FILES);
+    write_user_files(&run_dir, &["notes.txt", "9_output.json"]);
+    // User folders that look like feedrate's.
+    write_user_files(&test.path("data"), &["theirs/manifest.json", "theirs/train/img_0_of_8.npz"]);
+    write_user_files(&test.path("results"), &["theirs/record.json", "theirs/0_output.json"]);
     symlink(&dataset, test.path("data/link")).unwrap();
     let before = [contents(&test.path("data")), contents(&test.path("results"))];
     let clean = |more: &[&str]| {
         let answer = test.feedrate(&[&["clean", "data", "results", "--json"][..], more].concat());
         assert_eq!(answer.code, 0, "{}", answer.stderr);
-        let mut told: Value = serde_json::from_str(&answer.stdout).unwrap();
-        assert_eq!(told["removed"], more.contains(&"--yes"));
-        told["items"].take()
+        let mut output: Value = serde_json::from_str(&answer.stdout).unwrap();
+        assert_eq!(output["removed"], more.contains(&"--yes"));
+        output["items"].take()
     };
     let shown = clean(&[]);
     assert_eq!(shown.as_array().unwrap().len(), 2, "{shown}");
@@ -347,21 +355,21 @@ fn clean_shows_what_it_would_remove_and_removes_that_alone() {
     assert_eq!(shown[0]["files"], 7);
     assert_eq!([contents(&test.path("data")), contents(&test.path("results"))], before);
     assert_eq!(clean(&["--only", "results"]).as_array().unwrap().len(), 1);
-    assert_eq!(clean(&["--yes"]), shown, "as it was shown");
-    are_there(&dataset, &EVERYWHERE);
-    are_there(&run_dir, &["notes.txt", "9_output.json"]);
-    are_there(&test.path("data"), &["theirs/manifest.json", "theirs/train/img_0_of_8.npz"]);
-    are_there(&test.path("results"), &["theirs/record.json", "theirs/0_output.json"]);
-    assert_eq!((contents(&dataset).len(), contents(&run_dir).len()), (EVERYWHERE.len(), 2));
+    assert_eq!(clean(&["--yes"]), shown, "as announced");
+    check_user_files(&dataset, &USER_FILES);
+    check_user_files(&run_dir, &["notes.txt", "9_output.json"]);
+    check_user_files(&test.path("data"), &["theirs/manifest.json", "theirs/train/img_0_of_8.npz"]);
+    check_user_files(&test.path("results"), &["theirs/record.json", "theirs/0_output.json"]);
+    assert_eq!((contents(&dataset).len(), contents(&run_dir).len()), (USER_FILES.len(), 2));
     let answer = test.feedrate(&["clean", "data", "results"]);
     assert!(answer.stdout.contains("nothing from feedrate"), "{}", answer.stdout);
     test.feedrate(&["clean", "nowhere"]).refuses(2, &["no folder `nowhere`"]);
-    // Without others nothing is left.
-    let test = Test::with(TINY);
+    // Without user files, nothing is left.
+    let test = Test::with_workload(TINY);
     test.run_json(&["--run-dir", "rd"]);
-    strangers(&test.path("rd"), &["DLIO_workload_report.txt", "DLIO_tiny_report.txt"]);
-    // Of a study whose generation was killed before it began.
-    strangers(&test.path("data/claimed"), &["made-by-study"]);
+    write_user_files(&test.path("rd"), &["DLIO_workload_report.txt", "DLIO_tiny_report.txt"]);
+    // A folder of a study whose generation was killed at the start.
+    write_user_files(&test.path("data/claimed"), &["made-by-study"]);
     let answer = test.feedrate(&["clean", "data", "rd"]);
     assert!(answer.stdout.contains("dataset") && answer.stderr.contains("--yes"), "{answer:?}");
     assert_eq!(test.feedrate(&["clean", "data", "rd", "--yes"]).code, 0);
@@ -369,10 +377,10 @@ fn clean_shows_what_it_would_remove_and_removes_that_alone() {
     assert!(contents(&test.path("data")).is_empty());
 }
 
-/// A mount point cannot be removed, a bad dataset is told of at the end.
+/// A mount point cannot be removed. A damaged dataset is reported at the end.
 #[test]
-fn clean_goes_on_past_what_it_cannot_remove() {
-    let test = Test::with(TINY);
+fn clean_continues_after_errors() {
+    let test = Test::with_workload(TINY);
     test.run_json(&[]);
     let dataset = test.data_files("manifest.json")[0].parent().unwrap().to_path_buf();
     let manifest = fs::read_to_string(dataset.join("manifest.json")).unwrap();
@@ -380,13 +388,13 @@ fn clean_goes_on_past_what_it_cannot_remove() {
     assert_ne!(bad, manifest);
     fs::create_dir(test.path("data/a")).unwrap();
     fs::write(test.path("data/a/manifest.json"), &bad).unwrap();
-    let disk = Mounted::tmpfs(&test.path("data/disk"), "size=9m");
+    let disk = MountedDisk::tmpfs(&test.path("data/disk"), "size=9m");
     assert_eq!(test.feedrate(&["generate", "workload.yaml", "--data", "data/disk"]).code, 0);
-    let own = fs::read_dir(&disk.0).unwrap().next().unwrap().unwrap().path();
-    for entry in fs::read_dir(&own).unwrap().map(|entry| entry.unwrap()) {
+    let dataset_on_disk = fs::read_dir(&disk.0).unwrap().next().unwrap().unwrap().path();
+    for entry in fs::read_dir(&dataset_on_disk).unwrap().map(|entry| entry.unwrap()) {
         fs::rename(entry.path(), disk.0.join(entry.file_name())).unwrap();
     }
-    fs::remove_dir(own).unwrap();
+    fs::remove_dir(dataset_on_disk).unwrap();
     let answer = test.feedrate(&["clean", "data", "data/../data", "--yes"]);
     assert_eq!(answer.code, 1, "{answer:?}");
     assert!(answer.stderr.contains("data/a`") && answer.stderr.contains("zarr"), "{answer:?}");
@@ -395,11 +403,11 @@ fn clean_goes_on_past_what_it_cannot_remove() {
     assert_eq!(fs::read_to_string(test.path("data/a/manifest.json")).unwrap(), bad);
 }
 
-/// To say that a dataset is incomplete from now on takes room too.
+/// Marking the dataset as incomplete needs disk space too.
 #[test]
 fn a_dataset_on_a_full_device_can_be_removed() {
-    let test = Test::with(TINY);
-    let disk = Mounted::tmpfs(&test.path("data"), "size=600k");
+    let test = Test::with_workload(TINY);
+    let disk = MountedDisk::tmpfs(&test.path("data"), "size=600k");
     assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
     fs::write(disk.0.join("filler"), vec![1; 1 << 20]).unwrap_err();
     let answer = test.feedrate(&["clean", "data", "--yes"]);

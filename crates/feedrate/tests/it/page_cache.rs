@@ -1,19 +1,19 @@
-//! Whether storage or memory served a run, where the kernel does not say all: file systems whose reads it does not count, processes
-//! that may not read their counters, files of other users. Needs root and bindfs, which `cargo xtask setup` installs; fails without.
+//! Detection of reads from the page cache if the kernel's counters are incomplete: file systems whose reads are not counted, processes without
+//! access to their counters, and files of other users. The tests need root and bindfs, which `cargo xtask setup` installs.
 
-use crate::harness::{Answer, Mounted, TINY, Test};
+use crate::harness::{Answer, MountedDisk, TINY, Test};
 use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 
-/// `nobody`
+/// User `nobody`.
 const USER: &str = "65534";
 
 const RUN: [&str; 4] = ["run", "workload.yaml", "train.epochs=1", "train.computation_time=0.01"];
 
-/// What a run says, and its epoch's machine as it is in the record.
-fn told(test: &Test, answer: &Answer) -> (Value, Value) {
+/// The JSON of a run, and the host of the first epoch in its record.
+fn summary_and_host(test: &Test, answer: &Answer) -> (Value, Value) {
     let record = test.files_below("results", "record.json").pop().unwrap();
     let record: Value = serde_json::from_slice(&fs::read(record).unwrap()).unwrap();
     (answer.json(), record["epochs"][0]["host"].clone())
@@ -24,9 +24,9 @@ fn doubts(summary: &Value) -> Vec<&str> {
     doubts.map(|doubt| doubt["name"].as_str().unwrap()).collect()
 }
 
-/// A folder of `nobody`, who has the program under `mode`.
-fn of_nobody(mode: u32) -> Test {
-    let test = Test::with(TINY);
+/// A test folder that belongs to `nobody`, with a copy of the program that has this mode.
+fn with_program_of_nobody(mode: u32) -> Test {
+    let test = Test::with_workload(TINY);
     let folder = test.path("");
     fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
     chown(&folder, Some(65534), Some(65534)).expect("these tests change users: run them as root");
@@ -35,59 +35,60 @@ fn of_nobody(mode: u32) -> Test {
     test
 }
 
-fn as_nobody(test: &Test, arguments: &[&str]) -> Answer {
-    // `setpriv` starts its program with the capabilities of root: `env` starts the next without.
+fn run_as_nobody(test: &Test, arguments: &[&str]) -> Answer {
+    // `setpriv` keeps root's capabilities for the program that it starts, `env`. The program that `env` starts has none.
     let user = ["--reuid", USER, "--regid", USER, "--clear-groups", "env", "./feedrate"];
     let mut command = test.program("setpriv", &[&user[..], arguments].concat());
-    Answer::of(&command.env("HOME", test.path("")).output().unwrap())
+    Answer::from_output(&command.env("HOME", test.path("")).output().unwrap())
 }
 
-fn read(files: &[impl AsRef<Path>]) {
+fn read_into_cache(files: &[impl AsRef<Path>]) {
     files.iter().for_each(|file| drop(fs::read(file).unwrap()));
 }
 
 #[test]
 fn bytes_from_a_device_are_unknown_on_fuse() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
     fs::create_dir(test.path("fuse")).unwrap();
     let bindfs = test.program("bindfs", &["data", "fuse"]).status();
     let hint = "install it with `apt-get install bindfs`, and run these tests as root";
     assert!(bindfs.is_ok_and(|status| status.success()), "bindfs does not mount: {hint}");
-    let _mounted = Mounted(test.path("fuse"));
+    let _mounted = MountedDisk(test.path("fuse"));
     let answer = test.feedrate(&[&RUN[..], &["--data", "fuse", "--cold", "--json"]].concat());
-    let (summary, host) = told(&test, &answer);
+    let (summary, host) = summary_and_host(&test, &answer);
     assert_eq!(host["process_device_read_bytes"], Value::Null);
     assert_eq!(summary["bytes"]["device"], Value::Null);
     assert_ne!(summary["verdict"]["name"], "cache-fed");
     assert!(!doubts(&summary).contains(&"page_cache"), "{summary}");
 }
 
-/// The kernel shows the counters of a program that its user may not read to root alone.
+/// If a user may not read a program's file, the kernel shows the program's counters only to root.
 #[test]
-fn a_cached_dataset_without_counters_of_the_process_is_not_judged() {
-    let test = of_nobody(0o711);
-    assert_eq!(as_nobody(&test, &["generate", "workload.yaml"]).code, 0);
-    read(&test.data_files(".npz"));
-    let answer = as_nobody(&test, &[&RUN[..], &["--json", "--fail-below-au", "0"]].concat());
+fn a_cached_dataset_without_process_counters_gives_no_answer() {
+    let test = with_program_of_nobody(0o711);
+    assert_eq!(run_as_nobody(&test, &["generate", "workload.yaml"]).code, 0);
+    read_into_cache(&test.data_files(".npz"));
+    let answer = run_as_nobody(&test, &[&RUN[..], &["--json", "--fail-below-au", "0"]].concat());
     assert_eq!(answer.code, 4, "{}", answer.stderr);
-    let (summary, host) = told(&test, &answer);
+    let (summary, host) = summary_and_host(&test, &answer);
     assert_eq!(host["process_device_read_bytes"], Value::Null);
     assert_ne!(summary["answer"]["kind"], "yes");
     assert!(doubts(&summary).contains(&"page_cache"), "{summary}");
 }
 
 #[test]
-fn how_much_is_cached_of_the_files_of_others_is_unknown() {
-    let test = of_nobody(0o755);
+fn the_cached_bytes_of_other_users_files_are_unknown() {
+    let test = with_program_of_nobody(0o755);
     assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
-    let answer = as_nobody(&test, &[&RUN[..], &["--cold", "--json"]].concat());
-    let (summary, host) = told(&test, &answer);
+    let answer = run_as_nobody(&test, &[&RUN[..], &["--cold", "--json"]].concat());
+    let (summary, host) = summary_and_host(&test, &answer);
     assert_eq!(host["resident_before_bytes"], Value::Null);
     assert!(!doubts(&summary).contains(&"not_cold"), "{summary}");
     fs::remove_dir_all(test.path("results")).unwrap();
-    // The process's counters tell without it.
-    read(&test.data_files(".npz"));
-    let (summary, _) = told(&test, &as_nobody(&test, &[&RUN[..], &["--json"]].concat()));
+    // The process's counters are enough for the answer.
+    read_into_cache(&test.data_files(".npz"));
+    let (summary, _) =
+        summary_and_host(&test, &run_as_nobody(&test, &[&RUN[..], &["--json"]].concat()));
     assert_eq!(summary["answer"]["is_memory_served"], true);
 }

@@ -1,5 +1,5 @@
-//! Every format with every loader and every engine, each way of sharing files: it runs and every byte is compared, or
-//! the planner says why not.
+//! All combinations of formats, loaders and engines, with varying file access. Each runs and verifies every byte, or is refused with the
+//! expected reason.
 
 use crate::harness::Test;
 use serde_json::Value;
@@ -31,8 +31,8 @@ fn names(test: &Test, family: &str) -> Vec<(String, String)> {
     items.iter().map(|item| (text(item, "name"), text(item, "notes"))).collect()
 }
 
-/// Why a pair cannot be, by what the lists say of its members.
-fn refusal(format: &str, engine: &str) -> Option<&'static str> {
+/// Expected reason for refusing a format with an engine, from their abilities.
+fn expected_refusal(format: &str, engine: &str) -> Option<&'static str> {
     let no_files = format.contains("no_files");
     let mapped = format.contains("mapped") && !engine.contains("mapped");
     let other_library = engine.contains("serves_samples") && !format.contains("serves_samples");
@@ -47,16 +47,16 @@ fn refusal(format: &str, engine: &str) -> Option<&'static str> {
     }
 }
 
-fn all_pairs_of(loader: &str) {
-    let test = Test::with(SMALL);
+fn check_all_pairs(loader: &str) {
+    let test = Test::with_workload(SMALL);
     let engines = names(&test, "engines");
     assert!(names(&test, "loaders").iter().any(|(name, _)| name == loader));
-    let mut turn = 0;
+    let mut pair = 0;
     for (format, format_abilities) in names(&test, "formats") {
         for (engine, engine_abilities) in &engines {
-            turn += 1;
-            let access = ACCESSES[turn % ACCESSES.len()];
-            // A picture holds one sample.
+            pair += 1;
+            let access = ACCESSES[pair % ACCESSES.len()];
+            // An image holds one sample.
             let samples = if ["png", "jpeg"].contains(&format.as_str()) { 1 } else { 4 };
             let settings = [
                 format!("dataset.format={format}"),
@@ -71,7 +71,7 @@ fn all_pairs_of(loader: &str) {
                 arguments.push("--verify");
             }
             let answer = test.feedrate(&arguments);
-            match refusal(&format_abilities, engine_abilities) {
+            match expected_refusal(&format_abilities, engine_abilities) {
                 Some(why) => answer.refuses(2, &[why, "hint:"]),
                 None => assert_eq!(answer.code, 0, "{settings:?}: {}", answer.stderr),
             }
@@ -80,28 +80,27 @@ fn all_pairs_of(loader: &str) {
 }
 
 #[test]
-fn every_format_and_engine_with_pytorch() {
-    all_pairs_of("pytorch");
+fn every_format_and_engine_works_with_pytorch() {
+    check_all_pairs("pytorch");
 }
 
 #[test]
-fn every_format_and_engine_with_tensorflow() {
-    all_pairs_of("tensorflow");
+fn every_format_and_engine_works_with_tensorflow() {
+    check_all_pairs("tensorflow");
 }
 
 #[test]
-fn every_format_and_engine_with_dali() {
-    all_pairs_of("dali");
+fn every_format_and_engine_works_with_dali() {
+    check_all_pairs("dali");
 }
 
 #[test]
-fn every_format_and_engine_with_native() {
-    all_pairs_of("native");
+fn every_format_and_engine_works_with_native() {
+    check_all_pairs("native");
 }
 
-/// These four are all there are.
 #[test]
-fn no_loader_is_left_out() {
+fn every_loader_has_a_test() {
     let loaders: Vec<String> =
         names(&Test::new(), "loaders").into_iter().map(|(name, _)| name).collect();
     assert_eq!(loaders, ["pytorch", "tensorflow", "dali", "native"]);
@@ -109,7 +108,7 @@ fn no_loader_is_left_out() {
 
 #[test]
 fn formats_without_files_need_no_storage() {
-    let test = Test::with(SMALL);
+    let test = Test::with_workload(SMALL);
     for format in ["synthetic", "null"] {
         let key = format!("dataset.format={format}");
         let json = test.run_json(&[&key, "reader.data_loader=native"]);
@@ -121,8 +120,8 @@ fn formats_without_files_need_no_storage() {
 }
 
 #[test]
-fn the_map_of_an_indexed_file_is_really_read() {
-    let test = Test::with(SMALL);
+fn memory_mapped_files_are_read_completely() {
+    let test = Test::with_workload(SMALL);
     let json = test.run_json(&["dataset.format=mmap_indexed_binary", "--cold"]);
     assert_eq!(json["bytes"]["logical"].as_u64().unwrap() / (2 * 8 * 4 * 4096), 1);
     test.feedrate(&[
@@ -142,8 +141,8 @@ fn the_map_of_an_indexed_file_is_really_read() {
 }
 
 #[test]
-fn engines_that_contradict_are_refused() {
-    let test = Test::with(SMALL);
+fn contradictory_engines_are_refused() {
+    let test = Test::with_workload(SMALL);
     test.feedrate(&["run", "workload.yaml", "reader.odirect=true", "storage.engine=psync"])
         .refuses(2, &["reader.odirect", "hint:"]);
     test.feedrate(&["run", "workload.yaml", "storage.engine=nosuch"])
@@ -152,20 +151,20 @@ fn engines_that_contradict_are_refused() {
     assert_eq!(json["complete"], true);
 }
 
-/// Other formats are refused by every pair above.
+/// The tests above cover other formats with this engine.
 #[test]
-fn the_engine_of_hdf5s_library_is_there_where_it_was_built() {
-    let test = Test::with(SMALL);
+fn the_engine_libhdf5_exists_if_the_feature_is_enabled() {
+    let test = Test::with_workload(SMALL);
     let library = ["dataset.format=hdf5", "storage.engine=libhdf5"];
-    let asked = [&["run", "workload.yaml"][..], &library].concat();
+    let run = [&["run", "workload.yaml"][..], &library].concat();
     if cfg!(feature = "libhdf5") {
         assert_eq!(test.run_json(&[&library[..], &["--verify"]].concat())["complete"], true);
-        test.feedrate(&[&asked[..], &["--foreign"]].concat())
+        test.feedrate(&[&run[..], &["--foreign"]].concat())
             .refuses(2, &["engine `libhdf5` cannot detect the content of files", "hint:"]);
-        test.feedrate(&[&asked[..], &["storage.storage_type=memory"]].concat())
+        test.feedrate(&[&run[..], &["storage.storage_type=memory"]].concat())
             .refuses(2, &["storage `memory` has no engines", "hint:"]);
     } else {
-        test.feedrate(&asked)
+        test.feedrate(&run)
             .refuses(2, &["there is no engine `libhdf5`", "a build with `--features libhdf5`"]);
     }
 }

@@ -4,7 +4,7 @@ use crate::harness::{Answer, TINY, Test};
 use serde_json::Value;
 use std::process::Command;
 
-/// Each some MB, so that writing them takes longer than looking at the clock.
+/// Checkpoints of several MB, so that their write times can be measured.
 const CHECKPOINTS: [&str; 4] = [
     "workflow.checkpoint=true",
     "model.model_size=8388608",
@@ -17,14 +17,14 @@ fn read(test: &Test, summary: &Value, name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn named<'s>(summary: &'s Value, name: &str) -> Vec<&'s Value> {
+fn phases_named<'s>(summary: &'s Value, name: &str) -> Vec<&'s Value> {
     let phases = summary["phases"].as_array().unwrap();
     phases.iter().filter(|phase| phase["phase"] == name).collect()
 }
 
 #[test]
-fn checkpoints_and_evaluations_are_phases_of_their_own() {
-    let test = Test::with(TINY);
+fn checkpoints_and_evaluations_are_separate_phases() {
+    let test = Test::with_workload(TINY);
     let more = [
         "train.epochs=5",
         "train.computation_time=0.005",
@@ -33,25 +33,28 @@ fn checkpoints_and_evaluations_are_phases_of_their_own() {
     ];
     let summary = test.run_json(&[&CHECKPOINTS[..], &more].concat());
     let epochs: Vec<&Value> =
-        named(&summary, "checkpoint").iter().map(|phase| &phase["epoch"]).collect();
+        phases_named(&summary, "checkpoint").iter().map(|phase| &phase["epoch"]).collect();
     assert_eq!(epochs, [2, 4]);
-    assert_eq!((named(&summary, "epoch").len(), named(&summary, "evaluation").len()), (5, 5));
-    for phase in named(&summary, "checkpoint") {
+    assert_eq!(
+        (phases_named(&summary, "epoch").len(), phases_named(&summary, "evaluation").len()),
+        (5, 5)
+    );
+    for phase in phases_named(&summary, "checkpoint") {
         assert!(8_388_608 <= phase["written_bytes"].as_u64().unwrap(), "{phase}");
         assert!(phase["au_percent"].is_null() && phase["steps"] == 0, "{phase}");
     }
     for name in ["before_checkpoint", "after_checkpoint"] {
-        assert_eq!(named(&summary, name).len(), 2);
-        assert!(named(&summary, name).iter().all(|phase| phase["stall_share"].is_number()));
+        assert_eq!(phases_named(&summary, name).len(), 2);
+        assert!(phases_named(&summary, name).iter().all(|phase| phase["stall_share"].is_number()));
     }
-    let evaluation = named(&summary, "evaluation")[0];
+    let evaluation = phases_named(&summary, "evaluation")[0];
     assert!(evaluation["delivered_bytes_per_second"].as_f64().unwrap() > 0.0);
     let timeline = read(&test, &summary, "timeline.csv");
     let rows: Vec<Vec<&str>> = timeline.lines().map(|line| line.split(',').collect()).collect();
-    let at = |name: &str| rows[0].iter().position(|column| *column == name).unwrap();
+    let column = |name: &str| rows[0].iter().position(|title| *title == name).unwrap();
     let sum = |name: &str, during: Option<&str>| -> u64 {
-        let rows = rows[1..].iter().filter(|row| during.is_none_or(|d| row[at("during")] == d));
-        rows.map(|row| row[at(name)].parse::<u64>().unwrap()).sum()
+        let rows = rows[1..].iter().filter(|row| during.is_none_or(|d| row[column("during")] == d));
+        rows.map(|row| row[column(name)].parse::<u64>().unwrap()).sum()
     };
     assert!(2 * 8_388_608 <= sum("written_bytes", Some("checkpoint")), "{timeline}");
     let read_bytes = summary["bytes"]["logical"].as_u64().unwrap()
@@ -63,16 +66,16 @@ fn checkpoints_and_evaluations_are_phases_of_their_own() {
 }
 
 #[test]
-fn a_timeline_goes_on_until_the_last_checkpoint_in_the_background_is_whole() {
-    let test = Test::with(TINY);
+fn a_timeline_ends_after_the_last_checkpoint_in_the_background() {
+    let test = Test::with_workload(TINY);
     let summary = test.run_json(&[
         "workflow.checkpoint=true",
         "model.model_size=134217728",
         "train.epochs=1",
         "checkpoint.asynchronous=true",
     ]);
-    let checkpoint = named(&summary, "checkpoint")[0];
-    // A sample at its edge may count for what lies beside it.
+    let checkpoint = phases_named(&summary, "checkpoint")[0];
+    // Bytes of a timeline sample at the edge of the phase may count in the next phase.
     assert!(100_000_000 <= checkpoint["written_bytes"].as_u64().unwrap(), "{checkpoint}");
     let end_s = |row: &str| row.split(',').nth(1).unwrap().parse::<f64>().unwrap();
     let sampled_s = end_s(read(&test, &summary, "timeline.csv").lines().last().unwrap());
@@ -81,8 +84,8 @@ fn a_timeline_goes_on_until_the_last_checkpoint_in_the_background_is_whole() {
 }
 
 #[test]
-fn people_see_phases_where_there_is_more_than_epochs() {
-    let test = Test::with(TINY);
+fn details_list_phases_if_there_are_more_than_epochs() {
+    let test = Test::with_workload(TINY);
     let plain = test.feedrate(&["run", "workload.yaml", "--quiet", "--details"]).stdout;
     assert!(plain.contains("AU windowed") && !plain.contains("Phase"), "{plain}");
     let arguments = [&["run", "workload.yaml", "--quiet", "--details"], &CHECKPOINTS[..]].concat();
@@ -94,7 +97,7 @@ fn people_see_phases_where_there_is_more_than_epochs() {
 
 #[test]
 fn a_timeline_can_be_switched_off() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     let summary = test.run_json(&["output.timeline=False"]);
     let record: Value = serde_json::from_str(&read(&test, &summary, "record.json")).unwrap();
     assert!(record.get("timeline").is_none());
@@ -105,21 +108,21 @@ fn a_timeline_can_be_switched_off() {
 }
 
 #[test]
-fn gpus_are_seen_where_nvidias_library_is_installed() {
-    let test = Test::with(TINY);
+fn gpus_are_sampled_if_nvidias_library_is_installed() {
+    let test = Test::with_workload(TINY);
     let library = test.path("libnvidia-ml.so.1");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/nvml_stub.c");
     let compiled =
         Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).status();
     assert!(compiled.unwrap().success(), "install a C compiler");
-    // Long enough for the library to be found while it runs.
+    // Long enough for loading the library and taking samples.
     let arguments = ["run", "workload.yaml", "--json", "train.computation_time=0.3"];
     let mut command = test.command(&arguments);
     command.env("LD_LIBRARY_PATH", library.parent().unwrap());
-    let answer = Answer::of(&command.output().unwrap());
+    let answer = Answer::from_output(&command.output().unwrap());
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     let summary: Value = serde_json::from_str(&answer.stdout).unwrap();
-    let gpus = &named(&summary, "epoch")[1]["gpus"];
+    let gpus = &phases_named(&summary, "epoch")[1]["gpus"];
     assert_eq!(gpus[0]["utilisation_percent"], 42.0);
     assert_eq!(
         (&gpus[0]["memory_bytes"], &gpus[0]["power_w"]),

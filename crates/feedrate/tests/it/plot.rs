@@ -1,4 +1,4 @@
-//! `feedrate plot`: pictures of real runs, what is drawn as JSON, and what is refused.
+//! `feedrate plot`: plots of real runs, their data as JSON, and refusals.
 
 use crate::harness::{TINY, Test};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::fs;
 
 /// Two numbers of accelerators, two runs each.
 fn results() -> Test {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     for accelerators in ["1", "2", "1", "2"] {
         let keys = ["reader.batch_size=1", "train.computation_time=0.002"];
         let more = ["storage.delay.read_seconds=0.001", "--results", "results", "-n", accelerators];
@@ -18,14 +18,14 @@ fn results() -> Test {
 #[test]
 fn every_plot_of_runs_is_drawn_from_real_records() {
     let test = results();
-    let one = test.files_below("results", "record.json")[0].parent().unwrap().display().to_string();
+    let run = test.files_below("results", "record.json")[0].parent().unwrap().display().to_string();
     let list = test.feedrate(&["list", "plots", "--json"]);
     let plots: Value = serde_json::from_str(&list.stdout).unwrap();
     for plot in plots["members"].as_array().unwrap() {
         let name = plot["name"].as_str().unwrap();
         let (path, expected) = match name {
-            "timeline" => (one.as_str(), 0),
-            // It needs a diagnosis, and `diagnose` has tests of its own.
+            "timeline" => (run.as_str(), 0),
+            // This plot needs a diagnosis; the tests of `diagnose` cover it.
             "ceilings" => ("results", 2),
             _ => ("results", 0),
         };
@@ -42,8 +42,8 @@ fn every_plot_of_runs_is_drawn_from_real_records() {
 }
 
 #[test]
-fn a_study_shows_how_far_it_is() {
-    let test = Test::with(TINY);
+fn an_unfinished_study_can_be_plotted() {
+    let test = Test::with_workload(TINY);
     test.write("study.csv", "model,processes,run\nworkload.yaml,1,N\nworkload.yaml,2,N\n");
     let answer = test.feedrate(&["study", "run", "study.csv", "--limit", "1"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
@@ -55,14 +55,14 @@ fn a_study_shows_how_far_it_is() {
     let answer = test.feedrate(&["plot", "stall", "study.csv"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     assert!(test.path("stall.svg").exists());
-    // Against processes there is nothing yet.
+    // A plot against processes needs two numbers of processes.
     let answer = test.feedrate(&["plot", "au_processes", "study.csv"]);
     assert_eq!(answer.code, 2, "{}", answer.stdout);
     assert!(answer.stderr.contains("no two numbers of processes"), "{}", answer.stderr);
 }
 
 #[test]
-fn what_is_drawn_can_be_had_as_json() {
+fn the_drawn_data_is_printed_as_json() {
     let test = results();
     let answer = test.feedrate(&[
         "plot",
@@ -80,15 +80,17 @@ fn what_is_drawn_can_be_had_as_json() {
     let panel = &object["figure"]["panels"][0];
     assert_eq!(panel["y"]["label"], "Throughput (samples/s)");
     let points = panel["layers"][0]["points"].as_array().unwrap();
-    let runs: Vec<(f64, u64)> =
-        points.iter().map(|at| (at["x"].as_f64().unwrap(), at["runs"].as_u64().unwrap())).collect();
+    let runs: Vec<(f64, u64)> = points
+        .iter()
+        .map(|point| (point["x"].as_f64().unwrap(), point["runs"].as_u64().unwrap()))
+        .collect();
     assert_eq!(runs, [(1.0, 2), (2.0, 2)]);
     assert!(points[0]["low"].as_f64() < points[0]["high"].as_f64());
-    assert!(!test.path("throughput_processes.svg").exists(), "no picture was asked for");
+    assert!(!test.path("throughput_processes.svg").exists(), "no file was requested");
 }
 
 #[test]
-fn what_cannot_be_drawn_is_refused_with_what_is_missing() {
+fn impossible_plots_are_refused_with_a_hint() {
     let test = results();
     test.write("there.svg", "mine");
     for (arguments, words) in [
@@ -124,7 +126,7 @@ fn what_cannot_be_drawn_is_refused_with_what_is_missing() {
 }
 
 #[test]
-fn results_of_dlio_are_drawn_as_ours_are() {
+fn dlios_results_are_drawn_like_records() {
     let test = results();
     for record in test.files_below("results", "record.json") {
         fs::remove_file(record).unwrap();
@@ -155,7 +157,7 @@ fn results_of_dlio_are_drawn_as_ours_are() {
 }
 
 #[test]
-fn folders_that_are_not_whole_are_told_apart() {
+fn damaged_folders_are_counted_as_not_done() {
     let test = results();
     let records = test.files_below("results", "record.json");
     for (i, record) in records.iter().enumerate() {

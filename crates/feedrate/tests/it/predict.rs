@@ -1,10 +1,10 @@
-//! `feedrate advise --set`: a changed run, predicted from the record of another.
+//! `feedrate advise --set`: predicts a changed run from the record of a run.
 
 use crate::harness::Test;
 use serde_json::Value;
 use std::process::Command;
 
-/// One reading thread, and 4 ms for each of 4 reads of a batch that is computed on for 20 ms.
+/// One thread needs 4 ms for each of the 4 reads of a batch. A step computes for 8 ms.
 const LATENCY: &str = "\
 model:
   name: latency
@@ -28,22 +28,22 @@ storage:
 ";
 
 #[test]
-fn a_change_is_predicted_from_the_record_and_its_plan_is_that_of_a_run() {
-    let test = Test::with(LATENCY);
+fn a_change_is_predicted_from_the_record_with_the_plan_of_a_real_run() {
+    let test = Test::with_workload(LATENCY);
     let run = test.run_json(&["--quiet", "--scale", "0.5", "-n", "2"]);
     let run_dir = run["run_dir"].as_str().unwrap();
     let answer = test.feedrate(&["advise", run_dir, "--set", "reader.read_threads=4", "--json"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     let report: Value = serde_json::from_str(&answer.stdout).unwrap();
-    let asked = &report["whatif"][0];
+    let predicted = &report["whatif"][0];
     assert_eq!(report["schema"], "whatif/2");
-    assert_eq!(asked["changes"][0], "reader.read_threads=4");
-    let au = |of: &Value| of["au_percent"].as_f64().unwrap();
+    assert_eq!(predicted["changes"][0], "reader.read_threads=4");
+    let au = |prediction: &Value| prediction["au_percent"].as_f64().unwrap();
     let measured = report["measured_au_percent"].as_f64().unwrap();
     assert!((au(&report["as_it_was"]) - measured).abs() < 10.0, "{report}");
     // 16 ms of reading for 8 ms of computing become 4 ms.
-    assert!(measured < 55.0 && 70.0 < au(asked), "{report}");
-    // The same files, accelerators and scale as the run had, and what is asked on top.
+    assert!(measured < 55.0 && 70.0 < au(predicted), "{report}");
+    // The changed run has the files, accelerators and scale of the original run.
     let four = test.run_json(&["--quiet", "--scale", "0.5", "-n", "2", "reader.read_threads=4"]);
     assert_eq!(four["steps"], run["steps"]);
     let plan = test.feedrate(&["plan", run_dir, "-n", "2", "--scale", "0.5", "--json"]);
@@ -63,8 +63,8 @@ fn a_change_is_predicted_from_the_record_and_its_plan_is_that_of_a_run() {
 }
 
 #[test]
-fn what_the_record_cannot_tell_is_refused_with_the_run_that_would() {
-    let test = Test::with(LATENCY);
+fn unpredictable_changes_are_refused_with_the_run_that_is_needed() {
+    let test = Test::with_workload(LATENCY);
     let run = test.run_json(&["--quiet"]);
     let run_dir = run["run_dir"].as_str().unwrap();
     for (arguments, says) in [
@@ -84,37 +84,40 @@ fn what_the_record_cannot_tell_is_refused_with_the_run_that_would() {
         assert!(answer.stderr.contains(says), "{says}: {}", answer.stderr);
     }
     test.feedrate(&["advise", "nowhere", "--table"]).refuses(2, &["no bundled workload"]);
-    // A run that computes nothing has no utilisation to be changed.
+    // Without compute time there is no utilisation to predict.
     let run = test.run_json(&["--quiet", "train.computation_time=0"]);
     let answer = test.feedrate(&["advise", run["run_dir"].as_str().unwrap(), "--table"]);
     assert!(answer.code == 2 && answer.stderr.contains("computation_time"), "{}", answer.stderr);
 }
 
-/// Reads wait for latency alone: more bandwidth is no answer, and what is one is named.
+/// The reads wait only for latency, so more bandwidth has no effect.
 #[test]
-fn a_change_of_what_does_not_bind_names_what_does() {
-    let test = Test::with(LATENCY);
+fn a_change_without_effect_names_effective_alternatives() {
+    let test = Test::with_workload(LATENCY);
     let run = test.run_json(&["--quiet", "--scale", "0.5"]);
     let folder = "results";
-    let vain = test.feedrate(&["advise", folder, "--set", "storage.bandwidth=1TB/s"]);
-    let binds = |text: &str| {
-        let at = text.find("alternatives: ").unwrap_or_else(|| panic!("{text}"));
-        text[at..].contains("storage.latency=0.5x (")
-            && text[at..].contains("reader.read_threads=2 (")
+    let bandwidth = test.feedrate(&["advise", folder, "--set", "storage.bandwidth=1TB/s"]);
+    let names_alternatives = |text: &str| {
+        let start = text.find("alternatives: ").unwrap_or_else(|| panic!("{text}"));
+        text[start..].contains("storage.latency=0.5x (")
+            && text[start..].contains("reader.read_threads=2 (")
     };
-    assert!(vain.code == 0 && binds(&vain.stdout), "{vain:?}");
-    assert!(vain.stderr.contains(run["run_dir"].as_str().unwrap()), "the newest run: {vain:?}");
+    assert!(bandwidth.code == 0 && names_alternatives(&bandwidth.stdout), "{bandwidth:?}");
+    assert!(
+        bandwidth.stderr.contains(run["run_dir"].as_str().unwrap()),
+        "the newest run: {bandwidth:?}"
+    );
     let unseen = test.feedrate(&["advise", folder, "--set", "storage.bandwidth=2x"]);
-    assert!(unseen.code == 2 && binds(&unseen.stderr), "{unseen:?}");
-    for helps in [&["--set", "storage.latency=0.5x"][..], &["--table", "-n", "8"]] {
-        let told = test.feedrate(&[&["advise", folder], helps].concat());
-        assert!(told.code == 0 && !told.stdout.contains("has no effect"), "{told:?}");
+    assert!(unseen.code == 2 && names_alternatives(&unseen.stderr), "{unseen:?}");
+    for arguments in [&["--set", "storage.latency=0.5x"][..], &["--table", "-n", "8"]] {
+        let answer = test.feedrate(&[&["advise", folder], arguments].concat());
+        assert!(answer.code == 0 && !answer.stdout.contains("has no effect"), "{answer:?}");
     }
 }
 
 #[test]
-fn settings_of_a_run_that_are_a_pipe_are_not_waited_for() {
-    let test = Test::with(LATENCY);
+fn a_pipe_in_place_of_a_runs_settings_does_not_hang() {
+    let test = Test::with_workload(LATENCY);
     let run = test.run_json(&["--quiet", "--scale", "0.5"]);
     let run_dir = run["run_dir"].as_str().unwrap();
     let settings = test.path(run_dir).join(".hydra/config.yaml");

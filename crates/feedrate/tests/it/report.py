@@ -1,8 +1,8 @@
-"""Opens a report in headless Chromium, as a reader does: at both widths, light and dark, by mouse and by keyboard.
+"""Opens a report in headless Chromium and uses it like a reader: at two widths, light and dark, by mouse and by keyboard.
 
 usage: report.py REPORT.html FIGURES [PICTURES]
 
-FIGURES is how many figures it must have. Pictures of the page go to the folder PICTURES, if it is given.
+FIGURES is the required number of figures. If the folder PICTURES is given, screenshots are saved there.
 """
 
 import shutil
@@ -12,16 +12,16 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 WIDTHS = (1280, 400)
-# A screen, and what anybody scrolls through, of the wider one.
+# Height of the window, and maximum height of the page at the larger width, in pixels.
 SCREEN = 800
-LONGEST = 6000
+HEIGHT_MAX = 6000
 ORDERS = ("ascending", "descending")
 
 
 def check_first_screen(page: Page) -> None:
-    """The answer and the pictures that say most stand on one screen; all of the page but what is folded is short."""
+    """The answer and the main figures fit on the first screen, and the page is short without its folded parts."""
     height = page.evaluate("document.documentElement.scrollHeight")
-    assert height <= LONGEST, f"{height} pixels"
+    assert height <= HEIGHT_MAX, f"{height} pixels"
     for box in [one.bounding_box() for one in page.locator("#answer > dl, #answer .canvas").all()]:
         assert box and box["y"] + box["height"] <= SCREEN, box
     findings = page.locator("#findings > ol > li")
@@ -29,7 +29,7 @@ def check_first_screen(page: Page) -> None:
 
 
 def unfold(page: Page) -> None:
-    """A link unfolds what it leads to; then all the rest is unfolded."""
+    """Checks that a link unfolds its target, and unfolds all other parts."""
     runs = page.locator("#runs")
     assert not page.locator("#run-1").is_visible()
     page.evaluate("location.hash = '#run-1'")
@@ -43,14 +43,14 @@ def check_figures(page: Page, number: int) -> None:
     assert figures.count() == number, f"{figures.count()} figures"
     for figure in figures.all():
         drawn = [box for box in (one.bounding_box() for one in figure.locator("svg:visible").all()) if box]
-        assert len(drawn) == 1, f"{len(drawn)} pictures are to be seen"
+        assert len(drawn) == 1, f"{len(drawn)} pictures are visible"
         assert drawn[0]["width"] > 200 and drawn[0]["height"] > 40, drawn
         marks = figure.locator("svg:visible").first.locator("path, circle, rect, line, polyline, text")
         assert marks.count() > 3, "an empty picture"
 
 
 def check_sorting(page: Page) -> None:
-    """A click on a heading sorts by it, the next the other way round; numbers as numbers."""
+    """A click on a heading sorts by the column, a second click reverses the order. Numbers are sorted by value."""
     for table in page.locator("table.sortable").all():
         heads = table.locator("thead th")
         for column in range(heads.count()):
@@ -65,7 +65,7 @@ def check_sorting(page: Page) -> None:
                 if len(known) == len(values):
                     assert known == sorted(known, reverse=order == "descending"), known
             others = [one for one in heads.all() if one.get_attribute("aria-sort") != "none"]
-            assert len(others) == 1, "one column is the sorted one"
+            assert len(others) == 1, "exactly one column is marked as sorted"
             head.evaluate("head => head.setAttribute('aria-sort', 'none')")
     head = page.locator("#runs thead th").first
     head.get_by_role("button").focus()
@@ -79,7 +79,7 @@ def check_filter(page: Page) -> None:
     box.fill("no run has this word")
     assert rows.locator("visible=true").count() == 0
     page.locator("a[href='#run-1']").first.dispatch_event("click")
-    assert page.locator("#run-1").is_visible(), "a link shows the run that it leads to"
+    assert page.locator("#run-1").is_visible(), "a link shows its target run"
     assert rows.locator("visible=true").count() == rows.count()
 
 
@@ -91,7 +91,7 @@ def check_toggles(page: Page) -> None:
             assert marks, f"`{name}` has no marks"
             button.click()
             assert button.get_attribute("aria-pressed") == "false"
-            assert not any(mark.is_visible() for mark in marks), f"`{name}` is still to be seen"
+            assert not any(mark.is_visible() for mark in marks), f"`{name}` is still visible"
             button.click()
             assert button.get_attribute("aria-pressed") == "true"
 
@@ -111,24 +111,24 @@ def check_zoom(page: Page) -> None:
         assert picture.get_attribute("viewBox") == whole
 
 
-TOLD = """(mark, [name, options]) => {
+READ_TIP = """(mark, [name, options]) => {
     mark.dispatchEvent(new PointerEvent(name, options));
     const tip = document.getElementById("tip");
     return tip.checkVisibility({ visibilityProperty: true }) ? tip.innerText : null;
 }"""
-"""What the page says beside the pointer, or null."""
+"""Dispatches a pointer event to a mark. Returns the text of the tip beside the pointer, or null."""
 
 
 def check_values(page: Page) -> None:
-    """What is pointed at says its values."""
+    """Pointing at a mark shows its values."""
     for figure in page.locator("figure").all():
         marks = figure.locator("svg:visible [data-tip]")
         if marks.count() == 0:
             continue
-        # At once, before the browser tells of its own pointer, which lies elsewhere.
-        said = marks.last.evaluate(TOLD, ["pointermove", {"clientX": 100, "clientY": 100, "bubbles": True}])
-        assert said == marks.last.get_attribute("data-tip").strip()
-        assert figure.locator(".canvas").evaluate(TOLD, ["pointerleave", {}]) is None
+        # Read in the same call, before an event of the real pointer, which is elsewhere.
+        tip = marks.last.evaluate(READ_TIP, ["pointermove", {"clientX": 100, "clientY": 100, "bubbles": True}])
+        assert tip == marks.last.get_attribute("data-tip").strip()
+        assert figure.locator(".canvas").evaluate(READ_TIP, ["pointerleave", {}]) is None
 
 
 def luminance(page: Page) -> float:
@@ -145,12 +145,12 @@ def check_dark(page: Page) -> None:
     button.click()
     assert luminance(page) > 200
     page.emulate_media(color_scheme="dark")
-    assert luminance(page) < 60, "as the system has it"
+    assert luminance(page) < 60, "follows the system"
     page.emulate_media(color_scheme="light")
 
 
 def check_reading(page: Page) -> None:
-    """What a screen reader goes by."""
+    """Checks headings, captions, labels and ids, which screen readers use."""
     assert page.locator("main").count() == 1 and page.locator("h1").count() == 1
     for heading in page.locator("details.section > summary > h2").all():
         assert heading.inner_text().strip(), "a section without a heading"
@@ -163,12 +163,12 @@ def check_reading(page: Page) -> None:
         assert table.locator("caption").text_content().strip(), "a table without a caption"
         assert table.locator("thead th:not([scope])").count() == 0
     ids = page.locator("[id]").evaluate_all("all => all.map(one => one.id)")
-    assert len(ids) == len(set(ids)), f"ids twice: {sorted(one for one in set(ids) if ids.count(one) > 1)}"
+    assert len(ids) == len(set(ids)), f"duplicate ids: {sorted(one for one in set(ids) if ids.count(one) > 1)}"
     for labelled in page.locator("[aria-labelledby]").all():
-        assert labelled.get_attribute("aria-labelledby") in ids, "a label that is not there"
+        assert labelled.get_attribute("aria-labelledby") in ids, "a missing label"
     for figure in page.locator("figure").all():
         names = [button.get_attribute("aria-label") or button.inner_text() for button in figure.locator("button").all()]
-        assert len(names) == len(set(names)), f"buttons of one name: {names}"
+        assert len(names) == len(set(names)), f"buttons with the same name: {names}"
     named = page.locator(".tools button[aria-label]").evaluate_all("all => all.map(one => one.ariaLabel)")
     assert len(named) == len(set(named)), "buttons of two figures have one name"
     for link in page.locator("a[href^='#']").all():
@@ -176,7 +176,7 @@ def check_reading(page: Page) -> None:
         assert page.locator(f"[id='{target}']").count() == 1, f"`#{target}` leads nowhere"
     page.keyboard.press("Tab")
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
-    assert outline != "none", "what has the focus cannot be told"
+    assert outline != "none", "the focus is not visible"
 
 
 def check_paper(page: Page) -> None:
@@ -186,9 +186,9 @@ def check_paper(page: Page) -> None:
     page.emulate_media(media="screen", color_scheme="light")
 
 
-def look(page: Page, width: int, figures: int) -> None:
-    sideways = page.evaluate("document.documentElement.scrollWidth")
-    assert sideways <= width, f"{sideways} pixels wide in a window of {width}"
+def check_page(page: Page, width: int, figures: int) -> None:
+    page_width = page.evaluate("document.documentElement.scrollWidth")
+    assert page_width <= width, f"{page_width} pixels wide in a window of {width}"
     if width == max(WIDTHS):
         check_first_screen(page)
     unfold(page)
@@ -209,18 +209,18 @@ def main(report: Path, figures: int, pictures: Path | None) -> None:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         for width in WIDTHS:
             page = browser.new_page(viewport={"width": width, "height": SCREEN}, color_scheme="light")
-            said, asked = [], []
-            page.on("console", lambda message: said.append(message.text))
-            page.on("pageerror", lambda error: said.append(str(error)))
-            page.on("dialog", lambda dialog: (said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-            page.on("request", lambda request: asked.append(request.url.split("#")[0]))
+            messages, requests = [], []
+            page.on("console", lambda message: messages.append(message.text))
+            page.on("pageerror", lambda error: messages.append(str(error)))
+            page.on("dialog", lambda dialog: (messages.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+            page.on("request", lambda request: requests.append(request.url.split("#")[0]))
             page.goto(address)
             if pictures:
                 page.screenshot(path=pictures / f"screen-{width}.png")
                 page.screenshot(path=pictures / f"report-{width}.png", full_page=True)
-            look(page, width, figures)
-            assert not said, said
-            assert set(asked) == {address}, asked
+            check_page(page, width, figures)
+            assert not messages, messages
+            assert set(requests) == {address}, requests
             page.close()
         browser.close()
 

@@ -1,5 +1,5 @@
-//! `feedrate report`: the page in a real browser, which `cargo xtask setup` installs, and the other files. The pages and pictures of
-//! them are left in the target folder, under `tmp/report`.
+//! `feedrate report`: the HTML page in a real browser, which `cargo xtask setup` installs, and the other formats. Pages and screenshots stay
+//! in the target folder, under `tmp/report`.
 
 use crate::harness::{Test, venv_python};
 use feedrate_analysis::finding::FindingKind;
@@ -19,10 +19,10 @@ use feedrate_report::table::ReportTable;
 use feedrate_results::run::Run;
 use std::path::Path;
 
-/// Would run, or break the page, if it were not taken as text.
+/// Text that would run a script or break the page if it were not escaped.
 const HOSTILE: &str = "a</td><script>alert(1)</script><img src=x onerror=alert(2)>\"'&`";
 
-/// Open a page as `report.py` does.
+/// Checks a page in a browser by `report.py`.
 pub(crate) fn browse(test: &Test, page: &Path, figures: usize, name: &str) {
     let pictures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report").join(name);
     std::fs::create_dir_all(&pictures).unwrap();
@@ -36,19 +36,19 @@ pub(crate) fn browse(test: &Test, page: &Path, figures: usize, name: &str) {
 }
 
 #[test]
-fn results_are_reported_on() {
-    let test = Test::with(crate::harness::TINY);
+fn results_are_reported_in_all_formats() {
+    let test = Test::with_workload(crate::harness::TINY);
     test.run_json(&["--results", "some results"]);
     test.run_json(&["--results", "some results", "reader.batch_size=2"]);
     let check = |file: &str, more: &[&str], words: &[&str]| {
         let answer = test.feedrate(&[&["report", "some results", "-o", file], more].concat());
         answer.warns(&[]);
         let text = std::fs::read_to_string(test.path(file)).unwrap();
-        // What is written, and the answer.
+        // The note on stderr has the size and the answer.
         let size = feedrate_spec::units::bytes(text.len() as u64);
-        let told = format!("{file}: {size}; ");
+        let prefix = format!("{file}: {size}; ");
         let line = answer.stderr.lines().next().unwrap();
-        assert!(line.starts_with(&told) && line.contains(" 2 runs"), "{told}: {line}");
+        assert!(line.starts_with(&prefix) && line.contains(" 2 runs"), "{prefix}: {line}");
         for word in words {
             assert!(text.contains(word), "{file}: no `{word}` in {text}");
         }
@@ -78,13 +78,16 @@ fn results_are_reported_on() {
     let object: serde_json::Value =
         serde_json::from_str(&test.feedrate(&["report", "some results", "--json"]).stdout).unwrap();
     assert_eq!(object["runs"].as_array().unwrap().len(), 2);
-    assert!(object["answer"].is_null() && !page.contains("class=\"verdict"), "of two runs");
+    assert!(
+        object["answer"].is_null() && !page.contains("class=\"verdict"),
+        "there is no answer for two runs"
+    );
     assert!(test.feedrate(&["report", "some results"]).stdout.starts_with("# Report on"));
 }
 
 #[test]
-fn what_cannot_be_reported_on_is_refused() {
-    let test = Test::with(crate::harness::TINY);
+fn impossible_reports_are_refused() {
+    let test = Test::with_workload(crate::harness::TINY);
     test.run_json(&["--results", "results"]);
     std::fs::create_dir(test.path("empty")).unwrap();
     for (arguments, words) in [
@@ -99,25 +102,25 @@ fn what_cannot_be_reported_on_is_refused() {
 }
 
 #[test]
-fn a_page_is_read_on_wide_and_narrow_screens() {
+fn a_page_works_on_wide_and_narrow_screens() {
     let test = Test::new();
     test.write("page.html", (find("html").unwrap().write)(&example()));
     browse(&test, &test.path("page.html"), 2, "example");
 }
 
-/// Runs of two factors, all combinations, three times each; of 54 runs there is a third factor.
+/// Writes records of a full factorial design with three replicates. 18 runs have two factors, 54 runs have three.
 fn write_study(test: &Test, name: &str, load_ms: u64, runs: u64) {
-    for at in 0..runs {
+    for index in 0..runs {
         let [replicate, batch, workers, accelerators] =
-            [at % 3, 1 << (at / 3 % 3), 1 << (at / 9 % 3), 1 + at / 27];
+            [index % 3, 1 << (index / 3 % 3), 1 << (index / 9 % 3), 1 + index / 27];
         let load_ms = load_ms * batch * accelerators / workers + replicate;
         let steps = vec![(load_ms, 50, 0, batch * 1_000_000); 20];
         let blocks = vec![vec![block(0, &steps)]; accelerators as usize];
         let mut record = record(plan(accelerators as u32, 20), vec![epoch(1, blocks)]);
-        record.started = format!("2026-11-21T10:{at:02}:00.000000");
+        record.started = format!("2026-11-21T10:{index:02}:00.000000");
         record.plan.loader.batch_size = batch;
         record.plan.loader.workers = workers as u32;
-        let folder = test.path(&format!("{name}/{at}"));
+        let folder = test.path(&format!("{name}/{index}"));
         std::fs::create_dir_all(&folder).unwrap();
         file::write(&folder, &record).unwrap();
     }
@@ -144,11 +147,11 @@ fn the_page_of_a_study_answers_on_its_first_screen() {
     let page = std::fs::read_to_string(test.path("page.html")).unwrap();
     let first = page.split_once("id=\"answer\"").unwrap().1;
     let first = first.split_once("id=\"findings\"").unwrap().0;
-    for said in ["of 54 runs", "storage-bound", "target 90 %", "needs ", "most throughput"] {
-        assert!(first.contains(said), "{said}: {first}");
+    for words in ["of 54 runs", "storage-bound", "target 90 %", "needs ", "most throughput"] {
+        assert!(first.contains(words), "{words}: {first}");
     }
     assert_eq!(first.matches("<figure").count(), 3);
-    // A column a factor; the workload is the same of all.
+    // A column for each factor. All runs have the same workload, so it has no column.
     let runs = page.split_once("id=\"runs\"").unwrap().1.split_once("</thead>").unwrap().0;
     for (name, count) in [("batch_size", 1), ("read_threads", 1), ("Workload", 0), ("Value", 0)] {
         assert_eq!(runs.matches(&format!("<span>{name}</span>")).count(), count, "{name}: {runs}");
@@ -156,7 +159,7 @@ fn the_page_of_a_study_answers_on_its_first_screen() {
     browse(&test, &test.path("page.html"), page.matches("<figure").count(), "study");
 }
 
-/// A study of two formats at four numbers of accelerators, three times each; one run has a name that would be a script.
+/// A report on two formats at four numbers of accelerators with three replicates. One run has a hostile name.
 fn example() -> Report {
     let mut runs = Vec::new();
     for replicate in 0..3_u32 {
@@ -168,10 +171,10 @@ fn example() -> Report {
     }
     runs[3].run.workload = HOSTILE.into();
     runs[3].run.path = HOSTILE.repeat(4).into();
-    let doubt = |name: &str, severity, of: &[usize]| SeenDoubt {
+    let doubt = |name: &str, severity, runs: &[usize]| SeenDoubt {
         name: name.into(),
         severity,
-        seen: of
+        seen: runs
             .iter()
             .map(|&run| Seen {
                 run: Some(run),
@@ -277,14 +280,14 @@ fn finding(says: &str, support: Support, runs: usize) -> FindingText {
     }
 }
 
-/// As `feedrate plot` draws: marks with values, series that can be told.
+/// A figure like those of `feedrate plot`: marks with values, in named series.
 fn figure(name: &str, title: &str, is_lead: bool) -> ReportFigure {
     let series = ["npz", "hdf5"];
-    let svg = |ground: &str, ink: &str| {
+    let svg = |background: &str, foreground: &str| {
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"3.5in\" height=\"2.4in\" viewBox=\"0 0 252 172\" role=\"img\"><title>{title}</title>\
-             <rect width=\"252\" height=\"172\" fill=\"{ground}\"/><path d=\"M30 10V140H240\" fill=\"none\" stroke=\"{ink}\"/>\
-             <text x=\"135\" y=\"165\" font-size=\"9\" text-anchor=\"middle\" fill=\"{ink}\">accelerators</text>"
+             <rect width=\"252\" height=\"172\" fill=\"{background}\"/><path d=\"M30 10V140H240\" fill=\"none\" stroke=\"{foreground}\"/>\
+             <text x=\"135\" y=\"165\" font-size=\"9\" text-anchor=\"middle\" fill=\"{foreground}\">accelerators</text>"
         );
         for (series, (colour, slope)) in series.iter().zip([("#0072b2", 14.0), ("#d55e00", 6.0)]) {
             svg += &format!(

@@ -1,4 +1,4 @@
-//! Runs: what they print, what they leave, how they end.
+//! `feedrate run`: output, result files, and interruption.
 
 use crate::harness::{Answer, TINY, Test};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 #[test]
 fn the_json_has_every_promised_key() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     let json = test.run_json(&["train.computation_time=0.001", "-n", "2"]);
     assert_eq!(json["workload"], "workload");
     assert_eq!(json["accelerators"], 2);
@@ -52,8 +52,8 @@ fn the_json_has_every_promised_key() {
 }
 
 #[test]
-fn dlios_files_are_there_and_strict_json() {
-    let test = Test::with(TINY);
+fn dlios_files_are_written_as_strict_json() {
+    let test = Test::with_workload(TINY);
     let json = test.run_json(&["-n", "2", "reader.batch_size=2"]);
     let dir = test.path(json["run_dir"].as_str().unwrap());
     for name in [
@@ -80,8 +80,8 @@ fn dlios_files_are_there_and_strict_json() {
 }
 
 #[test]
-fn files_of_ranks_above_1024_accelerators_are_written_only_if_requested() {
-    let test = Test::with(TINY);
+fn above_1024_accelerators_rank_files_are_written_only_if_requested() {
+    let test = Test::with_workload(TINY);
     let many = ["-n", "1025", "dataset.format=synthetic", "dataset.num_files_train=1025"];
     let one_step = ["reader.batch_size=1", "reader.read_threads=1", "train.epochs=1"];
     for (option, is_written) in [("--quiet", false), ("--rank-files", true)] {
@@ -93,8 +93,8 @@ fn files_of_ranks_above_1024_accelerators_are_written_only_if_requested() {
 }
 
 #[test]
-fn a_record_gives_the_same_summary_again() {
-    let test = Test::with(TINY);
+fn the_summary_of_a_record_equals_the_output_of_the_run() {
+    let test = Test::with_workload(TINY);
     let json = test.run_json(&["train.computation_time=0.001"]);
     let dir = json["run_dir"].as_str().unwrap();
     let answer = test.feedrate(&["show", dir, "--json"]);
@@ -104,8 +104,8 @@ fn a_record_gives_the_same_summary_again() {
 }
 
 #[test]
-fn folders_of_runs_are_never_reused() {
-    let test = Test::with(TINY);
+fn each_run_has_a_new_folder() {
+    let test = Test::with_workload(TINY);
     let dirs: Vec<String> =
         (0..3).map(|_| test.run_json(&[])["run_dir"].as_str().unwrap().to_string()).collect();
     assert_ne!(dirs[0], dirs[1]);
@@ -114,8 +114,8 @@ fn folders_of_runs_are_never_reused() {
 }
 
 #[test]
-fn stdout_is_data_and_stderr_is_talk() {
-    let test = Test::with(TINY);
+fn a_quiet_run_prints_the_answer_only() {
+    let test = Test::with_workload(TINY);
     let answer = test.feedrate(&["run", "workload.yaml", "--quiet"]);
     assert_eq!(answer.code, 0);
     assert!(answer.stdout.contains("AU"), "{}", answer.stdout);
@@ -123,8 +123,8 @@ fn stdout_is_data_and_stderr_is_talk() {
 }
 
 #[test]
-fn total_steps_hold_over_the_run() {
-    let test = Test::with(TINY);
+fn total_steps_limit_the_whole_run() {
+    let test = Test::with_workload(TINY);
     let json = test.run_json(&["train.total_training_steps=3", "train.epochs=5"]);
     let dir = test.path(json["run_dir"].as_str().unwrap());
     let record: Value =
@@ -138,9 +138,9 @@ fn total_steps_hold_over_the_run() {
     assert_eq!(steps, 3);
 }
 
-/// Start a run that goes on for hours if nobody stops it, stop it once its record is there, and return the record.
-fn interrupted(overrides: &[&str]) -> Value {
-    let test = Test::with(TINY);
+/// Starts a run that would last for hours, interrupts it when its record exists, and returns the record.
+fn interrupt_run(overrides: &[&str]) -> Value {
+    let test = Test::with_workload(TINY);
     let mut arguments = vec!["run", "workload.yaml"];
     arguments.extend(overrides);
     let mut child =
@@ -153,12 +153,12 @@ fn interrupted(overrides: &[&str]) -> Value {
         {
             break record;
         }
-        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        assert!(child.try_wait().unwrap().is_none(), "the run ended by itself");
         std::thread::yield_now();
     };
     let pid = child.id().to_string();
     assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-    let answer = Answer::of(&child.wait_with_output().unwrap());
+    let answer = Answer::from_output(&child.wait_with_output().unwrap());
     answer.refuses(130, &["interrupted"]);
     assert!(answer.stdout.starts_with("UNKNOWN: interrupted, "), "{}", answer.stdout);
     let record: Value = serde_json::from_slice(&std::fs::read(record).unwrap()).unwrap();
@@ -169,18 +169,18 @@ fn interrupted(overrides: &[&str]) -> Value {
 
 #[test]
 fn ctrl_c_leaves_an_incomplete_record() {
-    interrupted(&["train.computation_time=0.05", "train.epochs=20000"]);
+    interrupt_run(&["train.computation_time=0.05", "train.epochs=20000"]);
 }
 
 #[test]
 fn ctrl_c_ends_the_waits_of_an_emulated_storage() {
-    interrupted(&["storage.delay_seconds=3600"]);
-    interrupted(&["storage.throttle.bytes_per_second=1"]);
+    interrupt_run(&["storage.delay_seconds=3600"]);
+    interrupt_run(&["storage.throttle.bytes_per_second=1"]);
 }
 
 #[test]
-fn a_failed_run_keeps_the_epoch_that_failed() {
-    let test = Test::with(TINY);
+fn a_failed_run_keeps_its_last_epoch() {
+    let test = Test::with_workload(TINY);
     assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
     std::fs::write(&test.data_files(".npz")[7], b"short").unwrap();
     let arguments = ["run", "workload.yaml", "reader.batch_size=1", "train.computation_time=0.01"];
@@ -195,18 +195,18 @@ fn a_failed_run_keeps_the_epoch_that_failed() {
     assert!(run.join("summary.json").exists());
 }
 
-/// Reading before the run is not the run's.
+/// The reads that warm the cache do not count as reads of the run.
 #[test]
 fn a_warm_run_begins_with_the_whole_dataset_in_memory() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     let large = "dataset.record_length_bytes=1000000";
     assert_eq!(test.feedrate(&["generate", "workload.yaml", large]).code, 0);
     let files = test.data_files(".npz");
     for file in &files {
-        let of = format!("of={}", file.display());
-        let forget =
-            ["if=/dev/null", &of, "oflag=nocache", "conv=notrunc,fdatasync", "status=none"];
-        assert!(test.program("dd", &forget).status().unwrap().success());
+        let target = format!("of={}", file.display());
+        let drop_cache =
+            ["if=/dev/null", &target, "oflag=nocache", "conv=notrunc,fdatasync", "status=none"];
+        assert!(test.program("dd", &drop_cache).status().unwrap().success());
     }
     let json = test.run_json(&["--warm", large]);
     let doubts = json["doubts"].as_array().unwrap();

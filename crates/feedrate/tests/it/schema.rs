@@ -1,16 +1,16 @@
-//! What `--json` prints is as `feedrate schema` says, and each schema as docs/reference/schemas.json has it.
+//! The output of `--json` matches the schemas of `feedrate schema`, and docs/reference/schemas.json has the current schemas.
 
 use crate::harness::{TINY, Test, venv_python};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Schemas whose objects take long to make: the tests of their commands hold them to these, by [`holds`].
-const HELD_ELSEWHERE: &[&str] = &["calibrate", "diagnose", "scale", "trials"];
+/// Schemas whose commands are slow. The tests of these commands call [`assert_matches_schema`].
+const CHECKED_ELSEWHERE: &[&str] = &["calibrate", "diagnose", "scale", "trials"];
 
 const MEMORY: [&str; 2] = ["storage.storage_type=memory", "train.computation_time=0.001"];
 
-/// One read of a file.
+/// A log with one read of a file.
 const STRACE: &str = "\
 5 1.000000 execve(\"/bin/t\", [\"t\"], NULL) = 0 <0.1>
 5 2.000000 openat(AT_FDCWD, \"/d/1.npz\", O_RDONLY) = 3 <0.00005>
@@ -24,18 +24,18 @@ fn schema_of(test: &Test, name: &str) -> Value {
 }
 
 /// Names with versions, as `feedrate schema` lists them.
-fn versioned(test: &Test) -> Vec<String> {
+fn versioned_names(test: &Test) -> Vec<String> {
     test.feedrate(&["schema"]).stdout.lines().map(String::from).collect()
 }
 
 #[test]
-fn what_commands_print_is_as_their_schemas_say() {
-    let test = Test::with(TINY);
+fn the_output_of_commands_matches_their_schemas() {
+    let test = Test::with_workload(TINY);
     assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
     let first = test.run_json(&["--results", "a"])["run_dir"].as_str().unwrap().to_string();
     test.run_json(&["--results", "b"]);
-    let of_memory = test.run_json(&[&MEMORY[..], &["--results", "m"]].concat());
-    let of_memory = of_memory["run_dir"].as_str().unwrap();
+    let memory_run = test.run_json(&[&MEMORY[..], &["--results", "m"]].concat());
+    let memory_run = memory_run["run_dir"].as_str().unwrap();
     test.write("study.csv", "model,epochs,processes,overrides,run\nquickstart,1,1,,\n");
     test.write("tiny.csv", "model,epochs,processes,overrides,run\nworkload.yaml,1,1,,\n");
     test.write("job.strace", STRACE);
@@ -46,7 +46,7 @@ fn what_commands_print_is_as_their_schemas_say() {
         test.write(&format!("foreign/{name}"), "0123456789");
     }
     let mut pairs = Vec::new();
-    let mut tried = BTreeSet::from_iter(HELD_ELSEWHERE.iter().map(ToString::to_string));
+    let mut tried = BTreeSet::from_iter(CHECKED_ELSEWHERE.iter().map(ToString::to_string));
     for (name, words) in [
         ("generate", &["generate", "workload.yaml"][..]),
         ("run", &["run", "workload.yaml"]),
@@ -63,7 +63,7 @@ fn what_commands_print_is_as_their_schemas_say() {
         ("report", &["report", "a"]),
         ("plot", &["plot", "stall", "a"]),
         ("advise", &["advise", &first]),
-        ("whatif", &["advise", of_memory, "--set", "reader.read_threads=4"]),
+        ("whatif", &["advise", memory_run, "--set", "reader.read_threads=4"]),
         ("list", &["list", "formats"]),
         ("list", &["list", "format"]),
         ("describe", &["list", "formats", "npz"]),
@@ -82,7 +82,7 @@ fn what_commands_print_is_as_their_schemas_say() {
         let answer = test.feedrate(&[words, &["--json"]].concat());
         let object: Value = serde_json::from_str(&answer.stdout)
             .unwrap_or_else(|error| panic!("{words:?}: {error}: {answer:?}"));
-        assert!(versioned(&test).iter().any(|one| object["schema"] == **one), "{words:?}");
+        assert!(versioned_names(&test).iter().any(|name| object["schema"] == **name), "{words:?}");
         assert_eq!(object["schema"].as_str().unwrap().split('/').next(), Some(name), "{words:?}");
         assert_eq!(object["feedrate"], env!("CARGO_PKG_VERSION"), "{words:?}");
         pairs.push(json!({ "schema": schema_of(&test, name), "object": object }));
@@ -91,8 +91,8 @@ fn what_commands_print_is_as_their_schemas_say() {
     let bench = test.feedrate(&["bench-crc", "--seconds", "0.01"]).json();
     pairs.push(json!({ "schema": schema_of(&test, "bench"), "object": bench }));
     tried.insert("bench".into());
-    let all = versioned(&test);
-    assert_eq!(tried, all.iter().map(|one| one.split('/').next().unwrap().to_string()).collect());
+    let all = versioned_names(&test);
+    assert_eq!(tried, all.iter().map(|name| name.split('/').next().unwrap().to_string()).collect());
     check(&test, &pairs);
 }
 
@@ -103,10 +103,10 @@ fn check(test: &Test, pairs: &[Value]) {
     assert_eq!(String::from_utf8(checked).unwrap().trim(), pairs.len().to_string());
 }
 
-/// What a command printed is as the schema `name` says.
+/// Checks that the output of a command matches the schema `name`.
 #[track_caller]
-pub(crate) fn holds(name: &str, object: &Value) {
-    assert!(HELD_ELSEWHERE.contains(&name), "{name}");
+pub(crate) fn assert_matches_schema(name: &str, object: &Value) {
+    assert!(CHECKED_ELSEWHERE.contains(&name), "{name}");
     let test = Test::new();
     let schema = schema_of(&test, name);
     assert_eq!(object["schema"], schema["title"], "{object}");
@@ -114,53 +114,53 @@ pub(crate) fn holds(name: &str, object: &Value) {
 }
 
 #[test]
-fn schemas_keep_what_they_say_until_their_version_is_raised() {
+fn an_incompatible_schema_needs_a_new_version() {
     let test = Test::new();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/schemas.json");
     let known: Map<String, Value> =
         serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
-    let now = versioned(&test).into_iter().map(|one| {
-        let schema = schema_of(&test, one.split('/').next().unwrap());
-        (one, schema)
+    let now = versioned_names(&test).into_iter().map(|name| {
+        let schema = schema_of(&test, name.split('/').next().unwrap());
+        (name, schema)
     });
     let now: Map<String, Value> = now.collect();
     for (versioned, schema) in &known {
-        let broken = now.get(versioned).is_some_and(|now| !keeps(schema, now));
+        let is_broken = now.get(versioned).is_some_and(|now| !is_compatible(schema, now));
         assert!(
-            !broken,
-            "{versioned}: a key is gone or means something else: raise its version in `Schema::version`"
+            !is_broken,
+            "{versioned}: a key was removed or changed: raise the version in `Schema::version`"
         );
     }
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&file, format!("{:#}\n", json!(now))).unwrap();
     } else {
-        assert!(known == now, "keys are new: run this test with UPDATE_DOCS=1");
+        assert!(known == now, "the schemas have changed: run this test with UPDATE_DOCS=1");
     }
 }
 
-/// Whether all that a schema says holds of its next one, which may say more.
-fn keeps(old: &Value, new: &Value) -> bool {
+/// Whether objects of the new schema are valid in the old schema. The new schema may have more keys.
+fn is_compatible(old: &Value, new: &Value) -> bool {
     match (old, new) {
-        // Anything, of which more is said.
+        // Any value is allowed; only a description was added.
         (Value::Bool(true), Value::Object(new)) => new.keys().all(|key| key == "description"),
-        (Value::Object(old), Value::Object(new)) => old.iter().all(|(key, of)| {
-            key == "description" || new.get(key).is_some_and(|now| keeps(of, now))
+        (Value::Object(old), Value::Object(new)) => old.iter().all(|(key, old)| {
+            key == "description" || new.get(key).is_some_and(|new| is_compatible(old, new))
         }),
         (Value::Array(old), Value::Array(new)) => {
-            old.iter().all(|of| new.iter().any(|now| keeps(of, now)))
+            old.iter().all(|old| new.iter().any(|new| is_compatible(old, new)))
         }
         _ => old == new,
     }
 }
 
 #[test]
-fn a_schema_that_loses_a_key_is_another() {
+fn a_schema_without_a_key_of_the_old_one_is_incompatible() {
     let old = json!({ "properties": { "au": { "type": "number" } }, "required": ["au"] });
     let more = json!({
         "properties": { "au": { "type": "number" }, "steps": { "type": "integer" } },
         "required": ["au", "steps"],
     });
     let retyped = json!({ "properties": { "au": { "type": "string" } }, "required": ["au"] });
-    assert!(keeps(&old, &more));
-    assert!(!keeps(&more, &old) && !keeps(&old, &retyped));
+    assert!(is_compatible(&old, &more));
+    assert!(!is_compatible(&more, &old) && !is_compatible(&old, &retyped));
 }

@@ -1,5 +1,5 @@
-//! Processes that read for each other, and processes that read together, under Debian's Open MPI and MPICH. Each has a folder of
-//! its own to run in, so that it is seen who needs the data.
+//! Processes that read for each other, and processes that read together, under Debian's Open MPI and MPICH. Each process runs in its own
+//! folder, and only some folders have the data. This shows which processes read.
 
 use crate::harness::{Answer, Test};
 use crate::mpi::{LAUNCHERS, Launcher, MPICH, OPEN_MPI};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-/// Eight files of eight samples, evaluated on two more.
+/// Eight files of eight samples for training, and two for evaluation.
 const WORKLOAD: &str = "\
 model:
   name: tiny
@@ -30,12 +30,12 @@ train:
   epochs: 2
 ";
 
-/// In the folder of its rank.
-const IN_ITS_FOLDER: &str = "cd rank${OMPI_COMM_WORLD_RANK:-$PMI_RANK} && exec \"$0\" \"$@\"";
+/// Script that runs a command in the folder of its rank.
+const RUN_IN_FOLDER: &str = "cd rank${OMPI_COMM_WORLD_RANK:-$PMI_RANK} && exec \"$0\" \"$@\"";
 
-/// Folders for so many ranks; those of `readers` have the data.
+/// A test folder with a folder for each rank. The folders of `readers` have the data.
 fn with_data(ranks: u32, readers: &[u32], more: &[&str]) -> Test {
-    let test = Test::with(WORKLOAD);
+    let test = Test::with_workload(WORKLOAD);
     for rank in 0..ranks {
         fs::create_dir(test.path(&format!("rank{rank}"))).unwrap();
     }
@@ -49,13 +49,13 @@ fn with_data(ranks: u32, readers: &[u32], more: &[&str]) -> Test {
 
 fn run(test: &Test, (program, first): Launcher, ranks: u32, more: &[&str]) -> Answer {
     let ranks = ranks.to_string();
-    let own = env!("CARGO_BIN_EXE_feedrate");
-    let feedrate = [own, "run", "../workload.yaml", "--verify", "--json"];
-    let before = [&["60", program], first, &[&ranks, "sh", "-c", IN_ITS_FOLDER], &feedrate];
+    let feedrate = env!("CARGO_BIN_EXE_feedrate");
+    let run = [feedrate, "run", "../workload.yaml", "--verify", "--json"];
+    let before = [&["60", program], first, &[&ranks, "sh", "-c", RUN_IN_FOLDER], &run];
     let output = test.program("timeout", &before.concat()).args(more).output().unwrap();
-    let answer = Answer::of(&output);
+    let answer = Answer::from_output(&output);
     assert_ne!(answer.code, 127, "run `cargo xtask setup`: {}", answer.stderr);
-    assert_ne!(answer.code, 124, "it does not end: {}", answer.stderr);
+    assert_ne!(answer.code, 124, "timeout: {}", answer.stderr);
     answer
 }
 
@@ -70,7 +70,7 @@ fn record(test: &Test, answer: &Answer) -> Value {
     record
 }
 
-/// What each accelerator read in every epoch and evaluation.
+/// Checks how many samples each accelerator read in every epoch and evaluation.
 #[track_caller]
 fn check_samples(record: &Value, training: &[u64], evaluation: &[u64]) {
     for (epochs, expected) in [("epochs", training), ("evaluations", evaluation)] {
@@ -78,9 +78,13 @@ fn check_samples(record: &Value, training: &[u64], evaluation: &[u64]) {
         assert_eq!(epochs.len(), 2);
         for epoch in epochs {
             let accelerators = epoch["accelerators"].as_array().unwrap();
-            let of = |one: &Value| one["io"]["samples"].as_u64().unwrap();
-            assert_eq!(accelerators.iter().map(of).collect::<Vec<_>>(), expected);
-            assert!(accelerators.iter().all(|one| one["io"]["reads"].as_u64().unwrap() > 0));
+            let samples = |accelerator: &Value| accelerator["io"]["samples"].as_u64().unwrap();
+            assert_eq!(accelerators.iter().map(samples).collect::<Vec<_>>(), expected);
+            assert!(
+                accelerators
+                    .iter()
+                    .all(|accelerator| accelerator["io"]["reads"].as_u64().unwrap() > 0)
+            );
         }
     }
 }
@@ -103,7 +107,7 @@ fn one_process_of_a_group_opens_the_files_and_sends_to_the_others() {
 }
 
 #[test]
-fn one_process_of_a_group_broadcasts_what_all_need_alike() {
+fn one_process_of_a_group_broadcasts_the_samples_of_all() {
     for launcher in LAUNCHERS {
         let test = with_data(4, &[0, 2], &[]);
         let more = ["reader.file_access=broadcast", "reader.collective_size=2"];
@@ -121,9 +125,9 @@ fn one_process_of_a_group_broadcasts_what_all_need_alike() {
     }
 }
 
-/// Eight accelerators in groups of three, in three processes: of two, three and three.
+/// Three processes have eight accelerators (two, three and three) in groups of three.
 #[test]
-fn a_group_may_end_within_a_process() {
+fn a_process_may_have_accelerators_of_two_groups() {
     let test = with_data(3, &[0, 1, 2], &[]);
     let more = [COLLECTIVE, "reader.collective_size=3", "-n", "8", "reader.batch_size=1"];
     let answer = run(&test, OPEN_MPI, 3, &more);
@@ -131,7 +135,7 @@ fn a_group_may_end_within_a_process() {
 }
 
 #[test]
-fn what_a_reader_cannot_read_its_members_tell() {
+fn read_errors_of_the_reading_process_reach_its_group() {
     for launcher in LAUNCHERS {
         let test = with_data(2, &[0], &[]);
         for file in test.data_files(".npz") {
@@ -148,7 +152,7 @@ const MPIO: [&str; 3] =
     ["reader.file_access=mpio", "reader.read_threads=1", "reader.file_shuffle=seed"];
 
 #[test]
-fn all_processes_read_together() {
+fn all_processes_read_collectively() {
     for (launcher, ranks, format) in
         [(OPEN_MPI, 4, "hdf5"), (OPEN_MPI, 2, "raw"), (MPICH, 2, "npz"), (MPICH, 2, "hdf5")]
     {
@@ -163,9 +167,9 @@ fn all_processes_read_together() {
     }
 }
 
-/// What one of them reads is not what was generated; the other is then in a read that will never be one of all.
+/// One process finds a damaged sample, while the other waits in a collective read.
 #[test]
-fn what_breaks_one_process_ends_those_that_wait_in_a_read() {
+fn an_error_in_one_process_ends_processes_that_wait_in_a_read() {
     for launcher in LAUNCHERS {
         let format = "dataset.format=raw";
         let test = with_data(2, &[0, 1], &[format]);
@@ -176,44 +180,48 @@ fn what_breaks_one_process_ends_those_that_wait_in_a_read() {
         let more = ["train.epochs=1000", "workflow.evaluation=false", format];
         let answer = run(&test, launcher, 2, &[&MPIO[..], &more].concat());
         assert_ne!(answer.code, 0);
-        let told = answer.stderr.matches("payload of sample 2 differs").count();
-        assert_eq!(told, 1, "{}", answer.stderr);
+        let count = answer.stderr.matches("payload of sample 2 differs").count();
+        assert_eq!(count, 1, "{}", answer.stderr);
         assert!(answer.stderr.contains("error: rank 1 on "), "{}", answer.stderr);
     }
 }
 
-/// What could make processes wait for each other for ever.
+/// With these settings, processes could wait for each other forever.
 #[test]
-fn what_processes_cannot_read_together_is_refused() {
-    let test = Test::with(WORKLOAD);
-    let refused = |accelerators: &str, more: &[&str], words: &[&str]| {
+fn settings_that_prevent_collective_reads_are_refused() {
+    let test = Test::with_workload(WORKLOAD);
+    let check_refused = |accelerators: &str, more: &[&str], words: &[&str]| {
         let plan = ["plan", "workload.yaml", "-n", accelerators];
         let answer = test.feedrate(&[&plan, &MPIO[..], more].concat());
         answer.refuses(2, &[words, &["hint:", "mpio"]].concat());
     };
     assert_eq!(test.feedrate(&[&["plan", "workload.yaml", "-n", "4"], &MPIO[..]].concat()).code, 0);
-    refused("1", &[], &["several processes"]);
-    refused("3", &[], &["reader.batch_size", "`6` samples"]);
-    refused("4", &["reader.batch_size_eval=3"], &["reader.batch_size_eval", "`12` samples"]);
-    refused("4", &["reader.read_threads=2"], &["reader.read_threads"]);
-    refused("4", &["reader.read_type=memory"], &["reader.read_type"]);
-    refused("4", &["reader.sample_shuffle=seed"], &["reader.sample_shuffle"]);
-    refused("4", &["storage.engine=direct"], &["storage.engine"]);
-    refused("4", &["storage.storage_type=memory"], &["storage.storage_type"]);
-    refused("4", &["dataset.compression=zip"], &["dataset.compression"]);
-    refused("4", &["dataset.record_length_bytes_stdev=9"], &["_stdev"]);
+    check_refused("1", &[], &["several processes"]);
+    check_refused("3", &[], &["reader.batch_size", "`6` samples"]);
+    check_refused("4", &["reader.batch_size_eval=3"], &["reader.batch_size_eval", "`12` samples"]);
+    check_refused("4", &["reader.read_threads=2"], &["reader.read_threads"]);
+    check_refused("4", &["reader.read_type=memory"], &["reader.read_type"]);
+    check_refused("4", &["reader.sample_shuffle=seed"], &["reader.sample_shuffle"]);
+    check_refused("4", &["storage.engine=direct"], &["storage.engine"]);
+    check_refused("4", &["storage.storage_type=memory"], &["storage.storage_type"]);
+    check_refused("4", &["dataset.compression=zip"], &["dataset.compression"]);
+    check_refused("4", &["dataset.record_length_bytes_stdev=9"], &["_stdev"]);
     for format in ["tfrecord", "csv", "parquet", "webdataset", "mmap_indexed_binary", "synthetic"] {
-        refused("4", &[&format!("dataset.format={format}")], &["dataset.format", "indexed_binary"]);
+        check_refused(
+            "4",
+            &[&format!("dataset.format={format}")],
+            &["dataset.format", "indexed_binary"],
+        );
     }
     let chunks = ["dataset.format=hdf5", "dataset.hdf5.chunk_dims=[1,8,8]"];
-    refused("4", &chunks, &["dataset.hdf5.chunk_dims"]);
-    refused("4", &["dataset.record_length_bytes=3GB"], &["2 GiB"]);
+    check_refused("4", &chunks, &["dataset.hdf5.chunk_dims"]);
+    check_refused("4", &["dataset.record_length_bytes=3GB"], &["2 GiB"]);
     let run = [&["run", "workload.yaml", "-n", "4"], &MPIO[..]].concat();
     test.feedrate(&run).refuses(2, &["this is one", "hint: start it with `mpirun -np N`"]);
     let foreign = ["--foreign", "--data", "elsewhere"];
     fs::create_dir_all(test.path("elsewhere/train")).unwrap();
     let ranks = ["-np", "2", env!("CARGO_BIN_EXE_feedrate"), "run", "workload.yaml"];
     let mut launched = test.program("mpiexec.hydra", &ranks);
-    let answer = Answer::of(&launched.args(MPIO).args(foreign).output().unwrap());
+    let answer = Answer::from_output(&launched.args(MPIO).args(foreign).output().unwrap());
     assert!(answer.stderr.contains("these are foreign"), "{}", answer.stderr);
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 
 #[test]
-fn completions_know_the_commands_and_bash_takes_them() {
+fn completions_contain_the_commands_and_work_in_bash() {
     let test = Test::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let answer = test.feedrate(&["completions", shell]);
@@ -18,9 +18,10 @@ fn completions_know_the_commands_and_bash_takes_them() {
         );
     }
     let script = test.feedrate(&["completions", "bash"]).stdout;
-    let asks = "COMP_WORDS=(feedrate analy); COMP_CWORD=1; _feedrate feedrate analy feedrate; \
+    let complete = "COMP_WORDS=(feedrate analy); COMP_CWORD=1; _feedrate feedrate analy feedrate; \
                 echo \"${COMPREPLY[@]}\"";
-    let output = Command::new("bash").args(["-c", &format!("{script}\n{asks}")]).output().unwrap();
+    let output =
+        Command::new("bash").args(["-c", &format!("{script}\n{complete}")]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "analyze\n", "{output:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Batch scripts, as they are written. `cluster` runs them.
+//! The text of batch scripts. The tests of `cluster` run such scripts.
 
 use crate::harness::{TINY, Test};
 use std::io::Write;
@@ -7,13 +7,13 @@ use std::process::{Command, Stdio};
 fn script(test: &Test, more: &[&str]) -> String {
     let answer = test.feedrate(&[&["slurm"], more].concat());
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    is_sound_bash(&answer.stdout);
+    check_bash(&answer.stdout);
     answer.stdout
 }
 
-/// shellcheck has nothing to say.
+/// Checks a script by shellcheck.
 #[track_caller]
-fn is_sound_bash(script: &str) {
+fn check_bash(script: &str) {
     let mut check = Command::new("shellcheck")
         .arg("-")
         .stdin(Stdio::piped())
@@ -28,8 +28,8 @@ fn is_sound_bash(script: &str) {
 }
 
 #[test]
-fn a_job_of_several_nodes() {
-    let test = Test::with(TINY);
+fn the_script_of_a_job_on_several_nodes() {
+    let test = Test::with_workload(TINY);
     let text = script(
         &test,
         &[
@@ -95,8 +95,8 @@ fn a_job_of_several_nodes() {
 }
 
 #[test]
-fn a_job_of_dlio_under_mpirun() {
-    let test = Test::with(TINY);
+fn the_script_of_a_dlio_job_under_mpirun() {
+    let test = Test::with_workload(TINY);
     let more =
         ["workload.yaml", "--dlio", "--launcher=mpirun", "--tasks-per-node=4", "--time=1:00:00"];
     let text = script(
@@ -153,8 +153,8 @@ fn a_job_of_dlio_under_mpirun() {
 }
 
 #[test]
-fn what_is_asked_of_the_page_cache_is_handed_on() {
-    let test = Test::with(TINY);
+fn cache_options_are_passed_on() {
+    let test = Test::with_workload(TINY);
     let text = script(&test, &["workload.yaml", "--warm"]);
     assert!(text.ends_with("--results \"$results\" --warm\n"), "{text}");
     let both = test.feedrate(&["slurm", "workload.yaml", "--warm", "--cold"]);
@@ -163,8 +163,8 @@ fn what_is_asked_of_the_page_cache_is_handed_on() {
 }
 
 #[test]
-fn nothing_is_generated_where_nothing_is_read() {
-    let test = Test::with(TINY);
+fn the_script_has_no_generation_if_the_run_needs_no_generated_files() {
+    let test = Test::with_workload(TINY);
     for more in [
         &["workload.yaml", "storage.storage_type=memory"][..],
         &["workload.yaml", "--foreign"],
@@ -177,22 +177,22 @@ fn nothing_is_generated_where_nothing_is_read() {
 }
 
 #[test]
-fn the_time_limit_follows_from_the_plan() {
-    let test = Test::with(TINY);
+fn the_time_limit_is_computed_from_the_plan() {
+    let test = Test::with_workload(TINY);
     let check = |overrides: &[&str], expected: &str| {
         let text = script(&test, &[&["workload.yaml", "--storage-rate=1MB/s"], overrides].concat());
         assert!(text.contains(&format!("#SBATCH --time={expected}\n")), "{overrides:?}: {text}");
     };
-    // Two epochs of two steps; 15 minutes of each are 60, doubled, and ten.
+    // Two epochs of two steps of 15 minutes are 60 minutes; the limit is twice that plus ten.
     check(&["train.computation_time=900"], "0-02:11:00");
-    // 32 kB in 33 s at 1 kB/s, twice: it is read slower than it is computed.
+    // Reading 32 kB at 1 kB/s takes 33 s per epoch, longer than computing.
     check(&["train.computation_time=1", "storage.throttle.bytes_per_second=1000"], "0-00:13:00");
     check(&["train.computation_time=86400"], "8-00:11:00");
 }
 
 #[test]
-fn what_a_script_cannot_hold_is_refused() {
-    let test = Test::with(TINY);
+fn options_that_no_script_can_have_are_refused() {
+    let test = Test::with_workload(TINY);
     test.write("unet3d_h100.yaml", TINY);
     let check = |more: &[&str], words: &[&str]| {
         test.feedrate(&[&["slurm"], more].concat()).refuses(2, words);
@@ -215,18 +215,18 @@ workload.yaml,2,1,,N
 ";
 
 #[test]
-fn a_job_of_a_study() {
-    let test = Test::with(TINY);
+fn the_script_of_a_study() {
+    let test = Test::with_workload(TINY);
     test.write("my study.csv", STUDY);
     let study = |more: &[&str]| {
         let answer = test.feedrate(&[&["slurm", "my study.csv"], more].concat());
         assert_eq!(answer.code, 0, "{}", answer.stderr);
-        is_sound_bash(&answer.stdout);
+        check_bash(&answer.stdout);
         answer.stdout
     };
     let more = ["--time=2:00:00", "--tasks-per-node=2", "--cpus-per-task=4", "--module=openmpi"];
-    let how = ["--cache=cold", "--prologue=export A=1", "--launcher-argument=--exclusive"];
-    insta::assert_snapshot!(study(&[&more[..], &how].concat()), @r##"
+    let settings = ["--cache=cold", "--prologue=export A=1", "--launcher-argument=--exclusive"];
+    insta::assert_snapshot!(study(&[&more[..], &settings].concat()), @r##"
     #!/usr/bin/env bash
     # Runs the study my study.csv. Written by feedrate 0.1.0; submit it by `sbatch THIS_FILE`.
     # No run starts that would exceed the time limit; submit again for the remaining ones.
@@ -248,7 +248,7 @@ fn a_job_of_a_study() {
     set -u
 
     export SLURM_MPI_TYPE=pmix
-    # Steps do not inherit it from the job.
+    # Steps do not inherit this option from the job.
     export SRUN_CPUS_PER_TASK=4
     exec "${FEEDRATE:-feedrate}" study run 'my study.csv' --launch srun --cache=cold --prologue='export A=1' --launcher-argument=--exclusive --time-budget 7080s
     "##);

@@ -1,6 +1,6 @@
-//! Datasets that are copied, and read from their copies: whole before training, or file by file.
+//! Staging: datasets are copied, before training or file by file, and read from the copy.
 
-use crate::harness::{Answer, Mounted, TINY, Test};
+use crate::harness::{Answer, MountedDisk, TINY, Test};
 use crate::mpi::LAUNCHERS;
 use serde_json::Value;
 use std::fs;
@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 const STAGE: &str = "reader.stage=stage";
 
-/// The record of a run that went well.
+/// The record of a run.
 #[track_caller]
 fn record(test: &Test, summary: &Value) -> Value {
     let path = test.path(summary["run_dir"].as_str().unwrap()).join("record.json");
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// All files below a folder, by their paths from it.
+/// All files below a folder, sorted.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let (mut files, mut folders) = (Vec::new(), vec![folder.to_path_buf()]);
     while let Some(next) = folders.pop() {
@@ -40,7 +40,7 @@ fn bytes_of(files: &[PathBuf]) -> u64 {
 
 #[test]
 fn a_dataset_is_copied_once_and_read_from_its_copy() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     test.run_json(&["train.epochs=1"]);
     let originals = data_files(&test.path("data"));
     let summary = test.run_json(&[
@@ -55,15 +55,18 @@ fn a_dataset_is_copied_once_and_read_from_its_copy() {
     let copy_s = staging["copy_s"].as_f64().unwrap();
     let threads =
         1.0_f64.max(record(&test, &summary)["plan"]["loader"]["workers"].as_f64().unwrap());
-    assert!(copy_s >= originals.len() as f64 * 0.05 / threads, "the copy costs opens: {copy_s}");
+    assert!(
+        copy_s >= originals.len() as f64 * 0.05 / threads,
+        "copying opens the original files: {copy_s}"
+    );
     let slowest = summary["latency"]["open"]["max_s"].as_f64().unwrap();
-    assert!(slowest < 0.05, "no open of the epochs does: {slowest}");
+    assert!(slowest < 0.05, "epochs open only copies: {slowest}");
     let phase = &summary["phases"][0];
     assert_eq!((&phase["phase"], &phase["epoch"]), (&"staging".into(), &1.into()));
     assert_eq!(phase["duration_s"], staging["copy_s"]);
     let doubts = summary["doubts"].as_array().unwrap();
     assert!(doubts.iter().any(|doubt| doubt["name"] == "staged" && doubt["severity"] == "note"));
-    assert!(!test.path("stage").exists(), "the copy goes with the run");
+    assert!(!test.path("stage").exists(), "the copy is removed after the run");
     assert_eq!(data_files(&test.path("data")), originals);
     let run = summary["run_dir"].as_str().unwrap();
     let shown = test.feedrate(&["show", run]);
@@ -77,8 +80,8 @@ fn a_dataset_is_copied_once_and_read_from_its_copy() {
 }
 
 #[test]
-fn what_is_beyond_the_limit_is_refused_before_training() {
-    let test = Test::with(TINY);
+fn a_dataset_above_the_limit_is_refused_before_training() {
+    let test = Test::with_workload(TINY);
     test.run_json(&["train.epochs=1"]);
     let originals = data_files(&test.path("data"));
     let limit = format!("reader.stage_limit={}", bytes_of(&originals[..2]));
@@ -90,8 +93,8 @@ fn what_is_beyond_the_limit_is_refused_before_training() {
 }
 
 #[test]
-fn what_cannot_be_copied_is_refused_before_a_run() {
-    let test = Test::with(TINY);
+fn datasets_that_cannot_be_copied_are_refused_before_a_run() {
+    let test = Test::with_workload(TINY);
     let plan = |more: &[&str]| test.feedrate(&[&["plan", "workload.yaml"], more].concat());
     plan(&[STAGE, "storage.storage_type=memory"])
         .refuses(2, &["reader.stage", "no files that can be copied"]);
@@ -109,8 +112,8 @@ fn what_cannot_be_copied_is_refused_before_a_run() {
 }
 
 #[test]
-fn what_lies_in_the_folder_of_a_copy_stays() {
-    let test = Test::with(TINY);
+fn user_files_in_the_folder_of_a_copy_are_kept() {
+    let test = Test::with_workload(TINY);
     test.run_json(&[STAGE, "reader.stage_keep=true", "train.epochs=1"]);
     let copy = fs::read_dir(test.path("stage")).unwrap().next().unwrap().unwrap().path();
     fs::write(copy.join("train/thesis.txt"), "mine").unwrap();
@@ -118,13 +121,13 @@ fn what_lies_in_the_folder_of_a_copy_stays() {
     assert!(answer.code == 1 && answer.stderr.contains("thesis.txt"), "{}", answer.stderr);
     assert_eq!(fs::read(copy.join("train/thesis.txt")).unwrap(), b"mine");
     fs::remove_file(copy.join("train/thesis.txt")).unwrap();
-    // Of another length, it is no file of ours.
+    // A file with another length is not a file of the copy.
     let changed = data_files(&copy)[0].clone();
     fs::write(&changed, "mine").unwrap();
     let answer = test.feedrate(&["run", "workload.yaml", STAGE, "train.epochs=1"]);
     assert_eq!(answer.code, 1, "{}", answer.stderr);
     assert_eq!(fs::read(&changed).unwrap(), b"mine");
-    // Where somebody has a folder of the name, it is left alone.
+    // A folder of the user with the name of the copy is left alone.
     fs::remove_dir_all(&copy).unwrap();
     fs::create_dir_all(copy.join("train")).unwrap();
     let answer = test.feedrate(&["run", "workload.yaml", STAGE, "train.epochs=1"]);
@@ -136,14 +139,17 @@ fn what_lies_in_the_folder_of_a_copy_stays() {
     assert_eq!(files(&copy), Vec::<PathBuf>::new());
 }
 
-/// Run until a file is copied, and end it by `signal`.
-fn ended_amid_copies(test: &Test, signal: &str, more: &[&str]) {
+/// Starts a run, and sends `signal` after the first file is copied.
+fn signal_while_copying(test: &Test, signal: &str, more: &[&str]) {
     let arguments =
         [&["run", "workload.yaml", STAGE, "storage.delay.open_seconds=1"], more].concat();
     let mut child = test.command(&arguments).spawn().unwrap();
-    let until = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(30);
     while !test.path("stage").exists() || data_files(&test.path("stage")).is_empty() {
-        assert!(Instant::now() < until && child.try_wait().unwrap().is_none(), "nothing is copied");
+        assert!(
+            Instant::now() < deadline && child.try_wait().unwrap().is_none(),
+            "nothing is copied"
+        );
     }
     let id = child.id().to_string();
     assert!(test.program("kill", &[signal, &id]).status().unwrap().success());
@@ -151,13 +157,13 @@ fn ended_amid_copies(test: &Test, signal: &str, more: &[&str]) {
 }
 
 #[test]
-fn a_run_that_is_killed_amid_copies_is_gone_on_from_and_one_interrupted_leaves_none() {
-    let test = Test::with(TINY);
+fn the_copy_of_a_killed_run_is_completed_and_of_an_interrupted_run_removed() {
+    let test = Test::with_workload(TINY);
     test.run_json(&["train.epochs=1"]);
     let originals = data_files(&test.path("data"));
-    ended_amid_copies(&test, "-KILL", &[]);
-    // Those who work end with the one that is waited for.
-    let until = Instant::now() + Duration::from_secs(30);
+    signal_while_copying(&test, "-KILL", &[]);
+    // Child processes of the killed run may still use the copy for a moment.
+    let deadline = Instant::now() + Duration::from_secs(30);
     let summary = loop {
         let answer =
             test.feedrate(&["run", "workload.yaml", STAGE, "train.epochs=1", "--verify", "--json"]);
@@ -165,19 +171,19 @@ fn a_run_that_is_killed_amid_copies_is_gone_on_from_and_one_interrupted_leaves_n
             break serde_json::from_str::<Value>(&answer.stdout).unwrap();
         }
         assert!(answer.stderr.contains("another run uses the copy"), "{}", answer.stderr);
-        assert!(Instant::now() < until, "{}", answer.stderr);
+        assert!(Instant::now() < deadline, "{}", answer.stderr);
     };
     let [copied, kept] =
         ["files", "kept_files"].map(|key| summary["staging"][key].as_u64().unwrap());
     assert!(kept > 0 && copied + kept == originals.len() as u64, "{}", summary["staging"]);
     assert_eq!(files(&test.path("stage")), Vec::<PathBuf>::new());
-    ended_amid_copies(&test, "-INT", &[]);
+    signal_while_copying(&test, "-INT", &[]);
     assert_eq!(files(&test.path("stage")), Vec::<PathBuf>::new());
 }
 
 #[test]
-fn a_dataset_that_changed_is_copied_anew() {
-    let test = Test::with(TINY);
+fn a_changed_dataset_is_copied_again() {
+    let test = Test::with_workload(TINY);
     let keep = [STAGE, "reader.stage_keep=true", "train.epochs=1"];
     let first = test.run_json(&keep);
     let again = test.run_json(&keep);
@@ -189,11 +195,11 @@ fn a_dataset_that_changed_is_copied_anew() {
     assert_eq!((count(&anew, "files"), count(&anew, "kept_files")), (count(&first, "files"), 0));
 }
 
-/// Files that others made are copied by their names, sidecars and all.
+/// Foreign files are copied with their names and index files.
 #[test]
-fn datasets_of_others_are_copied_too() {
+fn foreign_datasets_are_copied_too() {
     for format in ["hdf5", "webdataset", "indexed_binary"] {
-        let test = Test::with(TINY);
+        let test = Test::with_workload(TINY);
         let format_key = format!("dataset.format={format}");
         test.run_json(&[&format_key, "train.epochs=1"]);
         let folder = fs::read_dir(test.path("data")).unwrap().next().unwrap().unwrap().path();
@@ -211,11 +217,11 @@ fn datasets_of_others_are_copied_too() {
 
 #[test]
 fn a_device_without_room_is_refused_before_training() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     let more = ["dataset.record_length_bytes=65536", "train.epochs=1"];
     test.run_json(&more);
     fs::create_dir(test.path("small")).unwrap();
-    let _small = Mounted::tmpfs(&test.path("small"), "size=300k");
+    let _small = MountedDisk::tmpfs(&test.path("small"), "size=300k");
     let stage = ["run", "workload.yaml", "reader.stage=small", "--json"];
     let answer = test.feedrate(&[&stage[..], &more].concat());
     answer.refuses(1, &["the copy needs", "has room for", "hint: free space there"]);
@@ -224,14 +230,14 @@ fn a_device_without_room_is_refused_before_training() {
 
 #[test]
 fn ranks_of_a_machine_share_one_copy() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     test.run_json(&["train.epochs=1"]);
     let originals = data_files(&test.path("data"));
-    let own = env!("CARGO_BIN_EXE_feedrate");
+    let feedrate = env!("CARGO_BIN_EXE_feedrate");
     for (program, first) in LAUNCHERS {
-        let run = [own, "run", "workload.yaml", STAGE, "train.epochs=2", "--verify", "--json"];
+        let run = [feedrate, "run", "workload.yaml", STAGE, "train.epochs=2", "--verify", "--json"];
         let arguments = [&["60", program], first, &["2"], &run].concat();
-        let answer = Answer::of(&test.program("timeout", &arguments).output().unwrap());
+        let answer = Answer::from_output(&test.program("timeout", &arguments).output().unwrap());
         assert_eq!(answer.code, 0, "{}", answer.stderr);
         let summary: Value = serde_json::from_str(&answer.stdout).unwrap();
         assert_eq!(summary["staging"]["files"], originals.len(), "{}", summary["staging"]);
@@ -241,8 +247,8 @@ fn ranks_of_a_machine_share_one_copy() {
 }
 
 #[test]
-fn a_copy_that_was_left_is_known_to_clean() {
-    let test = Test::with(TINY);
+fn clean_removes_a_kept_copy() {
+    let test = Test::with_workload(TINY);
     test.run_json(&["train.epochs=1", STAGE, "reader.stage_keep=true"]);
     let copied = data_files(&test.path("data")).len();
     let manifest = &test.files_below("stage", "stage.json")[0];
@@ -255,6 +261,6 @@ fn a_copy_that_was_left_is_known_to_clean() {
     let shown = clean(&[]);
     assert_eq!((&shown[0]["kind"], &shown[0]["files"]), (&"copies".into(), &copied.into()));
     assert_eq!(shown[0]["stays"], serde_json::json!(["thesis.txt"]));
-    assert_eq!(clean(&["--yes"]), shown, "as it was shown");
+    assert_eq!(clean(&["--yes"]), shown, "as announced");
     assert_eq!(files(&test.path("stage")), [manifest.with_file_name("thesis.txt")]);
 }

@@ -1,4 +1,4 @@
-"""Reads a study's CSV as the notebook of the study does."""
+"""Reads the CSV of a study by pandas, with the arguments of the perf_2025 notebook."""
 
 import sys
 

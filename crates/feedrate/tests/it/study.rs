@@ -1,6 +1,6 @@
-//! Studies that run to their end: whatever is killed, full, or edited on the way.
+//! `feedrate study run`: studies finish in spite of kills, full disks and edits.
 
-use crate::harness::{Answer, Mounted, Test, venv_python};
+use crate::harness::{Answer, MountedDisk, Test, venv_python};
 use feedrate_measure::record::Record;
 use feedrate_results::load_run;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Some 0.2 s a run: long enough to be killed in.
+/// A run takes about 0.2 s, long enough to be killed in.
 pub(crate) const WORKLOAD: &str = "\
 model:
   name: tiny
@@ -26,7 +26,7 @@ train:
   computation_time: 0.02
 ";
 
-/// In the order of the study of 2025: rows that share a dataset, change it, and come back to it.
+/// Rows in the order of the perf_2025 study: some share a dataset, others have another dataset, and the last returns to the first.
 const STUDY: &str = "\
 model,epochs,processes,overrides,run
 # Baseline
@@ -43,7 +43,7 @@ workload.yaml,1,2,\"++workload.reader.batch_size=1 ++workload.reader.read_thread
 ";
 
 pub(crate) fn study(csv: &str) -> Test {
-    let test = Test::with(WORKLOAD);
+    let test = Test::with_workload(WORKLOAD);
     test.write("study.csv", csv);
     test
 }
@@ -56,7 +56,7 @@ fn csv(test: &Test) -> String {
     fs::read_to_string(test.path("study.csv")).unwrap()
 }
 
-/// Folders of runs below the results, but for those put aside.
+/// Folders of runs below `folder`, without runs that were moved aside.
 pub(crate) fn run_dirs(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -71,18 +71,18 @@ pub(crate) fn run_dirs(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// (experiment, record) of each run.
+/// The experiment and record of each run.
 fn records(test: &Test) -> Vec<(String, Record)> {
-    let of = |run_dir: PathBuf| {
+    let load = |run_dir: PathBuf| {
         let experiment = run_dir.parent().unwrap().file_name().unwrap();
         (experiment.to_string_lossy().into_owned(), load_run(&run_dir).unwrap())
     };
-    run_dirs(&test.path("results/workload")).into_iter().map(of).collect()
+    run_dirs(&test.path("results/workload")).into_iter().map(load).collect()
 }
 
-/// Each row ran once, with its own dataset.
+/// Checks that each row ran once, with the right dataset.
 #[track_caller]
-fn is_right_and_complete(test: &Test) {
+fn check_complete(test: &Test) {
     assert_eq!(csv(test), STUDY.replace(",N\n", ",Y\n"));
     let seen: Vec<(String, String, f64, u64, bool)> = records(test)
         .into_iter()
@@ -115,12 +115,12 @@ fn each_row_runs_once_with_its_own_dataset_and_datasets_are_shared() {
     let answer = run(&test, &[]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     assert!(answer.stdout.contains("6 runs finished now; 6 of 6 done"), "{}", answer.stdout);
-    is_right_and_complete(&test);
+    check_complete(&test);
     assert_eq!(answer.stderr.matches("generating").count(), 4, "{}", answer.stderr);
     for number in 1..=6 {
         let place = format!("[{number}/6] ");
-        let mut of_it = answer.stderr.lines().filter(|line| line.starts_with(&place));
-        assert!(of_it.any(|line| line.contains(": AU ")), "{number}");
+        let mut row_lines = answer.stderr.lines().filter(|line| line.starts_with(&place));
+        assert!(row_lines.any(|line| line.contains(": AU ")), "{number}");
     }
     assert!(answer.stdout.contains("Next: feedrate report study.csv -o report.html"));
     let (_, record) = &records(&test)[2];
@@ -131,25 +131,25 @@ fn each_row_runs_once_with_its_own_dataset_and_datasets_are_shared() {
     assert!(again.stdout.contains("0 runs finished now"), "{}", again.stdout);
 }
 
-fn begin(test: &Test) -> Child {
+fn start_runner(test: &Test) -> Child {
     let mut command = test.command(&["study", "run", "study.csv"]);
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Files below a folder.
-fn files_in(folder: &Path) -> usize {
+/// Number of files below a folder.
+fn count_files(folder: &Path) -> usize {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| if entry.path().is_dir() { files_in(&entry.path()) } else { 1 }).sum()
+    entries.map(|entry| if entry.path().is_dir() { count_files(&entry.path()) } else { 1 }).sum()
 }
 
-/// Files of the study: its state, its logs, its results.
-fn files_of(test: &Test) -> usize {
-    files_in(&test.path("study.study")) + files_in(&test.path("results"))
+/// Number of files of the study: state, logs and results.
+fn count_study_files(test: &Test) -> usize {
+    count_files(&test.path("study.study")) + count_files(&test.path("results"))
 }
 
-/// Wait until the study has so many files, or the runner has ended.
-fn until_files(test: &Test, count: usize, runner: &mut Child) {
-    while files_of(test) < count && runner.try_wait().unwrap().is_none() {
+/// Waits until the study has `count` files, or the runner has exited.
+fn wait_for_files(test: &Test, count: usize, runner: &mut Child) {
+    while count_study_files(test) < count && runner.try_wait().unwrap().is_none() {
         std::thread::yield_now();
     }
 }
@@ -160,14 +160,14 @@ fn kill(runner: &mut Child) {
 }
 
 #[test]
-fn a_study_comes_to_its_end_however_often_its_runner_is_killed() {
+fn a_study_finishes_even_if_its_runner_is_killed_many_times() {
     let test = study(STUDY);
     let mut kills = 0;
     loop {
-        let before = files_of(&test);
-        let mut runner = begin(&test);
-        // Each life is a file longer than the last: it dies at another moment.
-        until_files(&test, before + 1 + kills % 24, &mut runner);
+        let before = count_study_files(&test);
+        let mut runner = start_runner(&test);
+        // Each runner is killed one file later than the previous one.
+        wait_for_files(&test, before + 1 + kills % 24, &mut runner);
         if let Some(ended) = runner.try_wait().unwrap() {
             assert!(ended.success(), "{ended}");
             break;
@@ -177,14 +177,14 @@ fn a_study_comes_to_its_end_however_often_its_runner_is_killed() {
         assert!(kills < 200);
     }
     assert!(10 <= kills, "only {kills}");
-    is_right_and_complete(&test);
+    check_complete(&test);
 }
 
 #[test]
-fn two_runners_do_not_meet_and_a_kill_frees_the_lock() {
+fn a_second_runner_is_refused_and_a_killed_runner_frees_the_lock() {
     let test = study(STUDY);
-    let mut runner = begin(&test);
-    until_files(&test, 2, &mut runner);
+    let mut runner = start_runner(&test);
+    wait_for_files(&test, 2, &mut runner);
     run(&test, &[]).refuses(2, &["another runner is running", "(process ", "hint:"]);
     kill(&mut runner);
     assert_eq!(run(&test, &["--limit", "1"]).code, 0);
@@ -193,25 +193,25 @@ fn two_runners_do_not_meet_and_a_kill_frees_the_lock() {
 #[test]
 fn a_run_waits_for_the_supervisor_of_a_runner_that_was_killed() {
     let test = study("model,processes,run\nworkload.yaml,1,N\n");
-    let mut runner = begin(&test);
-    // Its first task: the runner has looked at the lock by then.
+    let mut runner = start_runner(&test);
+    // When the first task starts, the runner has already checked the lock.
     while !test.path("study.study/logs/1-generate").exists() {
         std::thread::yield_now();
     }
-    let late = fs::File::open(test.path("study.study/running")).unwrap();
-    late.lock().unwrap();
+    let lock = fs::File::open(test.path("study.study/running")).unwrap();
+    lock.lock().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(500));
-    drop(late);
+    drop(lock);
     assert!(runner.wait().unwrap().success());
     assert!(csv(&test).ends_with(",Y\n"));
 }
 
 #[test]
-fn what_fails_stays_pending_with_its_reason() {
+fn a_failed_row_stays_pending_with_its_reason() {
     let test = study(STUDY);
     let answer = run(&test, &["--only", "1"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    let small = Mounted::tmpfs(&test.path("data"), "size=600k");
+    let small = MountedDisk::tmpfs(&test.path("data"), "size=600k");
     let answer = run(&test, &["--only", "2_record_length_bytes_40000", "--only", "2"]);
     answer.refuses(1, &["2_record_length_bytes_40000: failed", "room"]);
     assert!(csv(&test).contains("=40000,N\n"));
@@ -222,31 +222,31 @@ fn what_fails_stays_pending_with_its_reason() {
         status.stdout
     );
     drop(small);
-    // It is not tried again, and the code still tells of it.
+    // The row is not run again, and the exit code still reports the failure.
     let answer = run(&test, &[]);
     assert_eq!(answer.code, 1, "{}", answer.stderr);
     assert!(csv(&test).contains("=40000,N\n"));
     let answer = run(&test, &["--retry"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    is_right_and_complete(&test);
+    check_complete(&test);
     let show = test.feedrate(&["study", "status", "study.csv", "*40000"]);
     assert!(show.stdout.contains("failed: ") && show.stdout.contains("done in"), "{}", show.stdout);
 }
 
 #[test]
-fn room_is_made_for_datasets_that_do_not_fit_side_by_side() {
+fn datasets_are_deleted_if_not_all_fit_on_the_disk() {
     let test = study(STUDY);
-    let _small = Mounted::tmpfs(&test.path("data"), "size=900k");
+    let _small = MountedDisk::tmpfs(&test.path("data"), "size=900k");
     let answer = run(&test, &[]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     assert!(answer.stderr.contains("deleting "), "{}", answer.stderr);
-    is_right_and_complete(&test);
+    check_complete(&test);
 }
 
 #[test]
-fn a_full_disk_under_the_study_marks_nothing_wrongly() {
-    let test = Test::with(WORKLOAD);
-    let disk = Mounted::tmpfs(&test.path("full"), "size=64k");
+fn on_a_full_disk_no_row_is_marked_as_done() {
+    let test = Test::with_workload(WORKLOAD);
+    let disk = MountedDisk::tmpfs(&test.path("full"), "size=64k");
     fs::write(disk.0.join("study.csv"), STUDY).unwrap();
     let fill = || fs::write(disk.0.join("filler"), vec![1; 1 << 20]).unwrap_err();
     fill();
@@ -261,7 +261,7 @@ fn a_full_disk_under_the_study_marks_nothing_wrongly() {
 }
 
 #[test]
-fn how_runs_are_made_is_said_once() {
+fn settings_of_all_runs_cannot_change() {
     let test = study(STUDY);
     assert_eq!(run(&test, &["--scale", "0.5", "--limit", "1"]).code, 0);
     run(&test, &["--scale", "0.25"]).refuses(2, &["`--scale` is 0.25 now, and was 0.5", "hint:"]);
@@ -272,7 +272,7 @@ fn how_runs_are_made_is_said_once() {
 }
 
 #[test]
-fn rows_that_cannot_be_run_are_all_told_before_any_is() {
+fn all_impossible_rows_are_reported_before_any_run() {
     let test = study(
         "model,processes,overrides,run\nworkload.yaml,1,,N\nno_such,1,,N\nworkload.yaml,1,reader.batch_sise=2,N\nworkload.yaml,1,study.cache=lukewarm,N\n",
     );
@@ -293,7 +293,7 @@ fn rows_that_cannot_be_run_are_all_told_before_any_is() {
 }
 
 #[test]
-fn a_dry_run_runs_nothing_and_says_what_would_be() {
+fn a_dry_run_lists_the_runs_and_runs_nothing() {
     let test = study(STUDY);
     let answer = run(&test, &["--dry-run", "--json"]);
     let plan: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
@@ -306,7 +306,7 @@ fn a_dry_run_runs_nothing_and_says_what_would_be() {
 }
 
 #[test]
-fn hooks_are_run_before_their_runs_with_the_level() {
+fn hooks_run_before_their_runs_with_the_level() {
     let test = study(
         "model,processes,overrides,run\n# hook note: echo \"$1\" >> levels\nworkload.yaml,1,study.hook.note=fast,N\nworkload.yaml,1,study.hook.note=slow,N\n",
     );
@@ -318,7 +318,7 @@ fn hooks_are_run_before_their_runs_with_the_level() {
 }
 
 #[test]
-fn pandas_reads_the_csv_as_the_notebook_does() {
+fn pandas_reads_the_csv_of_a_study() {
     let test = study(STUDY);
     assert_eq!(run(&test, &["--limit", "2"]).code, 0);
     let counts = test.python(&venv_python(), "study.py", ["study.csv"]);
@@ -326,7 +326,7 @@ fn pandas_reads_the_csv_as_the_notebook_does() {
 }
 
 #[test]
-fn a_study_that_is_moved_goes_on_and_a_copy_leaves_the_original_alone() {
+fn a_moved_study_continues_and_a_copied_study_does_not_change_the_original() {
     let test = study(STUDY);
     fs::create_dir(test.path("a")).unwrap();
     for name in ["study.csv", "workload.yaml"] {
@@ -334,7 +334,7 @@ fn a_study_that_is_moved_goes_on_and_a_copy_leaves_the_original_alone() {
     }
     let run_in = |folder: &str, more: &[&str]| {
         let mut command = test.command(&["study", "run", "study.csv"]);
-        Answer::of(&command.args(more).current_dir(test.path(folder)).output().unwrap())
+        Answer::from_output(&command.args(more).current_dir(test.path(folder)).output().unwrap())
     };
     assert_eq!(run_in("a", &["--limit", "1"]).code, 0);
     fs::rename(test.path("a"), test.path("b")).unwrap();
@@ -351,20 +351,20 @@ fn a_study_that_is_moved_goes_on_and_a_copy_leaves_the_original_alone() {
 }
 
 #[test]
-fn a_dataset_with_a_file_missing_is_mended_for_the_run_that_found_it() {
+fn a_missing_file_of_a_dataset_is_generated_again_on_retry() {
     let test = study("model,processes,run\nworkload.yaml,1,N\nworkload.yaml,2,N\n");
     assert_eq!(run(&test, &["--limit", "1"]).code, 0);
     fs::remove_file(&test.data_files(".npz")[3]).unwrap();
     let answer = run(&test, &[]);
     assert_eq!(answer.code, 1, "{}", answer.stderr);
-    // Nothing else is pending, and what failed is still told by the code.
+    // No other row is pending, and the exit code still reports the failure.
     assert_eq!(run(&test, &[]).code, 1);
     let answer = run(&test, &["--retry"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
 }
 
 #[test]
-fn generation_counts_for_the_time_and_what_is_half_made_is_gone_on_with() {
+fn generation_counts_in_the_time_budget() {
     let test = study(
         "model,processes,overrides,run\nworkload.yaml,1,dataset.record_length_bytes=500000000,N\n",
     );
@@ -375,7 +375,7 @@ fn generation_counts_for_the_time_and_what_is_half_made_is_gone_on_with() {
 }
 
 #[test]
-fn a_row_that_is_named_and_not_there_is_bad_usage() {
+fn unknown_rows_and_impossible_settings_are_refused() {
     let test = study(STUDY);
     run(&test, &["--only", "nosuch"])
         .refuses(2, &["no row of the study is called `nosuch`", "hint:"]);
@@ -385,7 +385,7 @@ fn a_row_that_is_named_and_not_there_is_bad_usage() {
 }
 
 #[test]
-fn a_workload_that_changes_between_replicates_is_doubted() {
+fn a_workload_that_changes_between_replicates_causes_a_doubt() {
     let test = study("model,processes,run\nworkload.yaml,1,N\nworkload.yaml,1,N\n");
     assert_eq!(run(&test, &["--limit", "1"]).code, 0);
     test.write("workload.yaml", WORKLOAD.replace("0.02", "0.01"));
@@ -396,7 +396,7 @@ fn a_workload_that_changes_between_replicates_is_doubted() {
 }
 
 #[test]
-fn status_tells_of_rows_that_are_marked_and_have_no_result_here() {
+fn status_lists_rows_that_are_marked_as_done_without_a_result() {
     let test = study(&STUDY.replacen("1,2,,N", "1,2,,Y", 1));
     assert_eq!(run(&test, &["--limit", "1"]).code, 0);
     fs::remove_dir_all(test.path("results")).unwrap();
@@ -409,7 +409,7 @@ fn status_tells_of_rows_that_are_marked_and_have_no_result_here() {
 }
 
 #[test]
-fn a_run_that_begins_on_a_busy_machine_is_doubted() {
+fn a_run_on_a_busy_machine_gets_a_doubt() {
     let test = study("model,processes,run\nworkload.yaml,1,N\n");
     let is_busy = AtomicBool::new(true);
     let answer = std::thread::scope(|scope| {
@@ -421,7 +421,7 @@ fn a_run_that_begins_on_a_busy_machine_is_doubted() {
             });
         }
         let mut runner = test.command(&["study", "run", "study.csv"]);
-        let answer = Answer::of(&runner.env("FEEDRATE_LOOK_S", "0.3").output().unwrap());
+        let answer = Answer::from_output(&runner.env("FEEDRATE_LOOK_S", "0.3").output().unwrap());
         is_busy.store(false, Relaxed);
         answer
     });

@@ -1,4 +1,4 @@
-//! Studies with files that others wrote: nothing in them is executed, and no file is taken for another.
+//! Studies with files from other people: no code in them is executed without trust, and workloads beside the CSV are noted.
 
 use crate::harness::{Answer, Test};
 use crate::study::{WORKLOAD, run, run_dirs, study};
@@ -7,9 +7,9 @@ use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
-/// A study as it may come from others: nothing in its folder is executed, and nothing outside is written.
+/// Somebody else may have written the study's folder.
 #[test]
-fn a_received_study_folder_runs_no_code_and_writes_to_no_file_that_it_names() {
+fn scripts_and_paths_in_a_received_study_folder_are_not_used() {
     let test = study("model,processes,run\nworkload.yaml,1,N\n");
     let text = |name: &str| fs::read_to_string(test.path(name)).unwrap_or_default();
     test.write("victim.txt", "text");
@@ -32,26 +32,26 @@ fn a_received_study_folder_runs_no_code_and_writes_to_no_file_that_it_names() {
 
     let settings = text("study.study/settings.json");
     fs::write(test.path("study.csv"), "model,processes,run\nworkload.yaml,2,N\n").unwrap();
-    let planted = |key: &str, value: &str| {
+    let change_settings = |key: &str, value: &str| {
         let mut settings: Value = serde_json::from_str(&settings).unwrap();
         settings["launching"][key] = Value::from(vec![value]);
         test.write("study.study/settings.json", settings.to_string());
     };
-    planted("arguments", "bash");
+    change_settings("arguments", "bash");
     run(&test, &[]).refuses(2, &["--launcher-argument \"bash\"", "`--trust`"]);
-    planted("prologue", "touch ran");
+    change_settings("prologue", "touch ran");
     run(&test, &[]).refuses(2, &["--prologue \"touch ran\"", "hint: ", "`--trust`"]);
     assert!(!test.path("ran").exists());
     let answer = run(&test, &["--trust"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     assert!(test.path("ran").exists());
     let answer = run(&test, &["--prologue", "touch ran"]);
-    assert_eq!(answer.code, 0, "what is given is trusted: {}", answer.stderr);
+    assert_eq!(answer.code, 0, "commands on the command line are trusted: {}", answer.stderr);
 }
 
-/// The scripts in the study's folder may come from others: which job to cancel follows from the study and the last attempt.
+/// Scripts in the study's folder are not trusted. The job to cancel is determined from the study and the last attempt.
 #[test]
-fn the_job_of_a_killed_supervisor_is_cancelled_by_a_script_that_is_written_anew() {
+fn the_job_of_a_killed_supervisor_is_cancelled_by_a_new_script() {
     let test = study("model,processes,run\nworkload.yaml,1,N\nworkload.yaml,2,N\n");
     assert_eq!(run(&test, &["--limit", "1"]).code, 0);
     let settings = fs::read_to_string(test.path("study.study/settings.json")).unwrap();
@@ -71,7 +71,7 @@ fn the_job_of_a_killed_supervisor_is_cancelled_by_a_script_that_is_written_anew(
     }
     let path = format!("{}:{}", test.path("bin").display(), std::env::var("PATH").unwrap());
     let mut command = test.command(&["study", "run", "study.csv", "--limit", "0"]);
-    let answer = Answer::of(&command.env("PATH", path).output().unwrap());
+    let answer = Answer::from_output(&command.env("PATH", path).output().unwrap());
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     assert_eq!(fs::read_to_string(test.path("cancelled")).unwrap(), "7\n");
     assert_eq!(fs::read_to_string(test.path("study.study/running")).unwrap(), "");
@@ -79,24 +79,24 @@ fn the_job_of_a_killed_supervisor_is_cancelled_by_a_script_that_is_written_anew(
 }
 
 #[test]
-fn a_workload_beside_the_csv_goes_before_the_bundled_one_of_its_name() {
+fn a_workload_beside_the_csv_takes_precedence_over_a_bundled_workload() {
     let test = Test::new();
     fs::create_dir(test.path("mine")).unwrap();
     test.write("mine/quickstart.yaml", WORKLOAD);
     let design = ["study", "new", "--design", "full_factorial", "--model", "quickstart"];
     let more = ["--factor", "reader.batch_size=1,2", "-o", "mine/study.csv"];
-    let is_noted = |answer: &Answer| {
+    let check_note = |answer: &Answer| {
         answer.warns(&["workload `quickstart` is `", "/quickstart.yaml` beside the study"]);
     };
-    is_noted(&test.feedrate(&[&design[..], &more].concat()));
+    check_note(&test.feedrate(&[&design[..], &more].concat()));
     let study = |command: &str, more: &[&str]| {
         test.feedrate(&[&["study", command, "mine/study.csv"], more].concat())
     };
-    is_noted(&test.feedrate(&["slurm", "mine/study.csv", "--time", "1:00:00"]));
+    check_note(&test.feedrate(&["slurm", "mine/study.csv", "--time", "1:00:00"]));
     let plan = study("run", &["--dry-run"]);
-    is_noted(&plan);
+    check_note(&plan);
     assert!(plan.stdout.contains("generate 3"), "16 files of 20 kB: {}", plan.stdout);
-    is_noted(&study("run", &["--limit", "1"]));
+    check_note(&study("run", &["--limit", "1"]));
     let [run_dir] = &run_dirs(&test.path("results"))[..] else { panic!("one run") };
     assert_eq!(load_run(run_dir).unwrap().plan.dataset.files_train, 16);
 }

@@ -1,4 +1,4 @@
-//! `feedrate study new`: from designs to the CSV of a study.
+//! `feedrate study new`: designs become the CSV of a study.
 
 use crate::harness::{Test, venv_python};
 use serde_json::Value;
@@ -24,7 +24,7 @@ fn runs(csv: &str) -> usize {
 }
 
 #[test]
-fn a_design_file_becomes_a_csv_beside_which_nothing_is_needed() {
+fn a_design_file_becomes_a_csv() {
     let test = Test::new();
     test.write("four.toml", DESIGN);
     let answer = test.feedrate(&["study", "new", "four.toml"]);
@@ -36,14 +36,14 @@ fn a_design_file_becomes_a_csv_beside_which_nothing_is_needed() {
     assert_eq!(runs(&csv), 8);
     assert!(csv.contains("\n# factor format (dataset.format): npz (baseline), hdf5\n"), "{csv}");
     let again = test.feedrate(&["study", "new", "four.toml", "-o", "-"]);
-    assert_eq!(again.stdout, csv, "the same seed, the same study");
+    assert_eq!(again.stdout, csv, "the same seed gives the same study");
     let other = test.feedrate(&["study", "new", "four.toml", "-o", "-", "--seed", "8"]);
     assert_ne!(other.stdout, csv);
     assert_eq!(runs(&other.stdout), 8);
 }
 
 #[test]
-fn a_workload_may_lie_beside_its_design() {
+fn a_workload_beside_the_design_is_found() {
     let test = Test::new();
     std::fs::create_dir(test.path("designs")).unwrap();
     test.write("designs/own.yaml", "framework: pytorch\ntrain:\n  epochs: 1\n");
@@ -57,7 +57,7 @@ fn a_workload_may_lie_beside_its_design() {
 }
 
 #[test]
-fn a_study_that_is_there_is_not_overwritten() {
+fn an_existing_study_is_not_overwritten() {
     let test = Test::new();
     test.write("four.toml", DESIGN);
     test.write("four.csv", "model,processes,run\nquickstart,1,Y\n");
@@ -69,7 +69,7 @@ fn a_study_that_is_there_is_not_overwritten() {
 }
 
 #[test]
-fn a_design_is_said_by_flags_too() {
+fn a_design_can_be_given_by_options() {
     let test = Test::new();
     let answer = test.feedrate(&[
         "study",
@@ -130,7 +130,7 @@ fn a_design_is_said_by_flags_too() {
 }
 
 #[test]
-fn flags_go_before_the_file() {
+fn options_override_the_design_file() {
     let test = Test::new();
     let design = "design = \"two_level\"\nbaseline = { model = \"nothing\", overrides = { train.epochs = 2 } }\nfactors.processes = [1, 2]\n";
     test.write("four.toml", design);
@@ -163,7 +163,7 @@ fn flags_go_before_the_file() {
 }
 
 #[test]
-fn what_is_wrong_with_a_design_is_bad_usage() {
+fn wrong_designs_are_refused() {
     let test = Test::new();
     test.write("a.toml", "design = \"full_factorial\"\nreplicats = 2\n");
     test.write(
@@ -220,7 +220,7 @@ fn what_is_wrong_with_a_design_is_bad_usage() {
 }
 
 #[test]
-fn what_this_machine_cannot_run_is_warned_of_and_written_all_the_same() {
+fn runs_that_are_impossible_here_are_written_with_a_warning() {
     let test = Test::new();
     let answer = test.feedrate(&[
         "study",
@@ -242,7 +242,7 @@ fn what_this_machine_cannot_run_is_warned_of_and_written_all_the_same() {
 }
 
 #[test]
-fn every_design_that_ships_is_drawn_and_can_be_run() {
+fn every_design_in_the_repository_becomes_a_study_without_warnings() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
     let test = Test::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -252,15 +252,15 @@ fn every_design_that_ships_is_drawn_and_can_be_run() {
             assert_eq!(answer.code, 0, "{}: {}", path.display(), answer.stderr);
             assert!(!answer.stderr.contains("warning"), "{}: {}", path.display(), answer.stderr);
             let varies = answer.stdout.contains("(reader.batch_size)");
-            let told = answer.stderr.contains("compute time per sample");
-            assert_eq!(told, varies, "{}: {}", path.display(), answer.stderr);
+            let is_noted = answer.stderr.contains("compute time per sample");
+            assert_eq!(is_noted, varies, "{}: {}", path.display(), answer.stderr);
         }
     }
     let csv = text(&test, "perf_2025_blocks.csv");
     assert_eq!(runs(&csv), 5 * (23 + 4));
 }
 
-/// As the notebook of perf_2025 reads it.
+/// The notebook of perf_2025 reads a study like this.
 #[test]
 fn pandas_reads_a_new_study() {
     let test = Test::new();

@@ -1,4 +1,4 @@
-//! What is printed, and what becomes of commands that nobody hears, or whose output is cut.
+//! Output: progress lines, full devices and closed pipes.
 
 use crate::harness::{Answer, TINY, Test};
 use std::fs::{self, File};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 /// Two runs in `results/tiny`, and a study that is done.
 fn results() -> Test {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     test.write(
         "study.csv",
         "model,epochs,processes,run\nworkload.yaml,1,1,N\nworkload.yaml,1,2,N\n",
@@ -20,7 +20,7 @@ fn results() -> Test {
     test
 }
 
-/// Commands that print something, each with and without `--json` where it has that.
+/// Commands that print on stdout, with and without `--json`.
 const PRINTING: &[&str] = &[
     "--help",
     "--version",
@@ -64,38 +64,38 @@ const PRINTING: &[&str] = &[
 ];
 
 #[test]
-fn output_that_is_cut_is_an_error_of_every_command() {
+fn every_command_fails_if_stdout_is_full() {
     let test = results();
     for line in PRINTING {
         let words: Vec<&str> = line.split(' ').collect();
         let whole = test.feedrate(&words);
         assert!(!whole.stdout.is_empty(), "`{line}` prints nothing: {whole:?}");
         let full = File::options().write(true).open("/dev/full").unwrap();
-        let cut = Answer::of(&test.command(&words).stdout(full).output().unwrap());
+        let cut = Answer::from_output(&test.command(&words).stdout(full).output().unwrap());
         assert_eq!(cut.code, 1, "{line}: {cut:?}");
-        let told = "error: cannot write to stdout: No space left on device";
-        assert!(cut.stderr.contains(told), "{line}: {cut:?}");
-        // A reader that has gone away has what it wanted.
+        let message = "error: cannot write to stdout: No space left on device";
+        assert!(cut.stderr.contains(message), "{line}: {cut:?}");
+        // A closed pipe is no error: its reader has read enough.
         let answer = with_closed_pipe(&test.command(&words), Stream::Stdout);
         assert_eq!(answer, whole.code, "{line}");
     }
 }
 
 #[test]
-fn output_of_dlio_benchmark_that_is_cut_is_an_error() {
+fn dlio_benchmark_fails_if_stdout_is_full() {
     let test = Test::new();
     for words in [&["--help"][..], &["--version"], &["--cfg", "job"], &["--hydra-help"]] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let mut command = test.program(env!("CARGO_BIN_EXE_dlio_benchmark"), words);
-        let cut = Answer::of(&command.stdout(full).output().unwrap());
+        let cut = Answer::from_output(&command.stdout(full).output().unwrap());
         cut.refuses(1, &["cannot write to stdout"]);
     }
 }
 
 #[test]
-fn work_goes_on_where_nobody_listens() {
+fn the_work_continues_if_stderr_cannot_be_written() {
     for (file, is_pipe) in [("/dev/full", false), ("", true)] {
-        let test = Test::with(TINY);
+        let test = Test::with_workload(TINY);
         let csv = "model,epochs,processes,run\nworkload.yaml,1,1,N\nworkload.yaml,1,2,N\n";
         test.write("study.csv", csv);
         for words in [
@@ -113,14 +113,14 @@ fn work_goes_on_where_nobody_listens() {
             };
             assert!([0, 4].contains(&code), "{words:?}: {code}");
         }
-        assert!(is_whole(&test.path("a")) && is_whole(&test.path("b")));
+        assert!(is_complete(&test.path("a")) && is_complete(&test.path("b")));
         let done = fs::read_to_string(test.path("study.csv")).unwrap();
         assert_eq!(done, csv.replace(",N\n", ",Y\n"));
     }
 }
 
 #[test]
-fn errors_that_nobody_hears_keep_their_codes() {
+fn exit_codes_do_not_depend_on_closed_pipes() {
     let test = Test::new();
     for (words, code) in
         [(&["run", "nothing"][..], 2), (&["nothing"], 2), (&["show", "nothing"], 1)]
@@ -135,7 +135,7 @@ enum Stream {
     Both,
 }
 
-/// The exit code where the other end of a pipe is closed from the start.
+/// Runs a command whose output goes to a closed pipe. Returns the exit code.
 fn with_closed_pipe(command: &Command, stream: Stream) -> i32 {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -148,29 +148,32 @@ fn with_closed_pipe(command: &Command, stream: Stream) -> i32 {
     again.stdin(Stdio::null()).stdout(writer).stderr(stderr).status().unwrap().code().unwrap()
 }
 
-fn is_whole(run_dir: &Path) -> bool {
+fn is_complete(run_dir: &Path) -> bool {
     feedrate_results::load_run(run_dir).is_ok_and(|record| record.complete)
 }
 
-/// Two epochs of ten steps, each of which computes for at least so long.
-fn computing(step_s: f64) -> Test {
+/// A workload of two epochs with ten steps that compute for `step_s`.
+fn with_compute_time(step_s: f64) -> Test {
     let yaml = TINY.replace("num_files_train: 8", "num_files_train: 40");
-    Test::with(&yaml.replace("train:\n", &format!("train:\n  computation_time: {step_s}\n")))
+    Test::with_workload(
+        &yaml.replace("train:\n", &format!("train:\n  computation_time: {step_s}\n")),
+    )
 }
 
-/// Standard error of a command that succeeds, with so many seconds between lines of progress.
-fn told(test: &Test, arguments: &str, period_s: &str) -> String {
+/// Runs a command with `period_s` seconds between progress lines. Returns stderr.
+fn stderr_of(test: &Test, arguments: &str, period_s: &str) -> String {
     let arguments: Vec<&str> = arguments.split(' ').collect();
     let mut command = test.command(&arguments);
-    let answer = Answer::of(&command.env("FEEDRATE_PROGRESS_S", period_s).output().unwrap());
+    let answer =
+        Answer::from_output(&command.env("FEEDRATE_PROGRESS_S", period_s).output().unwrap());
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     answer.stderr
 }
 
 #[test]
-fn a_run_without_a_terminal_tells_how_far_it_is_in_lines_that_fit() {
-    let test = computing(0.05);
-    let text = told(&test, "run workload.yaml --json", "0.02");
+fn a_run_without_a_terminal_prints_progress_lines() {
+    let test = with_compute_time(0.05);
+    let text = stderr_of(&test, "run workload.yaml --json", "0.02");
     let lines: Vec<&str> = text.lines().filter(|line| line.contains(" step ")).collect();
     let parts = ["epoch 2/2 step ", "/10 · ", "AU ", " % · ", "/s · stall "];
     let is_whole = |line: &&&str| parts.iter().all(|part| line.contains(part));
@@ -180,16 +183,16 @@ fn a_run_without_a_terminal_tells_how_far_it_is_in_lines_that_fit() {
     for (arguments, period_s) in
         [("run workload.yaml --json", "0"), ("run workload.yaml -q", "0.02")]
     {
-        let text = told(&test, arguments, period_s);
+        let text = stderr_of(&test, arguments, period_s);
         assert!(!text.contains(" step "), "{arguments}: {text}");
     }
 }
 
 #[test]
-fn a_study_without_a_terminal_tells_how_far_its_run_is() {
-    let test = computing(0.2);
+fn a_study_without_a_terminal_prints_the_progress_of_its_run() {
+    let test = with_compute_time(0.2);
     test.write("study.csv", "model,epochs,processes,run\nworkload.yaml,2,1,N\n");
-    let text = told(&test, "study run study.csv", "0.05");
+    let text = stderr_of(&test, "study run study.csv", "0.05");
     let is_of_run = |line: &str| line.starts_with("[1/1] ") && line.contains(" step ");
     assert!(text.lines().any(is_of_run), "{text}");
     assert!(text.lines().all(|line| line.chars().count() < 80), "{text}");

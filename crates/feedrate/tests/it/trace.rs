@@ -1,6 +1,6 @@
-//! The trace that a run writes of itself, against its record.
+//! `run --trace`: the trace of a run compared with its record.
 
-use crate::harness::{Answer, Mounted, Test, signal, until};
+use crate::harness::{Answer, MountedDisk, Test, send_signal, wait_until};
 use crate::mpi::OPEN_MPI;
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::Path;
 use std::process::Stdio;
 
-/// Files of three parts, an evaluation after each epoch, a checkpoint of each.
+/// A format of three files, with an evaluation and a checkpoint after each epoch.
 const WORKLOAD: &str = "\
 model: {name: traced, model_size: 10000}
 framework: pytorch
@@ -21,7 +21,7 @@ train: {epochs: 3, computation_time: 0.001}
 checkpoint: {checkpoint_folder: checkpoints, type: all_ranks}
 ";
 
-/// All events of a trace, which must be whole.
+/// All events of a trace, which must be complete.
 fn all_events(file: &Path) -> Vec<Value> {
     let mut text = String::new();
     MultiGzDecoder::new(File::open(file).unwrap()).read_to_string(&mut text).unwrap();
@@ -29,7 +29,7 @@ fn all_events(file: &Path) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The complete ones.
+/// The events with a duration. Checks that the files that they name are in the trace.
 fn events(file: &Path) -> Vec<Value> {
     let all = all_events(file).into_iter();
     let (events, metadata): (Vec<_>, Vec<_>) = all.partition(|event| event["ph"] == "X");
@@ -44,34 +44,34 @@ fn events(file: &Path) -> Vec<Value> {
     events
 }
 
-fn counted(events: &[Value], name: &str) -> u64 {
+fn count(events: &[Value], name: &str) -> u64 {
     events.iter().filter(|event| event["name"] == name).count() as u64
 }
 
-/// What the record's workers counted, epochs and evaluations together, as the traces of all processes must have it.
-fn adds_up(record: &Value, events: &[Value]) {
+/// Checks that the traces of all processes have the counts of the record, over epochs and evaluations.
+fn check_counts(record: &Value, events: &[Value]) {
     let (mut opens, mut reads, mut bytes, mut steps) = (0, 0, 0, 0);
     let both = ["epochs", "evaluations"].map(|key| record[key].as_array().into_iter().flatten());
     for accelerator in both.into_iter().flatten().flat_map(|epoch| epoch["accelerators"].as_array())
     {
-        for own in accelerator {
-            let io = &own["io"];
+        for values in accelerator {
+            let io = &values["io"];
             opens += io["opens"].as_u64().unwrap();
             reads += io["reads"].as_u64().unwrap();
             bytes += io["read_bytes"].as_u64().unwrap();
-            for block in own["blocks"].as_array().unwrap() {
+            for block in values["blocks"].as_array().unwrap() {
                 steps += block["compute_ns"].as_array().unwrap().len() as u64;
             }
         }
     }
     let returned = |event: &Value| event["args"]["ret"].as_u64().unwrap();
-    let of_reads: u64 = events.iter().filter(|e| e["name"] == "pread").map(returned).sum();
+    let traced_bytes: u64 = events.iter().filter(|e| e["name"] == "pread").map(returned).sum();
     assert!(reads > 0);
-    assert_eq!((counted(events, "open"), counted(events, "pread")), (opens, reads));
-    assert_eq!((of_reads, counted(events, "compute")), (bytes, steps));
+    assert_eq!((count(events, "open"), count(events, "pread")), (opens, reads));
+    assert_eq!((traced_bytes, count(events, "compute")), (bytes, steps));
     let end: Vec<_> = events.iter().filter(|event| event["name"] == "end").collect();
-    let told: u64 = end.iter().map(|end| end["args"]["num_events"].as_u64().unwrap()).sum();
-    assert_eq!(told as usize, events.len() - end.len());
+    let announced: u64 = end.iter().map(|end| end["args"]["num_events"].as_u64().unwrap()).sum();
+    assert_eq!(announced as usize, events.len() - end.len());
     assert!(end.iter().all(|end| end["args"]["dropped_events"] == 0));
 }
 
@@ -80,15 +80,15 @@ fn record_of(folder: &Path) -> Value {
 }
 
 #[test]
-fn a_trace_adds_up_to_the_record() {
-    let test = Test::with(WORKLOAD);
+fn a_trace_has_the_counts_of_the_record() {
+    let test = Test::with_workload(WORKLOAD);
     test.run_json(&["-n", "2", "--run-dir", "run", "--trace", "t.pfw.gz"]);
     let (record, events) = (record_of(&test.path("run")), events(&test.path("t.pfw.gz")));
-    adds_up(&record, &events);
+    check_counts(&record, &events);
     let pids: BTreeSet<u64> = events.iter().map(|event| event["pid"].as_u64().unwrap()).collect();
-    assert_eq!(pids, BTreeSet::from([1, 2]), "one for each accelerator");
+    assert_eq!(pids, BTreeSet::from([1, 2]), "one process id for each accelerator");
     for (name, expected) in [("epoch.block", 6), ("evaluate", 6), ("train", 2)] {
-        assert_eq!(counted(&events, name), expected, "{name}");
+        assert_eq!(count(&events, name), expected, "{name}");
     }
     let saved = record["epochs"].as_array().unwrap().iter().flat_map(|epoch| {
         epoch["checkpoints"]
@@ -105,9 +105,9 @@ fn a_trace_adds_up_to_the_record() {
 }
 
 #[test]
-fn a_run_is_like_its_own_trace() {
-    let test = Test::with(WORKLOAD);
-    // Reads are long beside the whole microseconds of a trace, and a run is longer than its reading.
+fn a_run_equals_its_own_trace() {
+    let test = Test::with_workload(WORKLOAD);
+    // Long reads, since a trace has whole microseconds, and compute time, so that the run is longer than its reads.
     test.run_json(&[
         "--run-dir",
         "run",
@@ -133,38 +133,38 @@ fn a_run_is_like_its_own_trace() {
 }
 
 #[test]
-fn each_rank_writes_a_trace_of_its_own() {
-    let test = Test::with(WORKLOAD);
+fn each_rank_writes_its_own_trace() {
+    let test = Test::with_workload(WORKLOAD);
     let (program, first) = OPEN_MPI;
-    let own = env!("CARGO_BIN_EXE_feedrate");
-    let words = ["2", own, "run", "workload.yaml", "--run-dir", "run", "--trace", "t.pfw.gz"];
+    let feedrate = env!("CARGO_BIN_EXE_feedrate");
+    let words = ["2", feedrate, "run", "workload.yaml", "--run-dir", "run", "--trace", "t.pfw.gz"];
     let output = test.program(program, &[first, &words].concat()).output();
-    let answer = Answer::of(&output.expect("run `cargo xtask setup`"));
+    let answer = Answer::from_output(&output.expect("run `cargo xtask setup`"));
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     let [mut both, other] = ["t.0.pfw.gz", "t.1.pfw.gz"].map(|name| events(&test.path(name)));
-    let own: BTreeSet<_> =
+    let pids: BTreeSet<_> =
         other.iter().filter(|e| e["cat"] == "POSIX").filter_map(|e| e["pid"].as_u64()).collect();
-    assert_eq!(own, BTreeSet::from([2]), "the second accelerator is in the second process");
+    assert_eq!(pids, BTreeSet::from([2]), "the second accelerator is in the second process");
     both.extend(other);
-    adds_up(&record_of(&test.path("run")), &both);
+    check_counts(&record_of(&test.path("run")), &both);
 }
 
 #[test]
-fn where_one_rank_can_have_no_trace_no_other_has_one() {
-    let test = Test::with(WORKLOAD);
+fn if_one_rank_cannot_write_its_trace_no_rank_writes_one() {
+    let test = Test::with_workload(WORKLOAD);
     let (program, first) = OPEN_MPI;
-    // Rank 1 sees a folder of its own, in which nothing can be written.
-    let own = format!(
+    // Rank 1 has a read-only folder for the trace.
+    let script = format!(
         "mount -t tmpfs -o ro none traces; exec {} run workload.yaml --run-dir run --trace traces/t.pfw.gz",
         env!("CARGO_BIN_EXE_feedrate")
     );
     test.write("rank.sh", format!(
-        "if [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then exec unshare -m sh -c '{own}'; else {}; fi\n",
-        own.split_once("; ").unwrap().1
+        "if [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then exec unshare -m sh -c '{script}'; else {}; fi\n",
+        script.split_once("; ").unwrap().1
     ));
     fs::create_dir(test.path("traces")).unwrap();
     let output = test.program(program, &[first, &["2", "sh", "rank.sh"]].concat()).output();
-    let answer = Answer::of(&output.expect("run `cargo xtask setup`"));
+    let answer = Answer::from_output(&output.expect("run `cargo xtask setup`"));
     assert_ne!(answer.code, 0);
     assert!(
         answer.stderr.contains("rank 1: cannot create `traces/t.1.pfw.gz`"),
@@ -172,31 +172,31 @@ fn where_one_rank_can_have_no_trace_no_other_has_one() {
         answer.stderr
     );
     assert_eq!(fs::read_dir(test.path("traces")).unwrap().count(), 0, "no trace of rank 0");
-    assert!(!test.path("data").exists() && !test.path("run").exists(), "nothing was made");
+    assert!(!test.path("data").exists() && !test.path("run").exists(), "nothing was generated");
 }
 
 #[test]
-fn an_interrupted_run_leaves_the_trace_of_what_was() {
-    let test = Test::with(WORKLOAD);
+fn an_interrupted_run_leaves_a_complete_trace() {
+    let test = Test::with_workload(WORKLOAD);
     let mut command = test.command(&["run", "workload.yaml", "train.epochs=100000", "--json"]);
     command.args(["workflow.evaluation=False", "workflow.checkpoint=False"]);
     command.args(["--run-dir", "run", "--trace", "t.pfw.gz"]).stdout(Stdio::piped());
     let run = command.stderr(Stdio::piped()).spawn().unwrap();
     let grown = |path: &Path| path.metadata().is_ok_and(|found| found.len() > 20_000);
-    until("a trace of some epochs", || {
+    wait_until("a trace of some epochs", || {
         let entries = fs::read_dir(test.path("")).unwrap().flatten().map(|entry| entry.path());
         entries.into_iter().any(|path| path.to_string_lossy().contains("t.pfw.gz") && grown(&path))
     });
-    signal("-INT", run.id());
-    let answer = Answer::of(&run.wait_with_output().unwrap());
+    send_signal("-INT", run.id());
+    let answer = Answer::from_output(&run.wait_with_output().unwrap());
     answer.refuses(130, &["interrupted"]);
-    adds_up(&record_of(&test.path("run")), &events(&test.path("t.pfw.gz")));
+    check_counts(&record_of(&test.path("run")), &events(&test.path("t.pfw.gz")));
 }
 
 #[test]
-fn a_full_disk_takes_the_trace_and_not_the_measurement() {
-    let test = Test::with(WORKLOAD);
-    let disk = Mounted::tmpfs(&test.path("disk"), "size=8k");
+fn a_full_disk_loses_the_trace_but_not_the_measurement() {
+    let test = Test::with_workload(WORKLOAD);
+    let disk = MountedDisk::tmpfs(&test.path("disk"), "size=8k");
     let answer = test.feedrate(&[
         "run",
         "workload.yaml",
@@ -209,14 +209,14 @@ fn a_full_disk_takes_the_trace_and_not_the_measurement() {
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     assert!(answer.stderr.contains("warning: cannot write `disk/t.pfw.gz`: "), "{}", answer.stderr);
     assert_eq!(record_of(&test.path("run"))["complete"], true);
-    assert_eq!(fs::read_dir(&disk.0).unwrap().count(), 0, "nothing half-written is left");
+    assert_eq!(fs::read_dir(&disk.0).unwrap().count(), 0, "no incomplete file is left");
 }
 
 #[test]
-fn a_trace_is_never_written_over_something() {
-    let test = Test::with(WORKLOAD);
+fn a_trace_never_overwrites_a_file() {
+    let test = Test::with_workload(WORKLOAD);
     test.write("t.pfw.gz", "mine");
-    let disk = Mounted::tmpfs(&test.path("read only"), "size=8k,ro");
+    let disk = MountedDisk::tmpfs(&test.path("read only"), "size=8k,ro");
     for (file, words) in [
         ("t.pfw.gz", "`t.pfw.gz` is there already"),
         ("t.json", "`--trace t.json`: a trace is compressed JSON"),
@@ -229,19 +229,19 @@ fn a_trace_is_never_written_over_something() {
     }
     drop(disk);
     assert_eq!(fs::read_to_string(test.path("t.pfw.gz")).unwrap(), "mine");
-    assert!(!test.path("data").exists(), "nothing was made before");
+    assert!(!test.path("data").exists(), "nothing was generated before the refusal");
 }
 
 #[test]
-fn nothing_is_written_among_the_data() {
-    let test = Test::with(WORKLOAD);
+fn no_output_is_written_into_data_folders() {
+    let test = Test::with_workload(WORKLOAD);
     assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
     fs::create_dir_all(test.path("theirs/a")).unwrap();
     fs::write(test.path("theirs/a/x.npy"), "").unwrap();
     let manifest = test.data_files("manifest.json")[0].clone();
     let ours = manifest.parent().unwrap().strip_prefix(test.path("")).unwrap().join("train");
     let ours = ours.to_str().unwrap();
-    for (what, folder) in [
+    for (command, folder) in [
         (["run", "workload.yaml"], ours),
         (["run", "--data=theirs"], "theirs/a"),
         (["run", "--data=theirs"], ours),
@@ -249,15 +249,15 @@ fn nothing_is_written_among_the_data() {
         let before = test.files_below(folder, "");
         for (option, name) in [("--trace", "t.pfw.gz"), ("--write-yaml", "w.yaml")] {
             let file = format!("{folder}/{name}");
-            let refused = test.feedrate(&[&what[..], &[option, &file]].concat());
+            let refused = test.feedrate(&[&command[..], &[option, &file]].concat());
             refused.refuses(2, &[&format!("`{file}` would be in `"), option]);
         }
         assert_eq!(test.files_below(folder, ""), before);
     }
 }
 
-/// The operations of a trace as strace would have seen them.
-fn as_strace(trace: &Path) -> String {
+/// Converts a trace to the format of strace.
+fn to_strace(trace: &Path) -> String {
     let all = all_events(trace);
     let named = |hash: &Value| {
         all.iter().find(|event| event["name"] == "FH" && event["args"]["value"] == *hash)
@@ -268,7 +268,7 @@ fn as_strace(trace: &Path) -> String {
     for call in calls {
         let [us, dur_us] = ["ts", "dur"].map(|key| call[key].as_u64().unwrap());
         let args = &call["args"];
-        let what = match call["name"].as_str().unwrap() {
+        let operation = match call["name"].as_str().unwrap() {
             "open" => {
                 let name = &named(&args["fhash"]).unwrap()["args"]["name"];
                 format!("openat(AT_FDCWD, {name}, O_RDONLY) = 3")
@@ -277,15 +277,15 @@ fn as_strace(trace: &Path) -> String {
             "close" => "close(3) = 0".into(),
             _ => continue,
         };
-        let (at, took) = (us as f64 / 1e6, dur_us as f64 / 1e6);
-        text += &format!("5 {at:.6} {what} <{took:.6}>\n");
+        let (start_s, duration_s) = (us as f64 / 1e6, dur_us as f64 / 1e6);
+        text += &format!("5 {start_s:.6} {operation} <{duration_s:.6}>\n");
     }
     text
 }
 
 #[test]
-fn a_run_is_like_the_log_of_its_own_calls() {
-    let test = Test::with(WORKLOAD);
+fn a_run_equals_the_log_of_its_own_calls() {
+    let test = Test::with_workload(WORKLOAD);
     let settings = ["dataset.format=npz", "reader.read_threads=1", "workflow.evaluation=False"];
     let run = |folder: &str, trace: &str, transfer: &str| {
         let more = ["--run-dir", folder, "--trace", trace, transfer];
@@ -293,11 +293,11 @@ fn a_run_is_like_the_log_of_its_own_calls() {
     };
     run("run", "t.pfw.gz", "reader.transfer_size=8192");
     run("other", "o.pfw.gz", "reader.transfer_size=65536");
-    test.write("log", as_strace(&test.path("t.pfw.gz")));
+    test.write("log", to_strace(&test.path("t.pfw.gz")));
     let compared = |folder: &str| test.feedrate(&["compare", folder, "log", "--json"]).json();
     let is_same = |compared: &Value, name: &str| {
         let aspects = compared["aspects"].as_array().unwrap();
-        let found = aspects.iter().find(|one| one["aspect"] == name).unwrap();
+        let found = aspects.iter().find(|aspect| aspect["aspect"] == name).unwrap();
         !found["a"].is_null() && found["a"] == found["b"]
     };
     let same_run = compared("run");

@@ -1,6 +1,6 @@
-/* A tracer as Darshan is one: stands before the C library by LD_PRELOAD, and writes down what threads named a<N>w<M>, the
- * workers of accelerators, do to files: `accelerator open path` and `accelerator read path offset bytes nanoseconds`; and what any
- * thread writes to checkpoints: `-1 write path bytes`, `-1 fdopen path`, `-1 fwrite path bytes`. */
+/* A tracer that wraps functions of the C library by LD_PRELOAD, like Darshan. It logs the opens and reads of worker threads, which are
+ * named a<N>w<M>: `accelerator open path`, `accelerator read path offset bytes nanoseconds`. It also logs all writes to checkpoints:
+ * `-1 write path bytes`, `-1 fdopen path`, `-1 fwrite path bytes`. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 static FILE *trace;
 
-static int accelerator(void) {
+static int current_accelerator(void) {
     char name[16];
     unsigned accelerator, worker;
     pthread_getname_np(pthread_self(), name, sizeof name);
@@ -31,7 +31,7 @@ static int path_of(int fd, char *path, size_t size) {
     return len > 0;
 }
 
-__attribute__((constructor)) static void begin(void) {
+__attribute__((constructor)) static void open_trace(void) {
     const char *path = getenv("TRACE_FILE");
     trace = path ? fopen(path, "a") : NULL;
 }
@@ -47,10 +47,10 @@ ssize_t pread64(int fd, void *buffer, size_t count, off64_t offset) {
     char path[4096];
     if (!real)
         real = dlsym(RTLD_NEXT, "pread64");
-    long long began_ns = now_ns();
+    long long start_ns = now_ns();
     ssize_t bytes = real(fd, buffer, count, offset);
-    long long ns = now_ns() - began_ns;
-    int reader = accelerator();
+    long long ns = now_ns() - start_ns;
+    int reader = current_accelerator();
     if (trace && reader >= 0 && path_of(fd, path, sizeof path))
         fprintf(trace, "%d read %s %lld %zd %lld\n", reader, path, (long long)offset, bytes, ns);
     return bytes;
@@ -66,7 +66,7 @@ int openat64(int folder, const char *name, int flags, ...) {
     if (!real)
         real = dlsym(RTLD_NEXT, "openat64");
     int fd = real(folder, name, flags, mode);
-    int reader = accelerator();
+    int reader = current_accelerator();
     if (trace && reader >= 0 && fd >= 0 && path_of(fd, path, sizeof path))
         fprintf(trace, "%d open %s\n", reader, path);
     return fd;

@@ -1,4 +1,4 @@
-"""Watches loops with `feedrate.watch`, of plain iterables and of fakes, and looks at the records. Its arguments say which."""
+"""Watches loops over plain iterables and stubs with `feedrate.watch`, and checks the records: python watched.py FUNCTION [ARGUMENTS]."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import feedrate
 
 
 class Loader:
-    """Batches of four in some time each, of a class that is no framework's."""
+    """A loader of batches of four that belongs to no framework. Each batch takes `seconds`."""
 
     batch_size = 4
 
@@ -35,12 +35,12 @@ def record(name):
 
 def steps(name):
     return [
-        [sum(len(block["load_ns"]) for block in one["blocks"]) for one in epoch["accelerators"]] for epoch in record(name)["epochs"]
+        [sum(len(block["load_ns"]) for block in accelerator["blocks"]) for accelerator in epoch["accelerators"]] for epoch in record(name)["epochs"]
     ]
 
 
 def starved():
-    """Two epochs that wait three times as long as they compute, with a checkpoint in the first and one behind it."""
+    """Two epochs that wait three times as long as they compute. There is a checkpoint in the first epoch and one after it."""
     loader = Loader(10, 0.006)
     assert len(feedrate.watch(loader, name="starved")) == 10
     for epoch in range(2):
@@ -64,26 +64,26 @@ def fed():
         time.sleep(0.005)
 
 
-def whole():
-    """What each kind of loop leaves, looked at once the processes that watched are over."""
-    told = record("starved")
-    assert told["complete"] and told["ended"], told
-    assert told["watched"]["loader"] == "__main__.Loader" and told["watched"]["workers"] is None
-    assert told["plan"]["loader"]["batch_size"] == 4
-    first, second = told["epochs"]
+def check_starved():
+    """Checks the record of `starved` after its process has ended."""
+    written = record("starved")
+    assert written["complete"] and written["ended"], written
+    assert written["watched"]["loader"] == "__main__.Loader" and written["watched"]["workers"] is None
+    assert written["plan"]["loader"]["batch_size"] == 4
+    first, second = written["epochs"]
     saved = first["checkpoints"]
-    assert [one["after_step"] for one in saved] == [5, 10] and saved[0]["bytes"] >= 100_000 <= saved[1]["bytes"], saved
+    assert [checkpoint["after_step"] for checkpoint in saved] == [5, 10] and saved[0]["bytes"] >= 100_000 <= saved[1]["bytes"], saved
     blocks = first["accelerators"][0]["blocks"]
     assert [len(block["load_ns"]) for block in blocks] == [5, 5]
     assert blocks[1]["start_ns"] - blocks[0]["end_ns"] == saved[0]["end_ns"] - saved[0]["start_ns"]
     for block in blocks + second["accelerators"][0]["blocks"]:
         assert block["end_ns"] - block["start_ns"] == sum(block["load_ns"]) + sum(block["compute_ns"])
         assert min(block["load_ns"]) >= 6_000_000 and min(block["compute_ns"]) >= 2_000_000
-    assert told["system"]["data_mount"]["point"] and "io" not in first["accelerators"][0]
+    assert written["system"]["data_mount"]["point"] and "io" not in first["accelerators"][0]
 
 
-def odd():
-    """Loops that end early, in each other, once, of nothing, or badly; and what tells the size of a batch."""
+def unusual_loops():
+    """Loops that end early, are nested, are empty or raise an error, and the detection of the batch size."""
     for name, steps_wanted in [("break", 3), ("own-error", 2), ("loader-error", 4)]:
         for turn in range(2):
             try:
@@ -99,7 +99,7 @@ def odd():
     for _ in range(2):
         for _ in feedrate.watch(once, name="once"):
             pass
-    assert steps("once") == [[3]], "an epoch without steps is none"
+    assert steps("once") == [[3]], "an epoch without steps does not count"
     for _ in feedrate.watch(Loader(2), name="outer"):
         for _ in feedrate.watch(Loader(3), name="inner"):
             pass
@@ -128,7 +128,7 @@ def odd():
     assert record("watched")["plan"]["loader"]["batch_size"] == 3, "named after the script"
     try:
         feedrate.checkpoint("write")
-        raise AssertionError("no such kind")
+        raise AssertionError("an unknown kind of checkpoint was accepted")
     except ValueError as error:
         assert "hint: use `save` or `load`" in str(error)
 
@@ -138,19 +138,19 @@ def broken(steps):
     raise ValueError
 
 
-def often():
-    """Written within an epoch, after each step: that lies outside of the steps, and what is there is whole but for the end."""
+def frequent_writes():
+    """The record is written after each step. The time to write is not part of a step, and the record is valid but not complete."""
     feedrate._watch.FLUSH_NS = 0
     loop = feedrate.watch(Loader(4, 0.001), name="often")
     for step, _ in enumerate(loop):
         time.sleep(0.001)
         loop._log.due = 0
-        told = record("often")
-        assert not told["complete"] and steps("often") == ([[step]] if step else [])
-        (block,) = told["epochs"][0]["accelerators"][0]["blocks"] if step else [{}]
+        written = record("often")
+        assert not written["complete"] and steps("often") == ([[step]] if step else [])
+        (block,) = written["epochs"][0]["accelerators"][0]["blocks"] if step else [{}]
         if step == 3:
             assert block["end_ns"] - block["start_ns"] == sum(block["load_ns"]) + sum(block["compute_ns"])
-    # From now on nothing may be written until the end.
+    # From now on, the record may be written only at the end.
     feedrate._watch.FLUSH_NS, feedrate._watch.WRITE_FREE_NS = 10**18, -(10**18)
     for _ in range(3):
         for _ in feedrate.watch(Loader(2), name="often"):
@@ -159,7 +159,7 @@ def often():
 
 
 def gpu():
-    """Where a GPU is in use each step waits for it, unless it was asked not to."""
+    """If a GPU is in use, each step waits for the GPU, unless `synchronise` is False."""
 
     class Cuda:
         waits = 0
@@ -182,7 +182,7 @@ def gpu():
 
 
 def worker():
-    """Bytes of a child that ended are its parent's, which waited for it."""
+    """The bytes that a child process read count for the parent that waited for it."""
 
     def batches():
         for _ in range(2):
@@ -198,8 +198,8 @@ def worker():
     assert 6_000_000 <= record("worker")["watched"]["read_call_bytes"] < 7_000_000
 
 
-def behind():
-    """Saved by threads that end after their epoch, or in the next."""
+def late_checkpoints():
+    """Threads save checkpoints and end after the epoch, or in the next epoch."""
 
     def save(released):
         with feedrate.checkpoint():
@@ -223,7 +223,7 @@ def behind():
 
 
 def forked():
-    """A fork ends within the loop, after one of its own."""
+    """A forked process ends within the parent's loop, after a loop of its own."""
     for step, _ in enumerate(feedrate.watch(Loader(5), name="forked")):
         if step == 2:
             child = os.fork()
@@ -250,7 +250,7 @@ def interrupted():
 
 
 def ranks(wanted):
-    """Two ranks of a launcher, of which one may be killed."""
+    """Starts two ranks like a launcher. With `lost`, one kills itself."""
     children = []
     for rank in range(2):
         child = os.fork()
@@ -271,6 +271,6 @@ def rank(wanted):
 
 
 if __name__ == "__main__":
-    # Nothing heavy comes with the module.
+    # The module imports no large packages.
     assert not {"numpy", "pandas", "torch"} & set(sys.modules)
     globals()[sys.argv[1]](*sys.argv[2:])

@@ -1,4 +1,5 @@
-//! Loops that `feedrate.watch` of the Python module watched: what it leaves of each, and what the commands say of it. Needs `.venv`, as wheel.rs.
+//! Records of loops that `feedrate.watch` of the Python module watched, and the output of commands on them. The tests need `.venv`, which
+//! `cargo xtask setup` installs.
 
 use crate::harness::{Answer, TINY, Test, venv_python};
 use serde_json::Value;
@@ -16,14 +17,14 @@ fn script(test: &Test, arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// One that comes to its end.
+/// Runs a function of watched.py, which must succeed.
 #[track_caller]
 fn watch(test: &Test, arguments: &[&str]) {
     let output = script(test, arguments);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The folder of the one record of a name.
+/// The folder of the only record with this name.
 fn folder(test: &Test, name: &str) -> String {
     let mut runs = std::fs::read_dir(test.path("results").join(name)).unwrap();
     let run = runs.next().unwrap().unwrap().path();
@@ -39,9 +40,18 @@ fn show(test: &Test, name: &str) -> (Answer, Value) {
 }
 
 #[test]
-fn each_loop_leaves_its_steps() {
+fn each_loop_leaves_a_record_of_its_steps() {
     let test = Test::new();
-    for name in ["odd", "often", "gpu", "worker", "behind", "forked", "starved", "whole"] {
+    for name in [
+        "unusual_loops",
+        "frequent_writes",
+        "gpu",
+        "worker",
+        "late_checkpoints",
+        "forked",
+        "starved",
+        "check_starved",
+    ] {
         watch(&test, &[name]);
     }
     for name in ["between", "within", "forked", "fork"] {
@@ -50,19 +60,24 @@ fn each_loop_leaves_its_steps() {
 }
 
 #[test]
-fn what_watching_does_not_know_is_said_of_no_run() {
+fn values_that_watching_cannot_measure_are_null_and_not_claimed() {
     let test = Test::new();
     watch(&test, &["starved"]);
     let (page, json) = show(&test, "starved");
-    let told = &page.stdout;
-    assert!(told.starts_with("NO: ") && told.contains("input-bound\n"), "{told}");
-    assert!(told.contains("% of the time is waiting") && told.contains("`watched` ("), "{told}");
-    let is_said = |claim: &&&str| told.contains(**claim);
+    let text = &page.stdout;
+    assert!(text.starts_with("NO: ") && text.contains("input-bound\n"), "{text}");
+    assert!(text.contains("% of the time is waiting") && text.contains("`watched` ("), "{text}");
+    let is_claimed = |claim: &&&str| text.contains(**claim);
     let claims = ["storage-bound", "Would help", "nothing was read", " 0 B read", "barrier 0 s"];
-    assert_eq!(claims.iter().find(is_said), None, "{told}");
+    assert_eq!(claims.iter().find(is_claimed), None, "{text}");
     assert_eq!(json["verdict"]["name"], "input-bound");
     assert_eq!(
-        json["doubts"].as_array().unwrap().iter().filter(|of| of["name"] == "watched").count(),
+        json["doubts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|doubt| doubt["name"] == "watched")
+            .count(),
         1
     );
     let au = json["au"]["all_steps_percent"].as_f64().unwrap();
@@ -107,7 +122,7 @@ fn watched_runs_are_compared_analyzed_and_reported() {
     assert_eq!(
         json["throughput"]["samples_per_second"]["whole"],
         Value::Null,
-        "nothing tells a batch"
+        "the batch size is unknown"
     );
 
     let analyzed = test.feedrate(&["analyze", "results", "--json"]).json();
@@ -116,15 +131,11 @@ fn watched_runs_are_compared_analyzed_and_reported() {
     assert_eq!((&run["epochs"], &run["unusable"]), (&serde_json::json!(2), &Value::Null));
     let (a, b) = (folder(&test, "starved"), folder(&test, "fed"));
     let compared = test.feedrate(&["compare", &a, &b]);
-    // They differ in more than one thing.
+    // The runs differ in more than one setting.
     assert_eq!(compared.code, 4, "{}", compared.stderr);
-    let is_of_both = |text: &str| compared.stdout.contains(text);
-    assert!(
-        is_of_both("au_all_steps_percent") && !is_of_both("prefetch_size"),
-        "{}",
-        compared.stdout
-    );
-    // Settings that watching does not tell are not known to differ.
+    let prints = |text: &str| compared.stdout.contains(text);
+    assert!(prints("au_all_steps_percent") && !prints("prefetch_size"), "{}", compared.stdout);
+    // Settings that are unknown for a watched loop are not listed as differences.
     test.write("tiny.yaml", TINY);
     let emulated = test.feedrate(&["run", "tiny.yaml", "--run-dir", "emulated", "--quiet"]);
     assert_eq!(emulated.code, 0, "{}", emulated.stderr);
@@ -139,7 +150,7 @@ fn watched_runs_are_compared_analyzed_and_reported() {
 }
 
 #[test]
-fn what_was_broken_off_is_told_as_incomplete() {
+fn killed_and_interrupted_loops_are_incomplete() {
     let test = Test::new();
     for (name, head, why) in [
         (
@@ -161,7 +172,7 @@ fn what_was_broken_off_is_told_as_incomplete() {
 }
 
 #[test]
-fn ranks_write_one_record() {
+fn several_ranks_write_one_record() {
     let test = Test::new();
     watch(&test, &["ranks", "both"]);
     let (_, json) = show(&test, "both");
@@ -169,11 +180,11 @@ fn ranks_write_one_record() {
         (&json["accelerators"], &json["epochs"], &json["complete"]),
         (&2.into(), &2.into(), &true.into())
     );
-    let left =
+    let entries =
         std::fs::read_dir(folder(&test, "both")).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(
-        left.into_iter().all(|name| !name.to_string_lossy().contains("rank")),
-        "parts are put together"
+        entries.into_iter().all(|name| !name.to_string_lossy().contains("rank")),
+        "the files of ranks are merged"
     );
     watch(&test, &["ranks", "lost"]);
     let (page, json) = show(&test, "lost");

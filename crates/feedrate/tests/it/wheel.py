@@ -1,4 +1,4 @@
-"""What a user of the module does; then the study's way: DLIO's program under mpirun, and its results read as its notebook reads them."""
+"""Uses the Python module like a user. Then runs DLIO's program under mpirun, and reads the results like the notebook of perf_2025."""
 
 import json
 import math
@@ -16,8 +16,8 @@ loaded = feedrate.load_study("own")
 assert list(loaded.columns[:5]) == ["model", "parameter", "value", "processes", "replicate"], loaded
 assert loaded["processes"][0] == 2 and loaded["replicate"][0] == 1 and loaded["au_all_steps_percent"].dtype == float, loaded
 feedrate.run("conf/workload/tiny.yaml", {"train.epochs": 1, "reader.batch_size": 2}, arguments=["-n", "1", "--results", "own"])
-said = feedrate.findings("own")
-assert list(said.columns[:2]) == ["says", "kind"] and said["value"].dtype == float and 0 < len(said), said
+findings = feedrate.findings("own")
+assert list(findings.columns[:2]) == ["says", "kind"] and findings["value"].dtype == float and 0 < len(findings), findings
 assert list(feedrate.system().columns) == ["component", "specification"]
 pandas = sys.modules["pandas"]
 sys.modules["pandas"] = None
@@ -26,26 +26,26 @@ try:
 except ImportError as error:
     assert "needs `pandas`" in str(error) and "pip install pandas" in str(error), error
 else:
-    raise AssertionError("without pandas there is no DataFrame")
+    raise AssertionError("a missing pandas caused no error")
 sys.modules["pandas"] = pandas
 try:
     feedrate.load_study("nowhere")
 except feedrate.FeedrateError as error:
     assert error.code == 2 and "nowhere" in str(error), error
 else:
-    raise AssertionError("a folder that is not there is refused")
+    raise AssertionError("a missing folder caused no error")
 try:
     feedrate.run("conf/workload/tiny.yaml", {"reader.batch_size": "x"})
 except feedrate.FeedrateError as error:
     assert error.code == 2 and "reader.batch_size" in str(error) and error.summary is None, error
 else:
-    raise AssertionError("a bad value is refused")
+    raise AssertionError("a bad value caused no error")
 try:
     feedrate.run("conf/workload/tiny.yaml", arguments=["--results", "below", "--fail-below-au", "100"])
 except feedrate.FeedrateError as error:
     assert error.code == 4 and error.summary["complete"], error
 else:
-    raise AssertionError("it loads for longer than it computes")
+    raise AssertionError("an unmet condition caused no error")
 for content in (b"[1]", b'{"metric": 1}', b"{", b'"\xff"'):
     Path("bad").mkdir(exist_ok=True)
     Path("bad/summary.json").write_bytes(content)
@@ -54,7 +54,7 @@ for content in (b"[1]", b'{"metric": 1}', b"{", b'"\xff"'):
     except ValueError as error:
         assert "bad/summary.json" in str(error), error
     else:
-        raise AssertionError(f"{content!r} is no summary")
+        raise AssertionError(f"{content!r} was read as a summary")
 
 mpirun = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np", "4"]
 study = [*mpirun, "dlio_benchmark", "--config-dir", "conf", "workload=tiny", "++workload.reader.batch_size=1"]

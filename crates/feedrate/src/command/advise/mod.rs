@@ -43,14 +43,14 @@ const TRIALS: &str = "Try";
 /// `feedrate advise`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Given the folder of a run (or a folder of several runs, of which the newest is used), the advice is computed from its record and nothing is run. Given a workload, it is run once first, as by `feedrate run`.
+For the folder of a run, the advice is computed from the run's record, and nothing is run. In a folder of several runs, the newest is used. A workload is run once first, as by `feedrate run`.
 
 Examples:
   feedrate advise results/unet3d/RUN
   feedrate advise results/unet3d/RUN --set storage.bandwidth=2x -n 64
   feedrate advise my.yaml --try --also reader.prefetch_size=16
 
-Exit codes: 0 done; 1 a run failed; 2 bad usage or workload; 4 an effect is not decided; 130 interrupted, the table so far is printed.")]
+Exit codes: 0 done; 1 a run failed; 2 bad usage or workload; 4 the effect of a change is not decided; 130 interrupted, the table so far is printed.")]
 pub(super) struct AdviseArguments {
     #[command(flatten)]
     data: DataArguments,
@@ -78,13 +78,13 @@ pub(super) struct AdviseArguments {
     again: bool,
 }
 
-/// A piece of advice and the command that applies it; `None` if the advice does not change the workload.
-struct Advised {
+/// A piece of advice. `command` applies it; `None` if the advice does not change the workload.
+struct AdviceRow {
     advice: Advice,
     command: Option<String>,
 }
 
-/// Advises on a run, or runs a workload and advises on that.
+/// Prints advice on a run, or runs a workload and prints advice on the new run.
 pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
     let cache = arguments.cache.cache();
     let data = &with_newest_run(Request { cache, ..arguments.data.request() });
@@ -116,7 +116,7 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
     let mut study = None;
     let (run_dir, record) = match record {
         Some(record) => (data.workload.clone(), record),
-        None => baseline(study.insert(open(arguments, &template)?), &template)?,
+        None => run_baseline(study.insert(open_study(arguments, &template)?), &template)?,
     };
     if predict.are_given() {
         let predictor = Predictor { run_dir: &run_dir, record: &record, template: &template };
@@ -125,7 +125,8 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
     let answered = AnsweredSummary::new(&record);
     let derived = Derived::new(&record);
     let opening = words::opening(&answered.answer, &derived);
-    let rows = advised(&template, &Case::new(&derived, &answered.answer, &answered.summary.doubts));
+    let rows =
+        advice_rows(&template, &Case::new(&derived, &answered.answer, &answered.summary.doubts));
     let has_candidates = !rows.is_empty() || !also.is_empty() || arguments.goal.is_some();
     if arguments.try_out && has_candidates {
         let advice = rows.into_iter().map(|row| row.advice).collect();
@@ -141,14 +142,14 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
         };
         let study = match study {
             Some(mut study) => return trials.run(&mut study),
-            None => &mut open(arguments, &template)?,
+            None => &mut open_study(arguments, &template)?,
         };
         return trials.run(study);
     }
     if let Some(study) = &study {
         study.note_earlier_runs();
     }
-    print_advice(json, &run_dir, &answered, opening, &rows, blocks(&answered, &rows))
+    print_advice(json, &run_dir, &answered, opening, &rows, advice_blocks(&answered, &rows))
 }
 
 /// Prints the answer of a run and the advice: as JSON, or as text from `blocks`.
@@ -157,7 +158,7 @@ fn print_advice(
     run_dir: &str,
     run: &AnsweredSummary,
     opening: String,
-    rows: &[Advised],
+    rows: &[AdviceRow],
     blocks: Vec<Block>,
 ) -> anyhow::Result<Exit> {
     if json {
@@ -190,7 +191,7 @@ fn with_newest_run(data: Request) -> Request {
     Request { workload, ..data }
 }
 
-/// Prints the answer for a loop that `feedrate.watch` recorded. No rule applies, and there is no workload to run again.
+/// Prints the answer for a loop that `feedrate.watch` recorded. No rule of advice applies to it, and it has no workload to run again.
 fn print_watched(data: &Request, json: bool, record: &Record) -> anyhow::Result<Exit> {
     let answered = AnsweredSummary::new(record);
     let opening = words::opening(&answered.answer, &Derived::new(record));
@@ -201,7 +202,7 @@ fn print_watched(data: &Request, json: bool, record: &Record) -> anyhow::Result<
     print_advice(json, &data.workload, &answered, opening, &[], blocks.into())
 }
 
-/// Splits the changes of `--also` into overrides, and refuses those that cannot be planned.
+/// Splits the changes of `--also` into overrides. Refuses changes for which no plan can be made.
 fn changes_to_try(template: &RunTemplate, also: &[String]) -> anyhow::Result<Vec<Vec<String>>> {
     let changes = also.iter().map(|text| {
         let overrides: Vec<String> = text.split_whitespace().map(str::to_string).collect();
@@ -214,18 +215,22 @@ fn changes_to_try(template: &RunTemplate, also: &[String]) -> anyhow::Result<Vec
     changes.collect()
 }
 
-/// Opens the study in which the trials are kept.
-fn open(arguments: &AdviseArguments, template: &RunTemplate) -> anyhow::Result<ChosenStudy> {
+/// Opens the study that stores the runs of the trials.
+fn open_study(arguments: &AdviseArguments, template: &RunTemplate) -> anyhow::Result<ChosenStudy> {
     let goal = arguments.goal.map(|goal| format!("goal {}", name_of(goal)));
-    let more = goal.into_iter().chain(arguments.also.iter().map(|change| format!("also {change}")));
-    let question =
-        StudyIdentity::new("advise", &template.unchanged, &template.request, more.collect());
+    let details =
+        goal.into_iter().chain(arguments.also.iter().map(|change| format!("also {change}")));
+    let identity =
+        StudyIdentity::new("advise", &template.unchanged, &template.request, details.collect());
     let root = result_folder::root(arguments.results.as_deref(), &template.unchanged.workload)?;
-    ChosenStudy::open(&question, &root, &template.request, arguments.again, runner_host())
+    ChosenStudy::open(&identity, &root, &template.request, arguments.again, runner_host())
 }
 
 /// Runs the unchanged workload; returns the folder of the run and its record.
-fn baseline(study: &mut ChosenStudy, template: &RunTemplate) -> anyhow::Result<(String, Record)> {
+fn run_baseline(
+    study: &mut ChosenStudy,
+    template: &RunTemplate,
+) -> anyhow::Result<(String, Record)> {
     template.refuse_processes()?;
     let row = chosen::row(&template.request, template.unchanged.plan.accelerators)?;
     let mut chooser =
@@ -239,8 +244,8 @@ fn baseline(study: &mut ChosenStudy, template: &RunTemplate) -> anyhow::Result<(
     }
 }
 
-/// Advice for a run, with the command that applies each change.
-fn advised(template: &RunTemplate, case: &Case) -> Vec<Advised> {
+/// Returns the advice for a run, with the command that applies each change.
+fn advice_rows(template: &RunTemplate, case: &Case) -> Vec<AdviceRow> {
     let plan_of = |overrides: &[String]| template.plan(overrides);
     let found = advice::advise(case, &plan_of).into_iter();
     let is_foreign = template.unchanged.workload.dataset_foreign;
@@ -248,7 +253,7 @@ fn advised(template: &RunTemplate, case: &Case) -> Vec<Advised> {
         let Proposal { overrides, cost, .. } = &advice.proposal;
         let is_fixed = is_foreign && *cost == Cost::Dataset;
         let command = (!overrides.is_empty() && !is_fixed).then(|| template.command(overrides));
-        Advised { advice, command }
+        AdviceRow { advice, command }
     });
     rows.collect()
 }
@@ -298,7 +303,7 @@ struct AdviceOutput<'a> {
 }
 
 impl<'a> AdviceOutput<'a> {
-    fn new(row: &'a Advised) -> Self {
+    fn new(row: &'a AdviceRow) -> Self {
         let Advice { proposal, prediction } = &row.advice;
         let rule = RULES.iter().find(|rule| rule.name == proposal.rule);
         AdviceOutput {
@@ -316,7 +321,7 @@ impl<'a> AdviceOutput<'a> {
     }
 }
 
-fn blocks(run: &AnsweredSummary, rows: &[Advised]) -> Vec<Block> {
+fn advice_blocks(run: &AnsweredSummary, rows: &[AdviceRow]) -> Vec<Block> {
     if rows.is_empty() {
         let says = match run.answer.fed {
             Some(true) => "Nothing is advised: the accelerators were fed.",

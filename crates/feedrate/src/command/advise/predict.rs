@@ -24,10 +24,10 @@ use serde::Serialize;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Predict")]
 pub(super) struct PredictArguments {
-    /// Predict the run with all of these changes: keys of the workload, or storage.bandwidth, storage.latency, storage.open_latency, storage.concurrency and decode.time as a value or a factor (`2x`).
+    /// Predict the run with all of these changes. A change sets a key of the workload, or storage.bandwidth, storage.latency, storage.open_latency, storage.concurrency or decode.time to a value or by a factor (`2x`).
     #[arg(long, value_name = "KEY=VALUE", num_args = 1.., conflicts_with = "try_out")]
     set: Vec<String>,
-    /// Predict a list of usual changes, each added to those of `--set`.
+    /// Predict several common changes, one at a time. Each is added to the changes of `--set`.
     #[arg(long, conflicts_with = "try_out")]
     table: bool,
 }
@@ -35,7 +35,7 @@ pub(super) struct PredictArguments {
 /// Settings that are changed together.
 #[derive(Clone, Debug, Default)]
 struct Change {
-    /// Name in the table instead of the settings.
+    /// Name that the table shows instead of the settings.
     label: Option<&'static str>,
     /// All settings, as the user typed them.
     settings: Vec<String>,
@@ -70,20 +70,20 @@ pub(super) struct Predictor<'a> {
     pub(super) template: &'a RunTemplate,
 }
 
-/// Gain in points of utilisation below which a change has no effect.
+/// Minimum gain of an effective change, in percentage points of utilisation.
 const GAIN_MIN_POINTS: f64 = 1.0;
 /// Maximum number of alternatives that are shown for a change without effect.
 const ALTERNATIVES_MAX: usize = 3;
 
 impl PredictArguments {
-    /// Whether a prediction is requested.
+    /// Whether the user requested a prediction.
     pub(super) fn are_given(&self) -> bool {
         self.table || !self.set.is_empty()
     }
 }
 
 impl Predictor<'_> {
-    /// Prints the predictions. `accelerators` is one of the changes.
+    /// Prints the predictions. A given number of `accelerators` is part of the change.
     pub(super) fn predict(
         &self,
         arguments: &PredictArguments,
@@ -97,7 +97,7 @@ impl Predictor<'_> {
         let pipeline =
             Pipeline::new(record).map_err(|why| NotPredicted::new(&why).refusal(self.run_dir))?;
         let unchanged = pipeline.predict(&record.plan, &[]);
-        let row = |change| self.row(change, &pipeline);
+        let row = |change| self.predict_row(change, &pipeline);
         let mut rows = Vec::new();
         let mut alternatives = Vec::new();
         if !change.settings.is_empty() {
@@ -105,7 +105,7 @@ impl Predictor<'_> {
             alternatives = self.alternatives(&rows[0], &plan, &pipeline)?;
         }
         if arguments.table {
-            rows.extend(usual_changes(&change, &plan)?.into_iter().map(row));
+            rows.extend(common_changes(&change, &plan)?.into_iter().map(row));
         }
         let suggestion = alternatives_text(&alternatives);
         if let [Row { prediction: Err(why), .. }] = &mut rows[..] {
@@ -130,7 +130,7 @@ impl Predictor<'_> {
         Ok(Exit::Fine)
     }
 
-    fn row(&self, change: Change, pipeline: &Pipeline) -> Row {
+    fn predict_row(&self, change: Change, pipeline: &Pipeline) -> Row {
         let prediction =
             match self.template.resolve(&change.overrides).map(|resolved| resolved.plan) {
                 Ok(plan) => {
@@ -155,10 +155,11 @@ impl Predictor<'_> {
         let is_accelerators = |text: &&String| text.starts_with(ACCELERATORS_KEY);
         let settings = &row.change.settings;
         let number = settings.iter().filter(is_accelerators).cloned().collect();
-        let base = self.row(Change::parse(number)?, pipeline);
-        let Ok(without) = &base.prediction else { return Ok(Vec::new()) };
-        let gains =
-            |prediction: &Prediction| without.au_percent + GAIN_MIN_POINTS <= prediction.au_percent;
+        let base = self.predict_row(Change::parse(number)?, pipeline);
+        let Ok(unchanged) = &base.prediction else { return Ok(Vec::new()) };
+        let gains = |prediction: &Prediction| {
+            unchanged.au_percent + GAIN_MIN_POINTS <= prediction.au_percent
+        };
         let needs_alternatives = match &row.prediction {
             Ok(prediction) => !gains(prediction),
             Err(why) => why.is_unseen,
@@ -166,13 +167,13 @@ impl Predictor<'_> {
         if base.change.settings == *settings || !needs_alternatives {
             return Ok(Vec::new());
         }
-        let usual = usual_changes(&base.change, plan).unwrap_or_default().into_iter();
-        let usual = usual.filter(|change| {
+        let common = common_changes(&base.change, plan).unwrap_or_default().into_iter();
+        let common = common.filter(|change| {
             let numbers = change.settings.iter().filter(is_accelerators);
             change.label.is_none() && numbers.eq(&base.change.settings)
         });
         let au = |row: &Row| row.prediction.as_ref().map_or(0.0, |known| known.au_percent);
-        let mut rows: Vec<Row> = usual.map(|change| self.row(change, pipeline)).collect();
+        let mut rows: Vec<Row> = common.map(|change| self.predict_row(change, pipeline)).collect();
         rows.retain(|row| row.prediction.as_ref().is_ok_and(gains));
         rows.sort_by(|a, b| au(b).total_cmp(&au(a)));
         rows.truncate(ALTERNATIVES_MAX);
@@ -213,7 +214,7 @@ impl NotPredicted {
 }
 
 impl Change {
-    /// Sorts settings into those of the workload and those of the pipeline. Keys of the workload are checked when the change is planned.
+    /// Sorts settings into settings of the workload and of the pipeline. Keys of the workload are checked later, when the change is planned.
     fn parse(settings: Vec<String>) -> Result<Self, Refusal> {
         let mut change = Change::default();
         for text in &settings {
@@ -226,16 +227,16 @@ impl Change {
     }
 
     /// Adds settings to the change. A new number of accelerators replaces an earlier one.
-    fn with(&self, more: &[&str]) -> Result<Self, Refusal> {
-        let is_replaced = more.iter().any(|text| text.starts_with(ACCELERATORS_KEY));
+    fn with_settings(&self, added: &[&str]) -> Result<Self, Refusal> {
+        let is_replaced = added.iter().any(|text| text.starts_with(ACCELERATORS_KEY));
         let kept = self.settings.iter();
         let kept = kept.filter(|text| !(is_replaced && text.starts_with(ACCELERATORS_KEY)));
-        Change::parse(kept.cloned().chain(more.iter().map(ToString::to_string)).collect())
+        Change::parse(kept.cloned().chain(added.iter().map(ToString::to_string)).collect())
     }
 }
 
-/// Changes that are usually of interest for a run of this plan, each added to `change`.
-fn usual_changes(change: &Change, plan: &Plan) -> Result<Vec<Change>, Refusal> {
+/// Common changes of a run of this plan, each added to `change`.
+fn common_changes(change: &Change, plan: &Plan) -> Result<Vec<Change>, Refusal> {
     let threads = format!("reader.read_threads={}", (2 * plan.loader.workers).max(1));
     let times = [2, 4, 8].map(|times| plan.accelerators.saturating_mul(times));
     let more = times.map(|number| format!("{ACCELERATORS_KEY}{number}"));
@@ -249,10 +250,11 @@ fn usual_changes(change: &Change, plan: &Plan) -> Result<Vec<Change>, Refusal> {
     ];
     let single = settings.into_iter().chain(more.iter().map(String::as_str));
     let memory = ["storage.bandwidth=1TB/s", "storage.latency=0", "storage.open_latency=0"];
-    let mut from_memory = Change { label: Some("all from memory"), ..change.with(&memory)? };
-    // No limit on the request rate either.
+    let mut from_memory =
+        Change { label: Some("all from memory"), ..change.with_settings(&memory)? };
+    // Memory has no limit on the request rate either.
     from_memory.pipeline.push(PipelineChange::Bandwidth(Scale::Times(f64::INFINITY)));
-    single.map(|setting| change.with(&[setting])).chain([Ok(from_memory)]).collect()
+    single.map(|setting| change.with_settings(&[setting])).chain([Ok(from_memory)]).collect()
 }
 
 /// Parses a change of storage or decoding; `None` for a key of the workload.
@@ -284,15 +286,15 @@ fn pipeline_change(text: &str) -> Result<Option<PipelineChange>, Refusal> {
     let number = number.map_err(|why| {
         Refusal::new(format!("`{text}`: {why}"), format!("or a factor: `{key}=2x`"))
     })?;
-    // With a rate or concurrency of 0 nothing would be read, and beyond these limits no run would end.
-    let possible = match (factor, key) {
+    // A rate or concurrency of 0 would read nothing, and a run with values beyond these limits would not end.
+    let valid_range = match (factor, key) {
         (Some(_), "storage.bandwidth" | "storage.concurrency") => 1e-6..=1e6,
         (Some(_), _) => 0.0..=1e6,
         (None, "storage.bandwidth" | "storage.concurrency") => 1.0..=1e18,
         (None, _) => 0.0..=1e4,
     };
     let scale = if factor.is_some() { Scale::Times } else { Scale::Value };
-    match number.filter(|number| possible.contains(number)) {
+    match number.filter(|number| valid_range.contains(number)) {
         Some(number) => Ok(Some(make(scale(number)))),
         None => refuse(
             format!("`{text}` is not a valid change of `{key}`"),
@@ -428,11 +430,11 @@ mod tests {
     }
 
     #[test]
-    fn usual_changes_are_added_to_the_given_ones() {
+    fn common_changes_are_added_to_the_given_ones() {
         let given = Change::parse(vec!["decode.time=1ms".into(), "accelerators=3".into()]).unwrap();
         let mut plan = Plan { accelerators: 3, ..Plan::default() };
         plan.loader.workers = 2;
-        let changes = usual_changes(&given, &plan).unwrap();
+        let changes = common_changes(&given, &plan).unwrap();
         assert_eq!(changes.len(), 10);
         assert_eq!(
             changes[4].settings,

@@ -40,7 +40,7 @@ use feedrate_study::trial_candidates::{candidate, remove_unneeded_datasets};
 const START_S: f64 = 1.0;
 /// Fraction of the best result within which the cheapest change is the answer to a goal.
 const EQUIVALENCE_FRACTION: f64 = 0.02;
-/// Name in the results of a reader setting that is tried for a goal.
+/// Name in the results for a reader setting that is tried for a goal.
 const SETTING: &str = "setting";
 
 /// A goal of `--try`.
@@ -83,14 +83,14 @@ pub(super) struct TryOut<'a> {
     pub(super) json: bool,
 }
 
-/// A change as it is shown.
+/// A change to try, with its name, text and prediction.
 struct Change {
     name: String,
     text: String,
     prediction: Option<Prediction>,
 }
 
-/// Extracts from a record the values by which trials are judged.
+/// Extracts the values from a record that decide whether a change helps.
 pub(super) fn observe(record: &Record) -> Observation {
     let saves = CheckpointSummary::new(record).and_then(|checkpoint| checkpoint.save);
     let checkpoint_wait_s = saves.map(|saves| saves.stall_s);
@@ -122,7 +122,7 @@ impl TryOut<'_> {
         let end = ended?;
         if let Some(both) = trials.combination() {
             let change = &trials.candidates()[both].change;
-            changes.push(self.change(COMBINATION, change));
+            changes.push(self.predicted_change(COMBINATION, change));
         }
         let history = &end.history;
         let is_out_of_time = trials.is_out_of_time(history);
@@ -143,7 +143,7 @@ impl TryOut<'_> {
             serde_json::to_string(&result)?.as_bytes(),
         );
         let conclusion = Conclusion {
-            // Reports read the outcomes from the trials' file.
+            // Empty, since reports read the outcomes from the trials' file.
             lines: Vec::new(),
             schema: TRIALS.into(),
             answer: lines_of(self.opening),
@@ -158,12 +158,12 @@ impl TryOut<'_> {
         if let Some(why) = failed {
             anyhow::bail!("the unchanged workload failed: {why}");
         }
-        let is_open = |row: &TriedAdvice| row.outcome == Outcome::NotDecided;
-        let is_open = result.stopped.is_some() || result.advice.iter().any(is_open);
-        Ok(if is_open { Exit::Undecided } else { Exit::Fine })
+        let is_undecided = |row: &TriedAdvice| row.outcome == Outcome::NotDecided;
+        let is_undecided = result.stopped.is_some() || result.advice.iter().any(is_undecided);
+        Ok(if is_undecided { Exit::Undecided } else { Exit::Fine })
     }
 
-    /// Changes to try: advised ones, those that the user requested and, for a goal, reader settings. With a goal, the cheapest come first.
+    /// Changes to try: advised changes, requested changes and, for a goal, reader settings. With a goal, the cheapest changes come first.
     fn candidates(&self) -> Vec<(Change, Candidate)> {
         let template = self.template;
         let mut all: Vec<(Change, Candidate)> = Vec::new();
@@ -189,7 +189,7 @@ impl TryOut<'_> {
             self.also.iter().map(|overrides| (REQUESTED, overrides)).chain(named)
         {
             if !all.iter().any(|(_, known)| known.change == *overrides) {
-                all.push((self.change(name, overrides), candidate(template, overrides)));
+                all.push((self.predicted_change(name, overrides), candidate(template, overrides)));
             }
         }
         if self.goal.is_some() {
@@ -205,8 +205,8 @@ impl TryOut<'_> {
         all
     }
 
-    /// A change that does not come from a rule.
-    fn change(&self, name: &str, overrides: &[String]) -> Change {
+    /// A change that does not come from a rule, with its prediction.
+    fn predicted_change(&self, name: &str, overrides: &[String]) -> Change {
         let plan = self.template.plan(overrides);
         let prediction =
             plan.and_then(|plan| Pipeline::new(self.record).ok()?.predict(&plan, &[]).ok());
@@ -243,17 +243,18 @@ impl Outcomes<'_> {
     ) -> TrialsResult {
         let trials = self.trials;
         let history = self.history;
-        // Place 0 is the baseline.
-        let places = (1..).zip(changes);
-        let rows = places.map(|(place, change)| self.advised(place, change, stopped.as_deref()));
+        // Candidate 0 is the baseline.
+        let numbered = (1..).zip(changes);
+        let rows =
+            numbered.map(|(index, change)| self.tried_advice(index, change, stopped.as_deref()));
         let best = trials.best(history);
         TrialsResult {
             workload: record.plan.workload.clone(),
             base: self.template.request.data_arguments(),
             plan: Some(record.plan.clone()),
             goal: self.goal.map(crate::cli::name_of),
-            baseline: reached(&trials.trial(history, BASELINE)),
-            best: best.map(|place| trials.candidates()[place].change.clone()),
+            baseline: tried_utilisation(&trials.trial(history, BASELINE)),
+            best: best.map(|index| trials.candidates()[index].change.clone()),
             advice: rows.collect(),
             stopped,
             runs: trials.count(history) as u64,
@@ -263,24 +264,26 @@ impl Outcomes<'_> {
         }
     }
 
-    fn advised(&self, place: usize, change: &Change, stopped: Option<&str>) -> TriedAdvice {
+    fn tried_advice(&self, index: usize, change: &Change, stopped: Option<&str>) -> TriedAdvice {
         let trials = self.trials;
         let history = self.history;
         let baseline = trials.trial(history, BASELINE);
-        let trial = trials.trial(history, place);
-        let candidate = &trials.candidates()[place];
-        let tried = reached(&trial);
+        let trial = trials.trial(history, index);
+        let candidate = &trials.candidates()[index];
+        let tried = tried_utilisation(&trial);
         let skip_reason = trial.skip_reason.clone();
         let outcome = if skip_reason.is_some() && tried.is_some() {
             Outcome::NotDecided
         } else {
-            trials.outcome(history, BASELINE, place)
+            trials.outcome(history, BASELINE, index)
         };
         let reason = match outcome {
             _ if skip_reason.is_some() => skip_reason,
             Outcome::NotTried => Some(stopped.unwrap_or("no time was left").into()),
             Outcome::NotDecided => Some("the runs vary too much or are too few".into()),
-            _ if candidate.changes_only_checkpoints() => checkpoint_waits(&baseline, &trial),
+            _ if candidate.changes_only_checkpoints() => {
+                compare_checkpoint_waits(&baseline, &trial)
+            }
             _ => None,
         };
         TriedAdvice {
@@ -292,16 +295,16 @@ impl Outcomes<'_> {
             tried,
             outcome,
             reason,
-            break_even_epochs: break_even(&baseline, &trial),
+            break_even_epochs: break_even_epochs(&baseline, &trial),
             command: (!candidate.change.is_empty())
                 .then(|| self.template.command(&candidate.change)),
         }
     }
 
     /// Mean and interval of the response of one candidate, with its unit.
-    fn reached(&self, place: usize) -> String {
+    fn mean_text(&self, index: usize) -> String {
         let metric = self.response.metric;
-        let values = self.trials.trial(self.history, place).values(metric);
+        let values = self.trials.trial(self.history, index).values(metric);
         let is_percent = metric.unit == Unit::Percent;
         let interval = if is_percent {
             stats::percent_interval(&values, CONFIDENCE)
@@ -314,17 +317,17 @@ impl Outcomes<'_> {
         })
     }
 
-    fn runs(&self, place: usize) -> String {
-        self.trials.trial(self.history, place).values(self.response.metric).len().to_string()
+    fn run_count(&self, index: usize) -> String {
+        self.trials.trial(self.history, index).values(self.response.metric).len().to_string()
     }
 
     fn page(&self, result: &TrialsResult) -> String {
-        let best = self.trials.best(self.history).map(|place| place - 1);
+        let best = self.trials.best(self.history).map(|candidate| candidate - 1);
         let no_change = [
             "unchanged".into(),
             "-".into(),
-            self.reached(BASELINE),
-            self.runs(BASELINE),
+            self.mean_text(BASELINE),
+            self.run_count(BASELINE),
             String::new(),
         ];
         let mut rows = vec![no_change];
@@ -346,8 +349,14 @@ impl Outcomes<'_> {
             let predicted = text::known(row.predicted_percent, |percent| format!("{percent:.0} %"));
             let is_described = row.name == COMBINATION || row.overrides.is_empty();
             let change = if is_described { description } else { row.overrides.join("\n") };
-            let place = index + 1;
-            rows.push([change, predicted, self.reached(place), self.runs(place), outcome.into()]);
+            let candidate = index + 1;
+            rows.push([
+                change,
+                predicted,
+                self.mean_text(candidate),
+                self.run_count(candidate),
+                outcome.into(),
+            ]);
         }
         notes.extend(reasons.iter().map(|(why, changes)| format!("{} {why}", changes.join(", "))));
         let withdrawn =
@@ -373,7 +382,7 @@ impl Outcomes<'_> {
 }
 
 /// Mean utilisation of the runs of a trial; `None` without runs.
-fn reached(trial: &Trial<'_>) -> Option<TrialRuns> {
+fn tried_utilisation(trial: &Trial<'_>) -> Option<TrialRuns> {
     let values = trial.values(&AU_ALL_STEPS);
     let interval = stats::percent_interval(&values, CONFIDENCE);
     Some(TrialRuns {
@@ -383,8 +392,8 @@ fn reached(trial: &Trial<'_>) -> Option<TrialRuns> {
     })
 }
 
-/// Compares the waits for checkpoints, by which a change of checkpoints is judged.
-fn checkpoint_waits(without: &Trial<'_>, with: &Trial<'_>) -> Option<String> {
+/// Compares the waits for checkpoints, which decide whether a change of checkpoints helps.
+fn compare_checkpoint_waits(without: &Trial<'_>, with: &Trial<'_>) -> Option<String> {
     let mean = |trial: &Trial<'_>| stats::mean(&trial.checkpoint_waits());
     let without = units::seconds(mean(without)?);
     let with = units::seconds(mean(with)?);
@@ -392,7 +401,7 @@ fn checkpoint_waits(without: &Trial<'_>, with: &Trial<'_>) -> Option<String> {
 }
 
 /// Number of epochs after which staging (copying the dataset first) has saved more time than it took.
-fn break_even(without: &Trial<'_>, with: &Trial<'_>) -> Option<f64> {
+fn break_even_epochs(without: &Trial<'_>, with: &Trial<'_>) -> Option<f64> {
     let records = with.runs.iter().filter_map(|run| load_run(&run.run_dir).ok());
     let staged = records.map(|record| (record.epochs.len(), record.staging));
     let (epochs, staging) =

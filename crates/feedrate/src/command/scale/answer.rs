@@ -1,4 +1,4 @@
-//! Computes the answer of a search from its runs, and the reason for it. The answer is also its JSON.
+//! Computes the result of a search from its runs, with the reason for the limit. The result is also the JSON output.
 
 use feedrate_analysis::answer::{AnswerKind, AnsweredSummary};
 use feedrate_analysis::precision::sequential_mean;
@@ -28,7 +28,7 @@ pub(in crate::command) struct SearchResult {
     pub(super) response: String,
     /// The target: a lower limit of the metric, or an upper limit if low values are good.
     pub(super) bound: f64,
-    /// Whether the largest or smallest number was searched.
+    /// Whether the largest or the smallest number was searched for.
     pub(super) find: SearchTarget,
     /// The numbers that reach and miss the target.
     #[serde(flatten)]
@@ -51,11 +51,11 @@ pub(in crate::command) struct SearchResult {
     pub(super) max: u64,
     /// Results at each number that was tried.
     pub(super) numbers: Vec<SearchedNumber>,
-    /// Numbers that contradict the answer: above the limit, they are on the lower side of it again.
+    /// Numbers above the limit with the result of numbers below it. They contradict the answer.
     pub(super) again: Vec<u64>,
     /// Dataset of the last runs; `null` if it is in no folder, or feedrate did not generate it.
     pub(super) dataset: Option<SearchedDataset>,
-    /// Overrides that the search added to the user's in every run. The number of files grows during the search.
+    /// Overrides that the search added to the user's overrides in every run. The number of files grows during the search.
     pub(super) overrides: Vec<String>,
     /// Remarks on these overrides.
     pub(super) notes: Vec<String>,
@@ -89,13 +89,16 @@ pub(super) struct SearchedNumber {
 impl SearchResult {
     /// Whether the search ended because the cores of this machine were busy. The storage might then feed more.
     pub(super) fn ends_at_busy_cores(&self) -> bool {
-        self.at(self.found.fails).any(|number| number.verdict == Bound::CpuSaturated.name())
+        self.searched_at(self.found.fails)
+            .any(|number| number.verdict == Bound::CpuSaturated.name())
     }
 
-    /// Doubts about the runs that decide the answer, with the numbers of these runs.
-    pub(super) fn doubts_at_edge(&self) -> BTreeMap<&str, Vec<u64>> {
+    /// Doubts about the runs that decide the answer, with the numbers that these runs tried.
+    pub(super) fn doubts_at_limit(&self) -> BTreeMap<&str, Vec<u64>> {
         let mut doubts: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
-        for searched in self.at(self.found.certain).chain(self.at(self.found.fails)) {
+        for searched in
+            self.searched_at(self.found.certain).chain(self.searched_at(self.found.fails))
+        {
             for name in &searched.doubts {
                 doubts.entry(name).or_default().push(searched.number);
             }
@@ -103,7 +106,7 @@ impl SearchResult {
         doubts
     }
 
-    fn at(&self, number: Option<u64>) -> impl Iterator<Item = &SearchedNumber> {
+    fn searched_at(&self, number: Option<u64>) -> impl Iterator<Item = &SearchedNumber> {
         self.numbers.iter().filter(move |searched| Some(searched.number) == number)
     }
 }
@@ -137,26 +140,28 @@ impl<'a> SearchAnswer<'a> {
     pub(super) fn result(&self, stopped: Option<String>, study: &ChosenStudy) -> SearchResult {
         let found = self.runs.search.bounds();
         let range = self.search.range();
-        let left_by_client = self.search.client_limits();
+        let client_limits = self.search.client_limits();
         let failing = found.fails.and_then(|number| self.summaries.get(&number));
         let is_max = found.certain == Some(range.max) && self.options.find == SearchTarget::Largest;
-        let by_client = found.fails.and_then(|number| left_by_client.get(&number));
+        let client_percent = found.fails.and_then(|number| client_limits.get(&number));
         let why = match failing {
-            Some(runs) => self.why(runs).unwrap_or_default(),
-            None if let Some(percent) = by_client => client::client_limit(*percent, range.bound),
+            Some(runs) => self.miss_reason(runs).unwrap_or_default(),
+            None if let Some(percent) = client_percent => {
+                client::client_limit(*percent, range.bound)
+            }
             None if is_max => range.max_reason.clone(),
             None => String::new(),
         };
         let missing = failing.and_then(|runs| {
             let rates = runs.iter().filter(|run| shows_storage(run)).map(|run| {
-                if self.is_judged(run) { run.answer.missing_bytes_per_second() } else { None }
+                if self.answers_search(run) { run.answer.missing_bytes_per_second() } else { None }
             });
             stats::mean(&rates.collect::<Option<Vec<f64>>>()?)
         });
-        let left = left_by_client.keys().map(|&number| (number, &[][..]));
+        let skipped = client_limits.keys().map(|&number| (number, &[][..]));
         let tried = self.summaries.iter().map(|(&number, runs)| (number, &runs[..]));
         let mut numbers: Vec<_> =
-            tried.chain(left).map(|(number, runs)| self.at_number(number, runs)).collect();
+            tried.chain(skipped).map(|(number, runs)| self.searched_number(number, runs)).collect();
         numbers.sort_by_key(|row| row.number);
         SearchResult {
             workload: range.resolved.plan.workload.clone(),
@@ -183,12 +188,12 @@ impl<'a> SearchAnswer<'a> {
     }
 
     /// Reason that the target is missed, from a typical run that misses it.
-    fn why(&self, runs: &[AnsweredSummary]) -> Option<String> {
+    fn miss_reason(&self, runs: &[AnsweredSummary]) -> Option<String> {
         let least = score(self.options.response, self.search.range().bound);
-        let run = self.typical(runs, |run| {
+        let run = self.typical_run(runs, |run| {
             self.value(run).is_some_and(|value| score(self.options.response, value) < least)
         })?;
-        if self.is_judged(run) || run.summary.verdict.name == Bound::CpuSaturated {
+        if self.answers_search(run) || run.summary.verdict.name == Bound::CpuSaturated {
             let mut lines = answer::lines(&run.answer, &run.summary.doubts).into_iter();
             let first = lines.next().unwrap_or_default();
             let first = first.strip_prefix(&answer::head(&run.answer)).unwrap_or(&first);
@@ -208,8 +213,8 @@ impl<'a> SearchAnswer<'a> {
         Some(format!("{}: {}", run.summary.verdict.name.name(), run.summary.verdict.evidence))
     }
 
-    /// Whether the run's own answer is about the metric and target of the search.
-    fn is_judged(&self, run: &AnsweredSummary) -> bool {
+    /// Whether the run's answer says that it misses the search's target in the search's metric.
+    fn answers_search(&self, run: &AnsweredSummary) -> bool {
         let answer = &run.answer;
         answer.fed == Some(false)
             && answer.au_kind == Some(self.options.response.id.name())
@@ -217,7 +222,7 @@ impl<'a> SearchAnswer<'a> {
     }
 
     /// The run whose metric is closest to the mean, among those that `is_wanted` accepts.
-    fn typical<'r>(
+    fn typical_run<'r>(
         &self,
         runs: &'r [AnsweredSummary],
         is_wanted: impl Fn(&&'r AnsweredSummary) -> bool,
@@ -238,12 +243,13 @@ impl<'a> SearchAnswer<'a> {
         run.summary.figures.value(self.options.response)
     }
 
-    fn at_number(&self, number: u64, runs: &[AnsweredSummary]) -> SearchedNumber {
+    fn searched_number(&self, number: u64, runs: &[AnsweredSummary]) -> SearchedNumber {
         let values = self.values(runs);
         let all_doubts = runs.iter().flat_map(|run| &run.summary.doubts);
         let serious = all_doubts.filter(|doubt| doubt.severity < Severity::Note);
         let doubts: BTreeSet<String> = serious.map(|doubt| doubt.name.clone()).collect();
-        let verdict = self.typical(runs, |_| true).or(runs.last()).map(|run| &run.summary.verdict);
+        let verdict =
+            self.typical_run(runs, |_| true).or(runs.last()).map(|run| &run.summary.verdict);
         // Numbers without a run were skipped because of the client's costs.
         let percent = self.search.client_limits().get(&number);
         let skipped =
@@ -252,7 +258,7 @@ impl<'a> SearchAnswer<'a> {
             number,
             state: self.runs.search.certainty(number),
             mean: stats::mean(&values),
-            interval: sequential_mean(&values).map(|interval| self.clipped(interval)),
+            interval: sequential_mean(&values).map(|interval| self.clip(interval)),
             verdict: verdict.map_or(Bound::ClientBound, |verdict| verdict.name).name().into(),
             evidence: verdict
                 .map(|verdict| verdict.evidence.clone())
@@ -265,7 +271,7 @@ impl<'a> SearchAnswer<'a> {
     }
 
     /// Clips the interval of a percentage to 0 to 100.
-    fn clipped(&self, interval: Interval) -> Interval {
+    fn clip(&self, interval: Interval) -> Interval {
         let Interval { low, high, .. } = interval;
         match self.options.response.unit {
             Unit::Percent => Interval { low: low.max(0.0), high: high.min(100.0), ..interval },
@@ -274,7 +280,7 @@ impl<'a> SearchAnswer<'a> {
     }
 }
 
-/// Extracts from a record the values that a search needs, and whether it shows the storage's speed rather than that of memory.
+/// Extracts the values that a search needs from a record, and checks that the run shows the speed of the storage, not of memory.
 pub(super) fn observe(record: &Record) -> Observation {
     let summary = AnsweredSummary::new(record);
     let mut observation = Observation::new(record);
@@ -308,7 +314,7 @@ mod tests {
     use feedrate_spec::plan::ClientPlan;
 
     #[test]
-    fn runs_served_from_memory_are_worthless_with_any_verdict() {
+    fn runs_served_from_memory_do_not_show_the_storages_speed_with_any_verdict() {
         let mut record = simple(&[(500, 500, 0, 1_000_000); 20]);
         set_stall(&mut record, Stall { decode_ns: 10_000_000_000, ..Stall::default() });
         assert!(shows_storage(&AnsweredSummary::new(&record)));
@@ -319,7 +325,7 @@ mod tests {
         record.plan.loader.client = Some(ClientPlan { per_sample_s: 1.0, ..ClientPlan::default() });
         set_stall(&mut record, Stall { client_ns: 10_000_000_000, ..Stall::default() });
         assert!(shows_storage(&AnsweredSummary::new(&record)));
-        // So is a run on a machine whose cores are busy.
+        // A run on a machine whose cores are busy is valid too.
         let mut busy = simple(&[(500, 500, 0, 1_000_000); 20]);
         busy.epochs[0].host.cpu_busy_share = Some(0.97);
         assert!(shows_storage(&AnsweredSummary::new(&busy)));

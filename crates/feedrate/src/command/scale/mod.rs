@@ -36,9 +36,9 @@ const SEARCH: &str = "Search";
 /// `feedrate scale`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The number is doubled until the target is missed, then the gap is halved. The runs next to the limit are repeated until the answer is certain or \
-the budget is used up. The same command resumes an interrupted search, also with a larger budget. The dataset grows with the number, unless \
-`--scale` or `dataset.num_files_train` is given.
+The number is doubled until the target is missed; then the limit is found by bisection. The runs next to the limit are repeated until the answer \
+is certain or the budget is used up. To resume a search, repeat the command, if needed with a larger budget. The dataset grows with the number, \
+unless `--scale` or `dataset.num_files_train` is given.
 
 Examples:
   feedrate scale unet3d_h100 --data /mnt/fs --cold
@@ -49,7 +49,7 @@ Exit codes: 0 a number was found; 1 a run failed; 2 bad usage or workload; 3 no 
 pub(super) struct ScaleArguments {
     #[command(flatten)]
     data: DataArguments,
-    /// Target of the metric, in percent for utilisations [default for these: the workload's `metric.au`].
+    /// Target of the metric, in percent for utilisations [default for utilisations: the workload's `metric.au`].
     #[arg(long, help_heading = SEARCH, visible_alias = "at-least", value_name = "VALUE")]
     au: Option<f64>,
     /// Metric that must reach the target. If low values are good, the target is an upper limit.
@@ -59,16 +59,16 @@ pub(super) struct ScaleArguments {
     #[arg(long, help_heading = SEARCH, value_name = "KEY", default_value = ACCELERATORS)]
     key: String,
     /// Whether to find the largest or the smallest number that reaches the target.
-    #[arg(long, help_heading = SEARCH, value_parser = find(), default_value = "largest")]
+    #[arg(long, help_heading = SEARCH, value_parser = target_parser(), default_value = "largest")]
     find: SearchTarget,
     /// Smallest number to try.
     #[arg(long, help_heading = SEARCH, value_name = "N", default_value_t = NonZeroU64::MIN)]
     from: NonZeroU64,
-    /// Largest number to try [default: limited by the space for a dataset, or by the samples of a given one].
+    /// Largest number to try [default: limited by the space for a dataset, or by the samples of an existing dataset].
     #[arg(long, help_heading = SEARCH, value_name = "N")]
     max: Option<NonZeroU64>,
-    /// Limit the total size of generated datasets, such as `200GB`, and thereby the number.
-    #[arg(long, help_heading = SEARCH, value_name = "SIZE", value_parser = bytes)]
+    /// Limit the total size of generated datasets, such as `200GB`. This also limits the number.
+    #[arg(long, help_heading = SEARCH, value_name = "SIZE", value_parser = parse_bytes)]
     max_data: Option<u64>,
     /// Maximum number of runs.
     #[arg(long, help_heading = SEARCH, value_name = "N", default_value_t = 20)]
@@ -105,12 +105,12 @@ impl ScaleArguments {
     }
 }
 
-fn bytes(text: &str) -> Result<u64, String> {
+fn parse_bytes(text: &str) -> Result<u64, String> {
     let bytes = units::parse_bytes(text).ok_or("write a size as `200GB`, `1.5TB`, `500GiB`")?;
     Ok(bytes as u64)
 }
 
-fn find() -> impl TypedValueParser<Value = SearchTarget> {
+fn target_parser() -> impl TypedValueParser<Value = SearchTarget> {
     PossibleValuesParser::new(["largest", "smallest"]).map(|text| match text.as_str() {
         "smallest" => SearchTarget::Smallest,
         _ => SearchTarget::Largest,
@@ -133,9 +133,9 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
         messages::note(format!("data: {files}, {bytes}, enough for {enough}, in {place}"));
     }
     let root = result_folder::root(arguments.results.as_deref(), &range.resolved.workload)?;
-    let question = question(&options, &range);
+    let identity = study_identity(&options, &range);
     let mut study =
-        ChosenStudy::open(&question, &root, range.user_request(), arguments.again, runner_host())?;
+        ChosenStudy::open(&identity, &root, range.user_request(), arguments.again, runner_host())?;
     let made = study.generated_datasets(&range.dataset_root()?.into_iter().collect())?;
     range.resume(study.files.table()?.rows().next(), made.into_iter().collect())?;
     range.notes.iter().for_each(|note| messages::note(format!("note: {note}")));
@@ -145,7 +145,7 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     let stopped = if end.report.is_stopped {
         Some("the search was interrupted".into())
     } else {
-        stopped(&options, &search, &search.end(&end.history))?
+        stop_reason(&options, &search, &search.end(&end.history))?
     };
     let runs = search.runs(&end.history);
     let result = SearchAnswer::new(&options, &search, runs)?.result(stopped, &study);
@@ -168,7 +168,7 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
 }
 
 /// Reason that the search stopped early; `None` if everything is decided.
-fn stopped(
+fn stop_reason(
     options: &ScaleOptions,
     search: &ScaleSearch<SearchRange<'_>>,
     end: &ScaleEnd,
@@ -193,15 +193,15 @@ fn stopped(
     }))
 }
 
-/// Everything that identifies the search, so that it can be resumed. The limits on runs and time are not part of it.
-fn question<'a>(options: &ScaleOptions, range: &'a SearchRange<'_>) -> StudyIdentity<'a> {
+/// Identifies the search, so that the same command resumes it. The limits on runs and time are not part of the identity.
+fn study_identity<'a>(options: &ScaleOptions, range: &'a SearchRange<'_>) -> StudyIdentity<'a> {
     let ScaleOptions { key, find, from, max, max_data_bytes, .. } = options;
-    let more = vec![
+    let details = vec![
         format!("{key} {} from {from}", find.name()),
         format!("{} {}", options.response.id.name(), range.bound),
         format!("max {max:?} {max_data_bytes:?}"),
     ];
-    StudyIdentity::new("scale", &range.resolved, range.user_request(), more)
+    StudyIdentity::new("scale", &range.resolved, range.user_request(), details)
 }
 
 fn conclusion(result: &SearchResult, response: &Metric) -> anyhow::Result<Conclusion> {

@@ -1,4 +1,4 @@
-//! Words for the result of a search, the same in terminals and reports. Nothing is decided here.
+//! Words for the result of a search, for terminals and reports. This module decides nothing.
 
 use super::answer::SearchResult;
 use feedrate_measure::metric::{Better, Metric, Unit};
@@ -35,9 +35,9 @@ pub(super) fn lines(search: &SearchResult) -> Vec<ConclusionLine> {
     lines
 }
 
-/// Doubts about the runs that decide the answer, such as `au_disagrees at 4 and 5, other_io at 5`. They make the answer uncertain.
+/// Doubts about the runs that decide the answer, such as `au_disagrees at 4 and 5, other_io at 5`. With them, the answer is only probable.
 fn doubts(search: &SearchResult) -> Option<ConclusionLine> {
-    let doubts = search.doubts_at_edge();
+    let doubts = search.doubts_at_limit();
     let texts = doubts.iter().map(|(name, numbers)| {
         let numbers: Vec<String> = numbers.iter().map(|number| units::count(*number)).collect();
         format!("{name} at {}", numbers.join(" and "))
@@ -65,18 +65,18 @@ fn dataset(used: SearchedDataset) -> String {
     format!("{files}, {bytes}; if a cache inside the storage holds them, the answer is too good")
 }
 
-/// The answer, such as `4 H100s (resnet50) at ≥ 90 % AU for certain`. With shrunk samples it says so.
+/// The answer, such as `4 H100s (resnet50) at ≥ 90 % AU for certain`. It mentions shrunk samples.
 fn answer(search: &SearchResult) -> String {
     let mut doubts = search.numbers.iter().flat_map(|number| &number.doubts);
     let prefix = if doubts.any(|doubt| doubt == SHRUNK) { "With shrunk samples: " } else { "" };
-    format!("{prefix}{}", found(search))
+    format!("{prefix}{}", finding(search))
 }
 
-fn found(search: &SearchResult) -> String {
+fn finding(search: &SearchResult) -> String {
     let from = search.from;
     let max = search.max;
     let condition = condition(search);
-    let is_doubted = !search.doubts_at_edge().is_empty();
+    let is_doubted = !search.doubts_at_limit().is_empty();
     let probably = if is_doubted { "PROBABLY " } else { "" };
     let certain = if is_doubted { "" } else { " for certain" };
     let not_even = if is_doubted { "PROBABLY not even" } else { "Not even" };
@@ -163,7 +163,7 @@ fn condition(search: &SearchResult) -> String {
     }
 }
 
-/// The verb in plural for several accelerators, otherwise in singular.
+/// The verb with the ending for this number.
 fn verb(search: &SearchResult, number: u64, verb: &str) -> String {
     let is_plural = search.key == ACCELERATORS && number != 1;
     format!("{verb}{}", if is_plural { "" } else { "s" })
@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    fn printed(search: &SearchResult) -> Vec<String> {
+    fn line_texts(search: &SearchResult) -> Vec<String> {
         let mut lines = Vec::new();
         for line in super::lines(search) {
             let is_answer = line.name == "Answer";
@@ -215,7 +215,7 @@ mod tests {
     fn check(change: impl Fn(&mut SearchResult), expected: &[&str]) {
         let mut search = result("resnet50_h100", ACCELERATORS, "au_sustained_percent", 90.0);
         change(&mut search);
-        assert_eq!(printed(&search), expected);
+        assert_eq!(line_texts(&search), expected);
     }
 
     #[test]
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn warnings_about_deciding_runs_are_named_and_make_the_answer_uncertain() {
-        let edge = |search: &mut SearchResult, doubts: &[&str]| {
+        let set_doubts = |search: &mut SearchResult, doubts: &[&str]| {
             search.found = SearchBounds { certain: Some(4), not_decided: None, fails: Some(5) };
             search.why = "82 % AU, target 90 %, storage-bound".into();
             search.numbers = vec![
@@ -259,12 +259,12 @@ mod tests {
         };
         let why = "Why 5 fail: 82 % AU, target 90 %, storage-bound";
         check(
-            |search| edge(search, &[]),
+            |search| set_doubts(search, &[]),
             &["4 H100s (resnet50) at ≥ 90 % AU for certain; 5 fail", why],
         );
         let doubts = "Doubts: other_io at 4 and 5; `feedrate list NAME` explains";
         check(
-            |search| edge(search, &["other_io"]),
+            |search| set_doubts(search, &["other_io"]),
             &["PROBABLY 4 H100s (resnet50) at ≥ 90 % AU; 5 fail", why, doubts],
         );
     }
@@ -352,7 +352,7 @@ mod tests {
         search.found = SearchBounds { certain: Some(9), not_decided: None, fails: Some(8) };
         search.again = vec![12];
         assert_eq!(
-            printed(&search),
+            line_texts(&search),
             [
                 "reader.read_threads=9 or more (w) with stall_percent ≤ 2.5 % for certain; 8 fails",
                 "Why 8 fails: ",
@@ -360,7 +360,7 @@ mod tests {
             ]
         );
         search.found = SearchBounds { certain: None, not_decided: None, fails: Some(16) };
-        assert!(printed(&search)[0].starts_with("Not even reader.read_threads=16 (w) with"));
+        assert!(line_texts(&search)[0].starts_with("Not even reader.read_threads=16 (w) with"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `feedrate slurm`: writes a batch script that runs a workload or a study. No program of Slurm is called, since the script may be for another
+//! `feedrate slurm`: writes a batch script that runs a workload or a study. It calls no program of Slurm, since the script may be for another
 //! machine.
 
 mod script;
@@ -24,9 +24,9 @@ use script::{Job, launch_function, results_folder};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-/// Factor from the estimated time to the time limit.
+/// Ratio of the time limit to the estimated time.
 const MARGIN: f64 = 2.0;
-/// Time added to the limit, in seconds, for queueing of steps, cold caches and slow starts.
+/// Time added to the limit, in seconds, for slow starts, cold caches and job steps that wait in a queue.
 const MARGIN_S: f64 = 600.0;
 
 /// Help heading of the options for any job.
@@ -39,7 +39,7 @@ const JOB: &str = "Job";
 Examples:
   feedrate slurm unet3d_h100 --nodes 4 --tasks-per-node 8 -o job.sh
   feedrate slurm study.csv --time 8:00:00 --nodes 4 -o job.sh",
-    mut_args(with_study)
+    mut_args(rename_workload)
 )]
 pub(crate) struct SlurmArguments {
     #[command(flatten)]
@@ -52,8 +52,8 @@ pub(crate) struct SlurmArguments {
     study_job: StudyJobArguments,
 }
 
-/// Renames the argument for the workload in the help, since it may be a study too.
-fn with_study(argument: Arg) -> Arg {
+/// Renames the workload argument in the help, since it may also be a study.
+fn rename_workload(argument: Arg) -> Arg {
     let is_workload = argument.get_id() == "workload";
     if is_workload { argument.value_name("WORKLOAD|STUDY.csv") } else { argument }
 }
@@ -66,7 +66,7 @@ struct WorkloadJobArguments {
     #[arg(long)]
     dlio: bool,
     /// Total storage rate of all nodes, for the time estimate.
-    #[arg(long, value_name = "RATE", value_parser = rate, default_value = "500MB/s")]
+    #[arg(long, value_name = "RATE", value_parser = parse_rate, default_value = "500MB/s")]
     storage_rate: f64,
     /// Launcher of the processes.
     #[arg(long, value_enum, default_value_t = SlurmLauncher::Srun)]
@@ -95,10 +95,10 @@ pub(super) struct BatchArguments {
     #[arg(long)]
     force: bool,
     /// Partition of the cluster [default: the cluster's].
-    #[arg(long, value_name = "NAME", value_parser = word)]
+    #[arg(long, value_name = "NAME", value_parser = parse_word)]
     partition: Option<String>,
     /// Account to charge.
-    #[arg(long, value_name = "NAME", value_parser = word)]
+    #[arg(long, value_name = "NAME", value_parser = parse_word)]
     account: Option<String>,
     /// Number of nodes.
     #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
@@ -116,27 +116,27 @@ pub(super) struct BatchArguments {
     #[arg(long, value_name = "N")]
     cpus_per_task: Option<NonZeroU32>,
     /// Module to load. May be repeated.
-    #[arg(long = "module", value_name = "NAME", value_parser = modules)]
+    #[arg(long = "module", value_name = "NAME", value_parser = parse_modules)]
     modules: Vec<String>,
     /// Interface between srun and the MPI library: pmix for Open MPI, pmi2 for MPICH and its derivatives.
     #[arg(long, value_enum, default_value_t = SlurmMpi::Pmix)]
     mpi: SlurmMpi,
     /// Working folder of the job [default: where `sbatch` is called].
-    #[arg(long, value_name = "DIR", value_parser = folder)]
+    #[arg(long, value_name = "DIR", value_parser = parse_folder)]
     chdir: Option<PathBuf>,
 }
 
-fn word(text: &str) -> Result<String, &'static str> {
+fn parse_word(text: &str) -> Result<String, &'static str> {
     let is_word =
         !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic() && !"\"'\\#".contains(c));
     if is_word { Ok(text.into()) } else { Err("expected a single word without quotes") }
 }
 
-fn modules(text: &str) -> Result<String, &'static str> {
+fn parse_modules(text: &str) -> Result<String, &'static str> {
     if text.trim().is_empty() { Err("expected the name of a module") } else { Ok(text.into()) }
 }
 
-fn folder(text: &str) -> Result<PathBuf, &'static str> {
+fn parse_folder(text: &str) -> Result<PathBuf, &'static str> {
     if text.is_empty() {
         return Err("expected a folder");
     }
@@ -146,7 +146,7 @@ fn folder(text: &str) -> Result<PathBuf, &'static str> {
     Ok(text.into())
 }
 
-fn rate(text: &str) -> Result<f64, &'static str> {
+fn parse_rate(text: &str) -> Result<f64, &'static str> {
     let rate = units::parse_bytes_per_second(text).filter(|rate| *rate >= 1.0);
     rate.ok_or("write a rate as `500MB/s` or `2GiB/s`")
 }
@@ -289,7 +289,7 @@ fn time_limit(
     let rate = arguments.workload_job.storage_rate;
     let estimate = catalog::estimate(&resolved.plan);
     let mut duration = plan::duration(&resolved.plan, &estimate, rate);
-    if !generates(resolved) {
+    if !generates_files(resolved) {
         duration.generation_s = 0.0;
     }
     let minutes = ((duration.total_s() * MARGIN + MARGIN_S) / 60.0).ceil() as u64;
@@ -339,12 +339,12 @@ fn limit_comment(duration: &Duration, rate: f64) -> String {
 }
 
 /// Whether files are generated before the run.
-fn generates(resolved: &Resolved) -> bool {
+fn generates_files(resolved: &Resolved) -> bool {
     let plan = &resolved.plan;
     dataset::is_in_folder(plan) && !resolved.workload.dataset_foreign && !plan.is_checkpoint_only()
 }
 
-/// The workload as a word of bash. A file is found from the job's working folder.
+/// The workload as a word of bash. The path of a file is valid in the job's working folder.
 fn workload_word(arguments: &SlurmArguments) -> String {
     let workload = &arguments.run.data.workload;
     if is_file(workload) {
@@ -354,10 +354,13 @@ fn workload_word(arguments: &SlurmArguments) -> String {
     }
 }
 
-/// Options as words of bash, with `joint` between name and value.
-fn words(options: &[(String, Option<String>)], joint: char) -> impl Iterator<Item = String> {
+/// Options as words of bash, with `separator` between name and value.
+fn option_words(
+    options: &[(String, Option<String>)],
+    separator: char,
+) -> impl Iterator<Item = String> {
     options.iter().map(move |(name, value)| match value {
-        Some(value) => format!("{name}{joint}{}", bash_word(value)),
+        Some(value) => format!("{name}{separator}{}", bash_word(value)),
         None => name.clone(),
     })
 }
@@ -374,12 +377,12 @@ fn feedrate_lines(
     run_only.retain(|option| !shared.contains(option) && option.0 != "--results");
     let mut common = vec![workload_word(arguments)];
     common.extend(arguments.run.data.overrides.iter().map(|text| bash_word(text)));
-    common.extend(words(&shared, ' '));
+    common.extend(option_words(&shared, ' '));
     let common = common.join(" ");
     let mut run = vec!["--results \"$results\"".to_string()];
-    run.extend(words(&run_only, ' '));
+    run.extend(option_words(&run_only, ' '));
     let mut lines = vec!["feedrate=${FEEDRATE:-feedrate}".to_string()];
-    if generates(resolved) {
+    if generates_files(resolved) {
         lines.push("# Files from an earlier start of the job are kept.".into());
         lines.push(format!("launch \"$feedrate\" generate {common}"));
     }
@@ -396,7 +399,8 @@ fn dlio_lines(
     let data = &arguments.run.data;
     let name = model_name(&data.workload);
     let mut lines = vec!["dlio_benchmark=${DLIO_BENCHMARK:-dlio_benchmark}".to_string()];
-    let mut options: Vec<String> = words(&given_options::<LaunchArguments>(matches), ' ').collect();
+    let mut options: Vec<String> =
+        option_words(&given_options::<LaunchArguments>(matches), ' ').collect();
     if is_file(&data.workload) {
         lines.push("# DLIO looks for user workloads in a folder named `workload`.".into());
         lines.push("mkdir -p \"$results/config/workload\"".into());
@@ -418,7 +422,7 @@ fn dlio_lines(
         }
         format!("{text} ++workload.workflow.generate_data={workflow}")
     };
-    if generates(resolved) {
+    if generates_files(resolved) {
         let only = "True ++workload.workflow.train=False ++workload.workflow.checkpoint=False";
         lines.push("# Files from an earlier start of the job are kept.".into());
         lines.push(command("\"$results/generate\"", only));

@@ -1,4 +1,4 @@
-//! Formats a batch script: options for Slurm, and the lines of bash that the job runs. Nothing is decided or read here.
+//! Formats a batch script: options for Slurm, and the lines of bash that the job runs. This module decides and reads nothing.
 
 use super::{BatchArguments, SlurmLauncher};
 use crate::cli::name_of;
@@ -19,9 +19,9 @@ pub(super) struct Job<'a> {
     pub(super) array: Option<NonZeroU32>,
     /// Comment lines on the script and its time limit.
     pub(super) about: Vec<String>,
-    /// Comment line on the behaviour when the job is requeued.
+    /// Comment line that says what a requeued job does.
     pub(super) requeued: &'static str,
-    /// Whether Slurm sends the signal before the time limit to the script instead of the job's steps.
+    /// Whether the script, not the job's steps, receives Slurm's signal before the time limit.
     pub(super) signals_script: bool,
     /// Lines of bash that the job runs.
     pub(super) lines: Vec<String>,
@@ -58,9 +58,9 @@ impl Job<'_> {
         for (name, value) in options {
             text.extend(value.map(|value| format!("#SBATCH --{name}={value}\n")));
         }
-        if let Some(times) = self.array {
+        if let Some(jobs) = self.array {
             text += "# One after another, since parallel jobs would compete for the storage.\n";
-            let _ = writeln!(text, "#SBATCH --array=1-{times}%1");
+            let _ = writeln!(text, "#SBATCH --array=1-{jobs}%1");
         }
         let _ = write!(
             text,
@@ -91,7 +91,7 @@ pub(super) fn launch_function(
                 let _ = write!(command, " --mpi={}", name_of(batch.mpi));
             }
             if let Some(cpus) = batch.cpus_per_task {
-                // Since Slurm 22.05, srun does not inherit it from the job.
+                // Since Slurm 22.05, srun does not inherit this option from the job.
                 let _ = write!(command, " --cpus-per-task={cpus}");
             }
             format!("launch() {{\n    {command} \"$@\"\n}}\n")
@@ -116,7 +116,7 @@ launch() {{
     }
 }
 
-/// Lines that set `$results` to a new folder for this start of the job, inside `results`, a word of bash.
+/// Lines that set `$results` to a new folder for each start of the job. `results` is the parent folder as a word of bash.
 pub(super) fn results_folder(results: &str) -> String {
     format!(
         "\

@@ -1,7 +1,7 @@
 //! The batch script of a study, which runs its pending rows.
 
 use super::script::Job;
-use super::{SlurmArguments, WorkloadJobArguments, parse_time_limit, words};
+use super::{SlurmArguments, WorkloadJobArguments, option_words, parse_time_limit};
 use crate::cli::{given_options, name_of};
 use crate::command::run::RunArguments;
 use crate::command::study::StudyRunSettings;
@@ -18,7 +18,7 @@ use feedrate_study::launch::{self, LAUNCHES};
 use feedrate_study::row_command::note_local_workloads;
 use std::path::Path;
 
-/// Time before the limit, in seconds, that is kept for the last run to finish and save its results.
+/// Time before the limit, in seconds, in which no run starts, so that the last run can finish and save its results.
 const SPARE_S: u64 = 120;
 
 /// Writes the script. Options for `study run` are taken from `matches`.
@@ -61,14 +61,14 @@ pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow:
         lines.push(format!("export SLURM_MPI_TYPE={}", name_of(batch.mpi)));
         if let Some(cpus) = batch.cpus_per_task {
             lines.push(format!(
-                "# Steps do not inherit it from the job.\nexport SRUN_CPUS_PER_TASK={cpus}"
+                "# Steps do not inherit this option from the job.\nexport SRUN_CPUS_PER_TASK={cpus}"
             ));
         }
     }
     passed_on.retain(|option| option.0 != "--launch");
     let mut options = vec![batch.file_word(study)];
     options.extend(launcher.map(|launcher| format!("--launch {}", launcher.member.name)));
-    options.extend(words(&passed_on, '='));
+    options.extend(option_words(&passed_on, '='));
     options.extend(study_job.retry.then(|| "--retry".into()));
     options.extend(batch.array.map(|_| "--limit 1".into()));
     options.push(format!("--time-budget {budget_s}s"));

@@ -11,7 +11,7 @@ use feedrate_study::chosen::ChosenStudy;
 pub(in crate::command) const SCALE: &str = "scale";
 pub(in crate::command) const TRIALS: &str = "trials";
 
-/// Splits text into lines, as conclusions are stored, so that the JSON has no escaped line breaks.
+/// Splits text into lines. Conclusions are stored as lines, so that the JSON has no escaped line breaks.
 pub(in crate::command) fn lines_of(text: &str) -> Vec<String> {
     text.lines().map(str::to_string).collect()
 }

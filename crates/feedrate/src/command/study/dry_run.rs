@@ -110,7 +110,7 @@ fn print_forecast(runs: &[ForecastRun], json: bool) -> Result<(), StdoutError> {
 fn cells(run: &ForecastRun) -> [String; 5] {
     let DiskChange { generate_bytes, delete, short_bytes } = &run.change;
     let mut before: Vec<String> =
-        delete.iter().map(|folder| format!("delete {}", name(folder))).collect();
+        delete.iter().map(|folder| format!("delete {}", folder_name(folder))).collect();
     if *generate_bytes > 0 {
         before.push(format!("generate {}", units::bytes(*generate_bytes)));
     }
@@ -121,12 +121,12 @@ fn cells(run: &ForecastRun) -> [String; 5] {
         format!("#{}", run.row),
         run.label.clone(),
         units::seconds(run.run_s),
-        text::known(run.dataset.as_deref(), name),
+        text::known(run.dataset.as_deref(), folder_name),
         before.join(", "),
     ]
 }
 
 /// Name of a folder without its parents.
-fn name(folder: &Path) -> String {
+fn folder_name(folder: &Path) -> String {
     folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }

@@ -1,4 +1,4 @@
-//! `feedrate study`: one file per subcommand, dispatched here.
+//! `feedrate study`: dispatches to the subcommands. Each has a file.
 
 mod run_settings;
 mod reporter;
@@ -38,12 +38,12 @@ pub(super) enum StudyCommand {
 
 /// Runs the subcommand.
 pub(super) fn study(command: &StudyCommand) -> anyhow::Result<Exit> {
-    let done = match command {
+    let result = match command {
         StudyCommand::New(a) => new::new(a),
         StudyCommand::Run(a) => run::run(a),
         StudyCommand::Status(a) => status::status(a),
     };
-    done.map_err(as_refusal)
+    result.map_err(as_refusal)
 }
 
 /// Host of the runner, for commands that run rows.

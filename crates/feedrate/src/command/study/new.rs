@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 
 /// Default name of the CSV.
 const DEFAULT_CSV: &str = "study.csv";
-/// Maximum number of experiments that are planned as a check: enough to cover each level, and fast.
+/// Maximum number of experiments that are planned as a check. It is large enough to cover each level, and planning is still fast.
 const PLANNED_MAX: usize = 50;
 /// Name of the CSV that stands for stdout.
 const STDOUT: &str = "-";
@@ -79,7 +79,7 @@ pub(in crate::command) struct StudyNewArguments {
     /// Number of runs of each point of the design [default: 1].
     #[arg(long, value_name = "N")]
     replicates: Option<u32>,
-    /// Make each replicate a separate block, with all points once [default: replicates].
+    /// Make each replicate a separate block, with all points once. `--blocks` alone means `replicates`.
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "replicates", value_parser = names_parser(Blocking::ALL, Blocking::name, Blocking::meaning))]
     blocks: Option<Blocking>,
     /// Order of the runs in each block [default: random].
@@ -88,10 +88,10 @@ pub(in crate::command) struct StudyNewArguments {
     /// Seed of the random order [default: 1].
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// To detect drift, run the baseline at the start and end of each block and after every N runs [default: none].
+    /// Run the baseline at the start and end of each block and after every N runs, to detect drift [default: never].
     #[arg(long, value_name = "N")]
     sentinel: Option<u32>,
-    /// Number of runs per block with all numeric factors at their middle [default: none].
+    /// Number of runs per block with each numeric factor at its middle level [default: none].
     #[arg(long, value_name = "N")]
     centre_points: Option<u32>,
     /// Print one JSON object on stdout.
@@ -101,22 +101,22 @@ pub(in crate::command) struct StudyNewArguments {
 
 /// Writes the CSV of a design.
 pub(crate) fn new(arguments: &StudyNewArguments) -> anyhow::Result<Exit> {
-    let path = output(arguments);
+    let path = output_path(arguments);
     let mut text = design_text(arguments)?;
-    let found = |model: &str| parse_workload(&find_workload(model, &path));
+    let parse_model = |model: &str| parse_workload(&find_workload(model, &path));
     if let (Some(model), Some(design)) = (&mut text.baseline.model, &arguments.file)
         && !Path::new(&find_workload(model, &path)).exists()
     {
         *model = find_workload(model, design);
     }
-    let baseline = text.baseline.model.as_deref().map(found).transpose()?;
+    let baseline = text.baseline.model.as_deref().map(parse_model).transpose()?;
     let resolved = ResolvedDesign::new(&text, |key| value_in(baseline.as_ref()?, key))?;
     for warning in &resolved.warnings.0 {
         messages::say(warning);
     }
     let models = resolved.factors.iter().filter(|factor| factor.key == "model");
     for model in models.flat_map(|factor| &factor.levels) {
-        found(model)?;
+        parse_model(model)?;
     }
     let drawn = resolved.create_study()?;
     let csv = Table::new(drawn.rows.clone(), &drawn.comments).text();
@@ -140,14 +140,15 @@ fn design_text(arguments: &StudyNewArguments) -> anyhow::Result<DesignText> {
     if let Some(kind) = &arguments.design {
         text.set_kind(kind);
     }
-    let mut wrong = Vec::new();
-    wrong.extend(arguments.options.iter().filter_map(|word| text.set_option(word).err()));
-    wrong.extend(arguments.factors.iter().filter_map(|word| text.add_factor(word).err()));
-    wrong.extend(arguments.hooks.iter().filter_map(|word| text.add_hook(word).err()));
+    let mut problems = Vec::new();
+    problems.extend(arguments.options.iter().filter_map(|word| text.set_option(word).err()));
+    problems.extend(arguments.factors.iter().filter_map(|word| text.add_factor(word).err()));
+    problems.extend(arguments.hooks.iter().filter_map(|word| text.add_hook(word).err()));
     let baseline = &mut text.baseline;
-    wrong.extend(arguments.overrides.iter().filter_map(|word| baseline.add_override(word).err()));
-    if !wrong.is_empty() {
-        return Err(Problems(wrong).into());
+    problems
+        .extend(arguments.overrides.iter().filter_map(|word| baseline.add_override(word).err()));
+    if !problems.is_empty() {
+        return Err(Problems(problems).into());
     }
     baseline.model = arguments.model.clone().or(baseline.model.take());
     baseline.epochs = arguments.epochs.or(baseline.epochs);
@@ -190,13 +191,13 @@ fn value_in(workload: &Workload, key: &str) -> Option<String> {
     }
 }
 
-fn output(arguments: &StudyNewArguments) -> PathBuf {
+fn output_path(arguments: &StudyNewArguments) -> PathBuf {
     let stem = arguments.file.as_deref().and_then(Path::file_stem);
     let named = stem.map(|stem| Path::new(stem).with_added_extension("csv"));
     arguments.output.clone().or(named).unwrap_or_else(|| DEFAULT_CSV.into())
 }
 
-/// Writes the CSV. An existing one may have results, so it is replaced only with `--force`.
+/// Writes the CSV. An existing CSV may have results, so only `--force` replaces it.
 fn write(path: &Path, csv: &str, force: bool) -> anyhow::Result<()> {
     refuse_existing(path, Some(force))?;
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -206,7 +207,7 @@ fn write(path: &Path, csv: &str, force: bool) -> anyhow::Result<()> {
     write_output(path, csv.as_bytes(), Some(force))
 }
 
-/// Warns of runs that would be refused on this machine. It is no error, since the study may be for another machine.
+/// Warns of runs that would be refused on this machine. They are no error, since the study may be for another machine.
 fn warn_of_refused(
     rows: &[Row],
     hooks: &BTreeMap<String, String>,
@@ -217,8 +218,8 @@ fn warn_of_refused(
     let mut experiments = BTreeSet::new();
     let mut reported: Vec<String> = Vec::new();
     for row in rows {
-        let bare = Row { replicate: None, block: None, ..row.clone() };
-        if experiments.len() == PLANNED_MAX || !experiments.insert(bare.key()) {
+        let experiment = Row { replicate: None, block: None, ..row.clone() };
+        if experiments.len() == PLANNED_MAX || !experiments.insert(experiment.key()) {
             continue;
         }
         let command = RowCommand::new(row, &settings, hooks, csv);

@@ -11,14 +11,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Parses `ci=2%`.
-pub(super) fn until(text: &str) -> Result<PrecisionTarget, &'static str> {
+pub(super) fn parse_until(text: &str) -> Result<PrecisionTarget, &'static str> {
     const HINT: &str =
         "write the precision as `ci=2%`: half of the 95 % interval is 2 % of the mean";
     PrecisionTarget::parse(text).ok_or(HINT)
 }
 
 /// Parses `5%`.
-pub(super) fn difference(text: &str) -> Result<f64, &'static str> {
+pub(super) fn parse_difference(text: &str) -> Result<f64, &'static str> {
     parse_share(text).ok_or("write a difference as `5%`")
 }
 

@@ -1,4 +1,4 @@
-//! Reports the progress of `feedrate study run`: a line per event, and a live line on the current run.
+//! Reports the progress of `feedrate study run`: a line for each event, and a live line about the current run.
 
 use crate::progress::{self, LiveLine, Progress, TERMINAL};
 use crate::text;
@@ -22,7 +22,7 @@ pub(super) struct Reporter {
     current: Arc<Mutex<CurrentRow>>,
 }
 
-/// The row that is being run. The name is empty between rows.
+/// The row that is running. Between rows its name is empty.
 #[derive(Default)]
 struct CurrentRow {
     name: String,
@@ -124,7 +124,7 @@ impl RunnerReporter for Reporter {
     }
 }
 
-/// `[3/12] `, or `[3] ` if the number of rows is open; empty for a run of an earlier runner.
+/// `[3/12] `, or `[3] ` if the total is unknown; empty for a run of an earlier runner.
 fn place_text(place: Option<RowPlace>) -> String {
     match place {
         Some(RowPlace { number, count: Some(count) }) => format!("[{number}/{count}] "),
@@ -243,18 +243,18 @@ mod tests {
         let place = Some(RowPlace { number: 3, count: Some(40) });
         let name = "2_read_threads_1 replicate 1".to_string();
         let mut row = CurrentRow { name, place, left_s: 700.0, live_file, ..CurrentRow::default() };
-        let after = Duration::from_secs;
-        assert_eq!(row.line(after(5)), "[3/40] ≈ 12 min left · 2_read_threads_1 … · 5 s");
+        let seconds = Duration::from_secs;
+        assert_eq!(row.line(seconds(5)), "[3/40] ≈ 12 min left · 2_read_threads_1 … · 5 s");
         std::fs::write(&file, "epoch 1/2 step 13/99 · AU 50.0 %").unwrap();
         let runs = "[3/40] ≈ 50 s left · 2_read_threads_1 … · epoch 1/2 step 13/99 · AU 50.0 %";
-        assert_eq!(row.line(after(650)), runs);
+        assert_eq!(row.line(seconds(650)), runs);
         assert!(runs.chars().count() < 80);
         // After the estimate is exceeded, the time left is unknown.
         let longer = "[3/40] · 2_read_threads_1 … · epoch 1/2 step 13/99 · AU 50.0 %";
-        assert_eq!(row.line(after(701)), longer);
+        assert_eq!(row.line(seconds(701)), longer);
         row.preparation = "generating its dataset".into();
         row.live_file = None;
         let generates = "[3/40] ≈ 12 min left · generating its dataset · 2 s · 2_read_threads_1 …";
-        assert_eq!(row.line(after(2)), generates);
+        assert_eq!(row.line(seconds(2)), generates);
     }
 }

@@ -48,7 +48,7 @@ pub(in crate::command) struct RowView<'a> {
     run_dir: Option<&'a Path>,
     /// Summary of the run; `null` if there is no result, or it cannot be read.
     summary: Option<AnsweredSummary>,
-    /// Every attempt at the row and at rows with the same settings, if single rows were requested.
+    /// If single rows were requested: every attempt to run the row or a row with the same settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempts: Option<Vec<AttemptView<'a>>>,
     #[serde(skip)]
@@ -76,10 +76,10 @@ struct AttemptView<'a> {
 }
 
 impl<'a> RowView<'a> {
-    /// Creates the view of the row at `index` with the state `place`.
-    pub(super) fn new(ledger: &'a Ledger, index: usize, place: &RowState<'a>) -> Self {
+    /// Creates the view of the row at `index` with its state.
+    pub(super) fn new(ledger: &'a Ledger, index: usize, state: &RowState<'a>) -> Self {
         let row: &Row = &ledger.rows[index];
-        let attempt = place.result();
+        let attempt = state.result();
         RowView {
             row: index + 1,
             label: label(row, &ledger.rows),
@@ -90,9 +90,9 @@ impl<'a> RowView<'a> {
             replicate: row.replicate,
             block: row.block,
             order: row.order,
-            status: place.status,
-            stage: ledger.stage(place),
-            reason: place.reason(),
+            status: state.status,
+            stage: ledger.stage(state),
+            reason: state.reason(),
             run_dir: attempt.map(|attempt| &*attempt.run_dir),
             summary: attempt
                 .and_then(|attempt| load_run(&attempt.run_dir).ok())

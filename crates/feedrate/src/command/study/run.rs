@@ -1,7 +1,7 @@
 //! `feedrate study run`: runs the pending rows of a study, one after another.
 
 use super::dry_run::dry_run;
-use super::precision::until;
+use super::precision::parse_until;
 use super::run_settings::{StudyLaunch, StudyRunSettings};
 use super::{runner_host, silent_host};
 use crate::cli::{metric, names_parser};
@@ -31,7 +31,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// `feedrate study run`. Settings of the runs are stored with the study: they are given once, and hold for all of its runs.
+/// `feedrate study run`. The study stores the settings of its runs, which are the same for all runs.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -50,14 +50,14 @@ pub(in crate::command) struct StudyRunArguments {
     /// Start no run that would end after this time, such as `90s`, `30m` or `8h`.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     time_budget: Option<f64>,
-    /// Print which rows would run, how long they take and whether the disk has space; run nothing.
+    /// Print which rows would run, their estimated time, and whether the disk has space for the datasets; run nothing.
     #[arg(long)]
     dry_run: bool,
     /// Also run rows that failed before.
     #[arg(long)]
     retry: bool,
     /// Add replicates until the metric's 95 % interval is this narrow: `ci=2%` means ± 2 %.
-    #[arg(long, value_name = "PRECISION", value_parser = until)]
+    #[arg(long, value_name = "PRECISION", value_parser = parse_until)]
     until: Option<precision::PrecisionTarget>,
     /// Metric for `--until`.
     #[arg(long, value_name = "NAME", value_parser = metric, default_value = "au_all_steps_percent", requires = "until")]
@@ -65,7 +65,7 @@ pub(in crate::command) struct StudyRunArguments {
     /// Maximum number of runs of an experiment, with `--until`.
     #[arg(long, value_name = "N", default_value_t = 20, requires = "until")]
     max_replicates: u64,
-    /// Keep all datasets that this study generated, or delete those that are needed last if space is short.
+    /// Keep all datasets that this study generated, or delete datasets if space is short, first those that are needed last.
     #[arg(long, value_parser = names_parser(Policy::ALL, Policy::name, Policy::meaning), default_value = Policy::default().name())]
     datasets: Policy,
     #[command(flatten)]

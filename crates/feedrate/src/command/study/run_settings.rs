@@ -1,4 +1,4 @@
-//! Options that hold for all runs of a study, and the check of commands that come with the study.
+//! Options that apply to all runs of a study, and the check of commands that are stored in the study.
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -31,10 +31,10 @@ pub(in crate::command) struct StudyRunSettings {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Use this fraction of the files and samples, unless the row sets one [default: 1].
-    #[arg(long, value_name = "F", value_parser = share)]
+    #[arg(long, value_name = "F", value_parser = parse_share)]
     scale: Option<f64>,
-    /// Use this fraction of each sample's bytes; a doubt in the results says so [default: 1].
-    #[arg(long, value_name = "F", value_parser = share)]
+    /// Use only this fraction of each sample's bytes. The results then have a doubt [default: 1].
+    #[arg(long, value_name = "F", value_parser = parse_share)]
     shrink_records: Option<f64>,
     /// Emulated accelerators per process under a launcher [default: 1].
     #[arg(long, value_name = "K")]
@@ -67,8 +67,8 @@ pub(in crate::command) struct StudyLaunch {
     /// State of the page cache before each run, unless the row sets one [default: as-is].
     #[arg(long, value_parser = CACHES.map(|(name, help)| PossibleValue::new(name).help(help)))]
     cache: Option<String>,
-    /// How to start processes; `feedrate list launches` lists the ways [default: local].
-    #[arg(long, value_name = "NAME", value_parser = launches(), hide_possible_values = true)]
+    /// How to start processes; `feedrate list launches` explains the names [default: local].
+    #[arg(long, value_name = "NAME", value_parser = launch_parser(), hide_possible_values = true)]
     pub(in crate::command) launch: Option<String>,
     /// Line of bash to run before each run, such as `module load openmpi`. May be repeated.
     #[arg(long, value_name = "LINE")]
@@ -76,13 +76,13 @@ pub(in crate::command) struct StudyLaunch {
     /// Extra argument for the launcher. May be repeated.
     #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
     launcher_argument: Vec<String>,
-    /// Allow commands that come with the study: hooks in its CSV, and the prologue and launcher arguments of earlier runs.
+    /// Allow commands that are stored in the study: hooks in its CSV, and the prologue and launcher arguments of earlier runs.
     #[arg(long)]
     trust: bool,
 }
 
 impl StudyLaunch {
-    /// Refuses a study with commands that were not given on this command line, since it may come from somebody else.
+    /// Refuses a study with commands that were not given on this command line, since somebody else may have written them.
     pub(in crate::command) fn refuse_untrusted(
         &self,
         launching: &LaunchSettings,
@@ -108,7 +108,7 @@ impl StudyLaunch {
         hooks: &BTreeMap<String, String>,
     ) -> Vec<String> {
         let mut commands = Vec::new();
-        // Quoted, so that a line break cannot hide a part.
+        // Quoted, so that a line break cannot hide part of a command.
         if self.prologue.is_empty() {
             commands.extend(launching.prologue.iter().map(|line| format!("--prologue {line:?}")));
         }
@@ -121,11 +121,11 @@ impl StudyLaunch {
     }
 }
 
-fn launches() -> PossibleValuesParser {
+fn launch_parser() -> PossibleValuesParser {
     LAUNCHES.iter().map(|launcher| launcher.member.name).into()
 }
 
-fn share(text: &str) -> Result<f64, &'static str> {
+fn parse_share(text: &str) -> Result<f64, &'static str> {
     let share = text.parse().ok().filter(|share| 0.0 < *share && *share <= 1.0);
     share.ok_or("give a number above 0 and at most 1")
 }

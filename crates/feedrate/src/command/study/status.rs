@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 /// Maximum number of rows that are listed without `--all`.
 const ROWS_MAX: usize = 60;
 /// Width of a progress bar in characters.
-const BAR: usize = 24;
+const BAR_WIDTH: usize = 24;
 
 /// `feedrate study status`.
 #[derive(Debug, Args)]
@@ -47,13 +47,13 @@ pub(in crate::command) struct StudyStatusArguments {
     #[arg(long)]
     all: bool,
     /// Show the precision of the metric, and the number of runs until its 95 % interval is this narrow: `ci=2%` means ± 2 %.
-    #[arg(long, value_name = "PRECISION", value_parser = precision::until)]
+    #[arg(long, value_name = "PRECISION", value_parser = precision::parse_until)]
     until: Option<PrecisionTarget>,
     /// Metric for `--until`.
     #[arg(long, value_name = "NAME", value_parser = metric, default_value = "au_all_steps_percent", requires = "until")]
     response: &'static Metric,
-    /// Difference between two experiments to detect, for the number of runs with `--until`.
-    #[arg(long, value_name = "SHARE", value_parser = precision::difference, default_value = "5%", requires = "until")]
+    /// Difference between two experiments that the number of runs (`--until`) must detect.
+    #[arg(long, value_name = "SHARE", value_parser = precision::parse_difference, default_value = "5%", requires = "until")]
     difference: f64,
     /// Print one JSON object on stdout.
     #[arg(long)]
@@ -112,18 +112,21 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
         return Ok(Exit::Fine);
     }
     let mut blocks = vec![Block::Sentence(ledger.machine.files.csv.display().to_string())];
-    blocks.extend(list(
+    blocks.extend(list_blocks(
         "Failed, run again with `feedrate study run --retry`:",
         failures(&ledger, &places),
     ));
-    blocks.extend(list("Results whose rows are no longer in the CSV:", orphans));
+    blocks.extend(list_blocks("Results whose rows are no longer in the CSV:", orphans));
     let left = folder_names(&ledger.interrupted);
-    blocks.extend(list("Left by a runner that died; the next `study run` checks them:", left));
-    blocks.extend(without_results(&places).map(Block::Sentence));
-    blocks.extend(known.iter().flat_map(precision::blocks));
-    blocks.extend(rows(&ledger, &places, arguments.all));
     blocks
-        .extend([Block::Table(factors(&overview.factors)), Block::Table(matrix(&overview.matrix))]);
+        .extend(list_blocks("Left by a runner that died; the next `study run` checks them:", left));
+    blocks.extend(missing_results(&places).map(Block::Sentence));
+    blocks.extend(known.iter().flat_map(precision::blocks));
+    blocks.extend(row_blocks(&ledger, &places, arguments.all));
+    blocks.extend([
+        Block::Table(factor_table(&overview.factors)),
+        Block::Table(model_table(&overview.matrix)),
+    ]);
     let mut document = Document::from(blocks);
     document.summary = progress(&ledger, &places, &overview.counts, left_s);
     messages::print_document(&document, arguments.all)?;
@@ -148,14 +151,14 @@ fn folder_names<'a>(attempts: impl IntoIterator<Item = &'a Attempt>) -> Vec<Stri
     attempts.into_iter().map(|attempt| attempt.run_dir.display().to_string()).collect()
 }
 
-fn list(heading: &str, items: Vec<String>) -> Vec<Block> {
+fn list_blocks(heading: &str, items: Vec<String>) -> Vec<Block> {
     if items.is_empty() {
         return Vec::new();
     }
     vec![Block::Heading(heading.into()), Block::sentences(items)]
 }
 
-fn without_results(places: &[RowState]) -> Option<String> {
+fn missing_results(places: &[RowState]) -> Option<String> {
     let is_missing = |place: &&RowState| place.status == Status::Done && place.attempt.is_none();
     let count = places.iter().filter(is_missing).count();
     (0 < count).then(|| {
@@ -180,7 +183,7 @@ fn progress(
     if counts.done < counts.total() {
         words.extend(left_s.map(|left_s| format!("about {} left", units::seconds(left_s))));
     }
-    format!("[{}] {}", bar(counts, BAR), words.join(", "))
+    format!("[{}] {}", bar(counts, BAR_WIDTH), words.join(", "))
 }
 
 /// Progress bar: `=` is done, `x` failed, blank pending.
@@ -191,7 +194,7 @@ fn bar(counts: &StatusCounts, width: usize) -> String {
     format!("{}{}{}", "=".repeat(done), "x".repeat(failed), " ".repeat(width - done - failed))
 }
 
-fn rows(ledger: &Ledger, places: &[RowState], all: bool) -> Vec<Block> {
+fn row_blocks(ledger: &Ledger, places: &[RowState], all: bool) -> Vec<Block> {
     let order = run_order(&ledger.rows);
     let shown = if all { order.len() } else { order.len().min(ROWS_MAX) };
     let rows =
@@ -203,14 +206,14 @@ fn rows(ledger: &Ledger, places: &[RowState], all: bool) -> Vec<Block> {
     blocks
 }
 
-fn factors(factors: &[FactorCounts]) -> ReportTable {
+fn factor_table(factors: &[FactorCounts]) -> ReportTable {
     let rows = factors.iter().flat_map(|factor| {
         factor.levels.iter().enumerate().map(|(index, level)| {
             let counts = &level.counts;
             [
                 if index == 0 { factor.factor.clone() } else { String::new() },
                 level.level.clone(),
-                format!("[{}]", bar(counts, BAR / 2)),
+                format!("[{}]", bar(counts, BAR_WIDTH / 2)),
                 counts.done.to_string(),
                 (counts.pending + counts.running).to_string(),
                 counts.failed.to_string(),
@@ -221,7 +224,7 @@ fn factors(factors: &[FactorCounts]) -> ReportTable {
 }
 
 /// A row for each model and a column for each number of processes.
-fn matrix(cells: &[ModelCounts]) -> ReportTable {
+fn model_table(cells: &[ModelCounts]) -> ReportTable {
     let models: Vec<&[ModelCounts]> =
         cells.chunk_by(|cell, next| cell.model == next.model).collect();
     let processes = models.first().copied().unwrap_or_default().iter();

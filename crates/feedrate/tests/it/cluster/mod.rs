@@ -1,5 +1,5 @@
-//! A cluster of one node in a folder: munged, slurmctld and slurmd, started for one test and ended with it. Needs root and
-//! Debian's packages, which `cargo xtask setup` installs; fails without.
+//! A Slurm cluster of one node in a folder: munged, slurmctld and slurmd run for one test. The tests need root and Debian's packages, which
+//! `cargo xtask setup` installs.
 
 mod jobs;
 mod studies;
@@ -13,13 +13,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// What is waited for comes much sooner; without an end a fault would hang the tests.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Maximum wait for an event. Events come much sooner; the limit ends a test that would hang.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Between two looks.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Interval between two checks.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Its daemons end with it.
+/// A running cluster. Dropping it ends the daemons.
 struct Cluster {
     daemons: Vec<Child>,
     /// Folder of the daemons and of the jobs.
@@ -32,9 +32,9 @@ impl Cluster {
         assert_eq!(
             fs::metadata(test.path("")).unwrap().uid(),
             0,
-            "a cluster of Slurm is started by root\n  hint: run the tests as root"
+            "starting a Slurm cluster needs root\n  hint: run the tests as root"
         );
-        // Whoever asks munged must reach its socket.
+        // Clients of munged must be able to reach its socket.
         fs::set_permissions(test.path(""), fs::Permissions::from_mode(0o755)).unwrap();
         for folder in ["state", "spool"] {
             fs::create_dir(test.path(folder)).unwrap();
@@ -55,12 +55,12 @@ impl Cluster {
         let conf = path("slurm.conf");
         cluster.daemon("munged", &munge.iter().map(String::as_str).collect::<Vec<_>>());
         let socket = cluster.test.path("munge.sock");
-        cluster.until("munged answers", |_| socket.exists());
+        cluster.wait_until("munged answers", |_| socket.exists());
         cluster.daemon("slurmctld", &["-D", "-f", &conf]);
         cluster.daemon("slurmd", &["-D", "-f", &conf]);
         let is_idle =
             |cluster: &Cluster| cluster.slurm("sinfo", &["-h", "-o", "%T"]).stdout == "idle\n";
-        cluster.until("the node is idle", is_idle);
+        cluster.wait_until("the node is idle", is_idle);
         cluster
     }
 
@@ -94,10 +94,10 @@ impl Cluster {
     }
 
     fn slurm(&self, program: &str, arguments: &[&str]) -> Answer {
-        Answer::of(&self.command(program, arguments).output().unwrap())
+        Answer::from_output(&self.command(program, arguments).output().unwrap())
     }
 
-    /// Write the script of `arguments` and submit it.
+    /// Writes the batch script for `arguments`, submits it, and returns the job's number.
     #[track_caller]
     fn submit(&self, arguments: &[&str]) -> String {
         let slurm = [&["slurm", "workload.yaml", "-o", "job.sh", "--force"], arguments].concat();
@@ -108,7 +108,7 @@ impl Cluster {
         submitted.stdout.trim().to_string()
     }
 
-    /// What Slurm says of a job, `KEY=VALUE` for each key of it; all tasks of an array.
+    /// Slurm's values of `key` for a job, one for each task of an array.
     fn values(&self, job: &str, key: &str) -> Vec<String> {
         let shown = self.slurm("scontrol", &["--oneliner", "show", "job", job]).stdout;
         let values =
@@ -116,19 +116,19 @@ impl Cluster {
         values.map(str::to_string).collect()
     }
 
-    /// The states in which a job's tasks ended.
+    /// Waits until a job has ended, and returns the final state of each task.
     #[track_caller]
-    fn ended(&self, job: &str) -> Vec<String> {
+    fn wait_for_end(&self, job: &str) -> Vec<String> {
         let is_over = |cluster: &Cluster| {
-            let going = ["PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "REQUEUED"];
+            let unfinished = ["PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "REQUEUED"];
             let states = cluster.values(job, "JobState");
-            !states.is_empty() && states.iter().all(|state| !going.contains(&state.as_str()))
+            !states.is_empty() && states.iter().all(|state| !unfinished.contains(&state.as_str()))
         };
-        self.until(&format!("job {job} ends"), is_over);
+        self.wait_until(&format!("job {job} ends"), is_over);
         self.values(job, "JobState")
     }
 
-    /// What a job has printed so far.
+    /// The output of a job so far.
     fn output(&self, job: &str) -> String {
         let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
         let names = fs::read_dir(self.test.path("")).unwrap().flatten().map(name);
@@ -141,32 +141,32 @@ impl Cluster {
     /// The records below a folder of results, in the order of their paths.
     fn records(&self, folder: &str) -> Vec<serde_json::Value> {
         let mut found = Vec::new();
-        find(&self.test.path(folder), "record.json", &mut found);
+        find_files(&self.test.path(folder), "record.json", &mut found);
         found.sort();
         found.iter().map(|path| serde_json::from_slice(&fs::read(path).unwrap()).unwrap()).collect()
     }
 
     #[track_caller]
-    fn until(&self, what: &str, is_so: impl Fn(&Cluster) -> bool) {
+    fn wait_until(&self, what: &str, is_true: impl Fn(&Cluster) -> bool) {
         let start = Instant::now();
-        while !is_so(self) {
-            // Each look may start a program: without a pause they take the jobs' processors.
-            std::thread::sleep(PAUSE);
-            assert!(start.elapsed() < PATIENCE, "waited in vain until {what}:\n{}", self.logs());
+        while !is_true(self) {
+            // A check may start a program; without a pause, the checks would keep the jobs' processors busy.
+            std::thread::sleep(POLL_INTERVAL);
+            assert!(start.elapsed() < TIMEOUT, "timeout before {what}:\n{}", self.logs());
         }
     }
 
-    /// What jobs and daemons have printed.
+    /// The output of jobs and daemons.
     fn logs(&self) -> String {
         let mut logs = String::new();
         let tasks =
             fs::read_dir(self.test.path("study.study/logs")).into_iter().flatten().flatten();
-        let of_task =
+        let task_files =
             tasks.flat_map(|task| fs::read_dir(task.path()).into_iter().flatten().flatten());
-        let own = fs::read_dir(self.test.path("")).unwrap().flatten();
-        for path in own.chain(of_task).map(|entry| entry.path()) {
-            let is_told = path.extension().is_some_and(|ending| ending == "out");
-            if is_told || path.ends_with("stderr") || path.ends_with("stdout") {
+        let files = fs::read_dir(self.test.path("")).unwrap().flatten();
+        for path in files.chain(task_files).map(|entry| entry.path()) {
+            let is_output = path.extension().is_some_and(|ending| ending == "out");
+            if is_output || path.ends_with("stderr") || path.ends_with("stdout") {
                 let text = fs::read_to_string(&path).unwrap_or_default();
                 let last: Vec<&str> = text.lines().rev().take(20).collect();
                 let last: Vec<&str> = last.into_iter().rev().collect();
@@ -179,12 +179,12 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // What runs on is a child of a job's step, not of a daemon.
+        // Processes of a job are not children of a daemon, so they are cancelled first.
         self.slurm("scancel", &["--full", "--signal=KILL", "--user=root"]);
         self.slurm("scancel", &["--user=root"]);
         let start = Instant::now();
-        while start.elapsed() < PATIENCE && !self.slurm("squeue", &["-h"]).stdout.is_empty() {
-            std::thread::sleep(PAUSE);
+        while start.elapsed() < TIMEOUT && !self.slurm("squeue", &["-h"]).stdout.is_empty() {
+            std::thread::sleep(POLL_INTERVAL);
         }
         for daemon in self.daemons.iter_mut().rev() {
             let _ = daemon.kill();
@@ -196,7 +196,7 @@ impl Drop for Cluster {
 const FEEDRATE: &str = env!("CARGO_BIN_EXE_feedrate");
 const DLIO_BENCHMARK: &str = env!("CARGO_BIN_EXE_dlio_benchmark");
 
-/// As small as it gets: no accounting, no control groups, more processors than there may be.
+/// A minimal configuration: no accounting, no control groups, and possibly more CPUs than the machine has.
 fn configuration(test: &Test) -> String {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     let (host, folder) = (host.trim(), test.path("").display().to_string());
@@ -236,7 +236,7 @@ PartitionName=main Nodes={host} Default=YES MaxTime=60 State=UP
     )
 }
 
-/// Ports below those that the system gives to connections and to other tests: nobody takes them before the daemons do.
+/// Two free ports below the range that the system assigns to connections, so that no other program takes them before the daemons do.
 fn free_ports() -> [u16; 2] {
     static TRIED: AtomicU32 = AtomicU32::new(0);
     let next = || {
@@ -252,28 +252,29 @@ fn free_ports() -> [u16; 2] {
     [free(), free()]
 }
 
-/// The process of a task of the cluster's running job, the only one, that runs `program`. Other tests have jobs of the same number.
-fn task(cluster: &Cluster, rank: u32, program: &Path) -> Option<u32> {
+/// The process with this rank in the cluster's only running job that runs `program`. It is found by its folder, since other clusters have
+/// jobs with the same number.
+fn find_task(cluster: &Cluster, rank: u32, program: &Path) -> Option<u32> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let mut ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let folder = fs::canonicalize(cluster.test.path("")).unwrap();
     let wanted = format!("SLURM_PROCID={rank}");
     ids.find(|id| {
-        let leads_to = |link: &str, path: &Path| {
+        let link_is = |link: &str, path: &Path| {
             fs::read_link(format!("/proc/{id}/{link}")).is_ok_and(|found| found == path)
         };
         let environment = || fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
-        leads_to("cwd", &folder)
-            && leads_to("exe", program)
-            && environment().split(|byte| *byte == 0).any(|one| one == wanted.as_bytes())
+        link_is("cwd", &folder)
+            && link_is("exe", program)
+            && environment().split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
     })
 }
 
-pub(crate) fn find(folder: &Path, name: &str, found: &mut Vec<PathBuf>) {
+pub(crate) fn find_files(folder: &Path, name: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_dir() {
-            find(&path, name, found);
+            find_files(&path, name, found);
         } else if path.ends_with(name) {
             found.push(path);
         }

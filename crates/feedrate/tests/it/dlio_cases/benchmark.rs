@@ -1,50 +1,50 @@
-//! Generation, training, evaluation, checkpoints.
+//! Cases of generation, training, evaluation and checkpoints.
 
-use super::{Case, Ran, check, expect};
+use super::{Case, CaseResult, check, expect};
 use std::path::PathBuf;
 
 const GENERATE: &str = "++workload.workflow.generate_data=True";
 const TRAIN: &str = "++workload.workflow.train=True";
 const NO_TRAIN: &str = "++workload.workflow.train=False";
-const KEPT: &str = "++workload.workflow.generate_data=False";
+const NO_GENERATION: &str = "++workload.workflow.generate_data=False";
 const ONE_EPOCH: &str = "++workload.train.epochs=1";
 const CHECKPOINT: &str = "++workload.workflow.checkpoint=True";
 
 const FRAMEWORKS: [&str; 2] = ["tensorflow", "pytorch"];
-/// All that DLIO tests; tfrecord under tensorflow's loader alone.
+/// All formats that DLIO's tests cover. They read tfrecord only with TensorFlow's loader.
 const FORMATS: [&str; 8] =
     ["png", "npz", "jpeg", "hdf5", "csv", "indexed_binary", "mmap_indexed_binary", "tfrecord"];
 
-fn by(framework: &str, loader: &str) -> [String; 2] {
+fn loader_settings(framework: &str, loader: &str) -> [String; 2] {
     [format!("++workload.framework={framework}"), format!("++workload.reader.data_loader={loader}")]
 }
 
 fn case(
     name: String,
-    own: &[String],
+    settings: &[String],
     more: &[&str],
-    check: impl Fn(&Ran) -> Result<(), String> + Sync + 'static,
+    check: impl Fn(&CaseResult) -> Result<(), String> + Sync + 'static,
 ) -> Case {
-    let all: Vec<&str> = own.iter().map(String::as_str).chain(more.iter().copied()).collect();
+    let all: Vec<&str> = settings.iter().map(String::as_str).chain(more.iter().copied()).collect();
     Case::new(name, &all, check)
 }
 
-/// 122, as there.
+/// The 122 cases of DLIO's file.
 pub(super) fn cases() -> Vec<Case> {
-    let mut cases = generations();
-    cases.extend(trainings());
-    cases.extend(checkpoints());
-    cases.extend(others());
+    let mut cases = generation_cases();
+    cases.extend(training_cases());
+    cases.extend(checkpoint_cases());
+    cases.extend(other_cases());
     assert_eq!(cases.len(), 122);
     cases
 }
 
-fn generations() -> Vec<Case> {
+fn generation_cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for format in FORMATS.into_iter().filter(|format| *format != "csv") {
         for root in ["", "runs/"] {
-            let mut own = by("tensorflow", "tensorflow").to_vec();
-            own.push(format!("++workload.dataset.format={format}"));
+            let mut settings = loader_settings("tensorflow", "tensorflow").to_vec();
+            settings.push(format!("++workload.dataset.format={format}"));
             let (more, train) = if root.is_empty() {
                 let files =
                     ["++workload.dataset.num_files_train=8", "++workload.dataset.num_files_eval=8"];
@@ -60,13 +60,17 @@ fn generations() -> Vec<Case> {
             let name = format!("generate {format} below `{root}`");
             cases.push(case(
                 name,
-                &own,
+                &settings,
                 &[&[NO_TRAIN, GENERATE], &more[..]].concat(),
-                move |ran| {
-                    ran.went_well()?;
+                move |result| {
+                    result.check_success()?;
                     let folder = format!("{root}data/default");
-                    expect("files", &ran.files(&format!("{folder}/train"), &ending), &train)?;
-                    expect("files", &ran.files(&format!("{folder}/valid"), &ending), &8)
+                    expect(
+                        "files",
+                        &result.count_files(&format!("{folder}/train"), &ending),
+                        &train,
+                    )?;
+                    expect("files", &result.count_files(&format!("{folder}/valid"), &ending), &8)
                 },
             ));
         }
@@ -74,7 +78,7 @@ fn generations() -> Vec<Case> {
     cases
 }
 
-fn trainings() -> Vec<Case> {
+fn training_cases() -> Vec<Case> {
     let mut cases = Vec::new();
     let common = [TRAIN, GENERATE, ONE_EPOCH, "++workload.reader.read_threads=1"];
     for framework in FRAMEWORKS {
@@ -84,14 +88,14 @@ fn trainings() -> Vec<Case> {
                     continue;
                 }
                 for files in [16, 17].into_iter().take(if root.is_empty() { 2 } else { 1 }) {
-                    let mut own = by(framework, loader).to_vec();
-                    own.push(format!("++workload.dataset.format={format}"));
-                    own.push(format!("++workload.dataset.num_files_train={files}"));
+                    let mut settings = loader_settings(framework, loader).to_vec();
+                    settings.push(format!("++workload.dataset.format={format}"));
+                    settings.push(format!("++workload.dataset.num_files_train={files}"));
                     if !root.is_empty() {
-                        own.push(format!("++workload.storage.storage_root={root}"));
+                        settings.push(format!("++workload.storage.storage_root={root}"));
                     }
                     let name = format!("train {format} {framework} {loader} {files} `{root}`");
-                    cases.push(case(name, &own, &common, Ran::trained));
+                    cases.push(case(name, &settings, &common, CaseResult::check_training));
                 }
             }
         }
@@ -100,26 +104,31 @@ fn trainings() -> Vec<Case> {
     let more = [&[TRAIN, GENERATE, ONE_EPOCH], &small[..]].concat();
     for framework in FRAMEWORKS {
         for threads in 0..3 {
-            let mut own = by(framework, framework).to_vec();
-            own.push(format!("++workload.reader.read_threads={threads}"));
+            let mut settings = loader_settings(framework, framework).to_vec();
+            settings.push(format!("++workload.reader.read_threads={threads}"));
             cases.push(case(
                 format!("{framework} with {threads} threads"),
-                &own,
+                &settings,
                 &more,
-                Ran::trained,
+                CaseResult::check_training,
             ));
         }
     }
     for (threads, context) in [(0, "None"), (1, "fork"), (2, "spawn"), (2, "forkserver")] {
-        let mut own = by("pytorch", "pytorch").to_vec();
-        own.push(format!("++workload.reader.read_threads={threads}"));
-        own.push(format!("++workload.reader.multiprocessing_context={context}"));
-        cases.push(case(format!("{threads} threads by {context}"), &own, &more, Ran::trained));
+        let mut settings = loader_settings("pytorch", "pytorch").to_vec();
+        settings.push(format!("++workload.reader.read_threads={threads}"));
+        settings.push(format!("++workload.reader.multiprocessing_context={context}"));
+        cases.push(case(
+            format!("{threads} threads by {context}"),
+            &settings,
+            &more,
+            CaseResult::check_training,
+        ));
     }
     cases
 }
 
-fn checkpoints() -> Vec<Case> {
+fn checkpoint_cases() -> Vec<Case> {
     let mut cases = Vec::new();
     let common = [
         TRAIN,
@@ -134,22 +143,22 @@ fn checkpoints() -> Vec<Case> {
     for framework in FRAMEWORKS {
         for (groups, layers, zero) in [("1024,128", 2, 0), ("1024,128", 2, 3), ("128", 1, 0)] {
             for random in ["True", "False"] {
-                let mut own = by(framework, framework).to_vec();
-                own.push(format!("++workload.checkpoint.randomize_tensor={random}"));
-                own.push(format!("++workload.model.optimization_groups=[{groups}]"));
-                own.push(format!("++workload.model.num_layers={layers}"));
-                own.push(format!("++workload.model.parallelism.zero_stage={zero}"));
+                let mut settings = loader_settings(framework, framework).to_vec();
+                settings.push(format!("++workload.checkpoint.randomize_tensor={random}"));
+                settings.push(format!("++workload.model.optimization_groups=[{groups}]"));
+                settings.push(format!("++workload.model.num_layers={layers}"));
+                settings.push(format!("++workload.model.parallelism.zero_stage={zero}"));
                 let name = format!("checkpoints {framework} [{groups}] {layers} {zero} {random}");
                 let is_tensorflow = framework == "tensorflow";
-                let check = move |ran: &Ran| {
-                    ran.trained()?;
-                    // Model, layers and optimizer of each rank. TensorFlow has two files for each, and one that names the last.
-                    let each = 3 * ran.ranks;
+                let check = move |result: &CaseResult| {
+                    result.check_training()?;
+                    // A file for the model, layers and optimizer of each rank. TensorFlow writes two files for each, and one with the latest name.
+                    let each = 3 * result.ranks;
                     let wanted = 4 * if is_tensorflow { 2 * each + 1 } else { each };
-                    expect("files of checkpoints", &files_of_checkpoints(ran), &wanted)
+                    expect("files of checkpoints", &count_checkpoint_files(result), &wanted)
                 };
-                let differs = is_tensorflow.then_some("files of checkpoints: ");
-                cases.push(Case { differs, ..case(name, &own, &common, check) });
+                let known_difference = is_tensorflow.then_some("files of checkpoints: ");
+                cases.push(Case { known_difference, ..case(name, &settings, &common, check) });
             }
         }
     }
@@ -160,36 +169,42 @@ fn checkpoints() -> Vec<Case> {
         CHECKPOINT,
         "++workload.checkpoint.steps_between_checkpoints=2",
     ];
-    cases.push(case("checkpoints by step".into(), &[], &by_step, |ran| {
-        ran.trained()?;
-        expect("files of checkpoints", &files_of_checkpoints(ran), &(64 / 4 / ran.ranks / 2 * 8))
+    cases.push(case("checkpoints by step".into(), &[], &by_step, |result| {
+        result.check_training()?;
+        expect(
+            "files of checkpoints",
+            &count_checkpoint_files(result),
+            &(64 / 4 / result.ranks / 2 * 8),
+        )
     }));
     cases
 }
 
-/// As Python's `glob` finds them in each folder: names that begin with a dot do not count.
-fn files_of_checkpoints(ran: &Ran) -> usize {
-    let is_seen = |path: &PathBuf| !path.iter().any(|name| name.to_string_lossy().starts_with('.'));
-    let root = ran.test.path("checkpoints");
-    let files = ran.test.files_below("checkpoints", "").into_iter();
+/// Number of files of checkpoints. As in Python's `glob`, names that begin with a dot do not count.
+fn count_checkpoint_files(result: &CaseResult) -> usize {
+    let is_visible =
+        |path: &PathBuf| !path.iter().any(|name| name.to_string_lossy().starts_with('.'));
+    let root = result.test.path("checkpoints");
+    let files = result.test.files_below("checkpoints", "").into_iter();
     files
         .filter_map(|path| Some(path.strip_prefix(&root).ok()?.to_path_buf()))
-        .filter(is_seen)
+        .filter(is_visible)
         .count()
 }
 
-fn others() -> Vec<Case> {
-    let after_generation = |name: &str, more: &[&str], check: fn(&Ran) -> Result<(), String>| {
-        let first = [NO_TRAIN, GENERATE].map(String::from).to_vec();
-        let mut case = case(name.into(), &[], &[&[TRAIN, KEPT], more].concat(), check);
-        case.commands.insert(0, first);
-        case
-    };
+fn other_cases() -> Vec<Case> {
+    let after_generation =
+        |name: &str, more: &[&str], check: fn(&CaseResult) -> Result<(), String>| {
+            let first = [NO_TRAIN, GENERATE].map(String::from).to_vec();
+            let mut case = case(name.into(), &[], &[&[TRAIN, NO_GENERATION], more].concat(), check);
+            case.commands.insert(0, first);
+            case
+        };
     let mut cases = vec![
         after_generation(
-            "the first files of more",
+            "the first of more files",
             &["++workload.dataset.num_files_train=8"],
-            |ran| ran.trained(),
+            |result| result.check_training(),
         ),
         after_generation(
             "profiling by iostat",
@@ -198,43 +213,44 @@ fn others() -> Vec<Case> {
                 "workload.workflow.profiling=True",
                 "workload.profiling.profiler=iostat",
             ],
-            |ran| {
-                ran.trained()?;
-                expect("`iostat.json`", &ran.results().join("iostat.json").is_file(), &true)
+            |result| {
+                result.check_training()?;
+                expect("`iostat.json`", &result.results().join("iostat.json").is_file(), &true)
             },
         ),
         case(
             "evaluation".into(),
             &[],
             &[TRAIN, GENERATE, "++workload.train.epochs=4", "++workload.workflow.evaluation=True"],
-            Ran::trained,
+            CaseResult::check_training,
         ),
     ];
-    let alone = [
+    let checkpoints_only = [
         CHECKPOINT,
-        KEPT,
+        NO_GENERATION,
         NO_TRAIN,
         "++workload.checkpoint.num_checkpoints_write=1",
         "++workload.checkpoint.num_checkpoints_read=1",
         "++workload.checkpoint.randomize_tensor=False",
     ];
-    let mut ksm = case("ksm".into(), &[], &alone, Ran::went_well);
-    let told = [
+    let mut ksm = case("ksm".into(), &[], &checkpoints_only, CaseResult::check_success);
+    let settings = [
         vec!["++workload.checkpoint.ksm={}"],
         vec![
             "++workload.checkpoint.ksm.high_ram_trigger=25.5",
             "++workload.checkpoint.ksm.await_time=100",
         ],
     ];
-    let with =
-        told.map(|more| [&alone[..], &more].concat().into_iter().map(String::from).collect());
+    let with = settings.map(|more| {
+        [&checkpoints_only[..], &more].concat().into_iter().map(String::from).collect()
+    });
     ksm.commands.extend(with);
     cases.push(ksm);
-    cases.extend(computation_times());
+    cases.extend(computation_time_cases());
     cases
 }
 
-fn computation_times() -> Vec<Case> {
+fn computation_time_cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (name, keys) in [
         ("uniform", &["type=uniform", "min=0.001", "max=0.002"][..]),
@@ -246,7 +262,7 @@ fn computation_times() -> Vec<Case> {
         ("mean and deviation", &["mean=0.001", "stdev=0.001"]),
         ("number", &["0.002"]),
     ] {
-        let own: Vec<String> = match keys {
+        let settings: Vec<String> = match keys {
             [number] if !number.contains('=') => {
                 vec![format!("++workload.train.computation_time={number}")]
             }
@@ -256,20 +272,20 @@ fn computation_times() -> Vec<Case> {
         };
         cases.push(case(
             format!("time by {name}"),
-            &own,
+            &settings,
             &[TRAIN, GENERATE, ONE_EPOCH],
-            Ran::trained,
+            CaseResult::check_training,
         ));
     }
     cases
 }
 
 #[test]
-fn one_rank_is_as_in_dlio() {
+fn one_rank_behaves_like_dlio() {
     check(&cases(), 1);
 }
 
 #[test]
-fn two_ranks_are_as_in_dlio() {
+fn two_ranks_behave_like_dlio() {
     check(&cases(), 2);
 }

@@ -1,4 +1,4 @@
-"""Looks at datasets of many cases: python check.py CASES.json. Prints what is wrong, a line a case."""
+"""Checks the generated files of many cases: python check.py CASES.json. Prints a line for each case with an error."""
 import glob
 import json
 import sys
@@ -17,7 +17,7 @@ def hdf5(path):
         return {"shape": list(last.shape), "dtype": str(last.dtype), "datasets": len(names)}
 
 
-def picture(path):
+def image_size(path):
     with Image.open(path) as image:
         image.load()
         assert image.format.lower() == path.rsplit(".", 1)[1] and image.mode == "L", (image.format, image.mode)
@@ -49,7 +49,7 @@ def csv(path):
     return {"columns": pd.read_csv(path, header=None).shape[1]}
 
 
-LOOK = {"png": picture, "jpeg": picture, "npz": array, "npy": array}
+READERS = {"png": image_size, "jpeg": image_size, "npz": array, "npy": array}
 for case in json.load(open(sys.argv[1])):
     kind = case.pop("format")
     name = case.pop("name")
@@ -57,7 +57,7 @@ for case in json.load(open(sys.argv[1])):
     try:
         assert paths, "no files"
         for path in paths:
-            found = LOOK.get(kind, globals().get(kind))(path)
+            found = READERS.get(kind, globals().get(kind))(path)
             assert found == case, f"{found}, wanted {case}"
     except Exception as error:
         print(f"{name}: {error}")

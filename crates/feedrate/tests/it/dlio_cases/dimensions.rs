@@ -1,11 +1,11 @@
-//! Shapes and element types of samples in every format. Shapes are drawn from fixed seeds, as DLIO draws them at random.
+//! Cases of shapes and element types of samples in every format. Shapes are random with a fixed seed; DLIO's are random.
 
-use super::{Case, Ran, check};
+use super::{Case, CaseResult, check};
 use serde_json::{Value, json};
 
 const ELEMENTS: [(&str, u64); 3] = [("float32", 4), ("int8", 1), ("float16", 2)];
 
-/// Sides of 1 to 9, by splitmix64.
+/// Random shapes with sides from 1 to 9, by splitmix64.
 struct Shapes(u64);
 
 impl Shapes {
@@ -25,11 +25,11 @@ fn case(
     element: &str,
     dims: &[u64],
     more: &[String],
-    check: fn(&Ran) -> Result<(), String>,
-    look: Option<Value>,
+    check: fn(&CaseResult) -> Result<(), String>,
+    file_properties: Option<Value>,
 ) -> Case {
     let framework = if format == "tfrecord" { "tensorflow" } else { "pytorch" };
-    let own = [
+    let settings = [
         format!("++workload.framework={framework}"),
         format!("++workload.reader.data_loader={framework}"),
         format!("++workload.dataset.format={format}"),
@@ -45,35 +45,54 @@ fn case(
         "++workload.workflow.evaluate=False".into(),
         "++workload.train.epochs=2".into(),
     ];
-    let all: Vec<&str> = own.iter().chain(more).map(String::as_str).collect();
-    let mut look = look;
-    if let Some(look) = &mut look {
-        look["format"] = format.into();
+    let all: Vec<&str> = settings.iter().chain(more).map(String::as_str).collect();
+    let mut file_properties = file_properties;
+    if let Some(properties) = &mut file_properties {
+        properties["format"] = format.into();
     }
-    Case { look, ..Case::new(format!("{format} of {element} {dims:?} {more:?}"), &all, check) }
+    Case {
+        file_properties,
+        ..Case::new(format!("{format} of {element} {dims:?} {more:?}"), &all, check)
+    }
 }
 
-/// 90, as there.
+/// The 90 cases of DLIO's file.
 pub(super) fn cases() -> Vec<Case> {
     let mut shapes = Shapes(1);
     let mut cases = Vec::new();
     for (element, bytes) in ELEMENTS {
         for dims in 2..=4 {
-            cases.push(hdf5(element, shapes.draw(dims)));
-            cases.extend(["png", "jpeg"].map(|format| picture(format, element, shapes.draw(dims))));
+            cases.push(hdf5_case(element, shapes.draw(dims)));
+            cases.extend(
+                ["png", "jpeg"].map(|format| image_case(format, element, shapes.draw(dims))),
+            );
             for format in ["npz", "npy"] {
                 let shape = shapes.draw(dims);
                 let stacked: Vec<u64> = shape.iter().copied().chain([1]).collect();
-                let look = json!({"shape": stacked, "dtype": element});
-                let one = ["++workload.dataset.num_samples_per_file=1".to_string()];
-                cases.push(case(format, element, &shape, &one, Ran::trained, Some(look)));
+                let properties = json!({"shape": stacked, "dtype": element});
+                let one_sample = ["++workload.dataset.num_samples_per_file=1".to_string()];
+                cases.push(case(
+                    format,
+                    element,
+                    &shape,
+                    &one_sample,
+                    CaseResult::check_training,
+                    Some(properties),
+                ));
             }
             let shape = shapes.draw(dims);
-            let look = json!({"bytes": shape.iter().product::<u64>() * bytes});
-            cases.push(case("tfrecord", element, &shape, &[], Ran::trained, Some(look)));
+            let properties = json!({"bytes": shape.iter().product::<u64>() * bytes});
+            cases.push(case(
+                "tfrecord",
+                element,
+                &shape,
+                &[],
+                CaseResult::check_training,
+                Some(properties),
+            ));
             for samples in 1..=3 {
                 let shape = shapes.draw(dims);
-                let look =
+                let properties =
                     json!({"bytes": shape.iter().product::<u64>() * bytes, "samples": samples});
                 let more = [format!("++workload.dataset.num_samples_per_file={samples}")];
                 cases.push(case(
@@ -81,54 +100,61 @@ pub(super) fn cases() -> Vec<Case> {
                     element,
                     &shape,
                     &more,
-                    Ran::trained,
-                    Some(look),
+                    CaseResult::check_training,
+                    Some(properties),
                 ));
             }
             let shape = shapes.draw(dims);
-            let look = json!({"columns": shape.iter().product::<u64>()});
-            cases.push(case("csv", element, &shape, &[], Ran::trained, Some(look)));
+            let properties = json!({"columns": shape.iter().product::<u64>()});
+            cases.push(case(
+                "csv",
+                element,
+                &shape,
+                &[],
+                CaseResult::check_training,
+                Some(properties),
+            ));
         }
     }
     assert_eq!(cases.len(), 90);
     cases
 }
 
-fn hdf5(element: &str, part: Vec<u64>) -> Case {
+fn hdf5_case(element: &str, part: Vec<u64>) -> Case {
     let whole: Vec<u64> = [3].into_iter().chain(part.iter().copied()).collect();
-    // A part's own first dimension is 1, and left out.
+    // The first dimension of each part is 1, and not stored.
     let shape: Vec<u64> = [1].into_iter().chain(part).collect();
-    let look = json!({"shape": shape, "dtype": element, "datasets": 3});
+    let properties = json!({"shape": shape, "dtype": element, "datasets": 3});
     let more = ["++workload.dataset.hdf5.num_dset_per_record=3".to_string()];
-    case("hdf5", element, &whole, &more, Ran::trained, Some(look))
+    case("hdf5", element, &whole, &more, CaseResult::check_training, Some(properties))
 }
 
-fn picture(format: &'static str, element: &str, shape: Vec<u64>) -> Case {
+fn image_case(format: &'static str, element: &str, shape: Vec<u64>) -> Case {
     if let [height, width] = shape[..] {
-        let look = json!({"size": [width, height]});
-        return case(format, element, &shape, &[], warned, Some(look));
+        let properties = json!({"size": [width, height]});
+        return case(format, element, &shape, &[], check_warning, Some(properties));
     }
-    case(format, element, &shape, &[], refused, None)
+    case(format, element, &shape, &[], check_refusal, None)
 }
 
-fn warned(ran: &Ran) -> Result<(), String> {
-    ran.trained()?;
-    let told = ran.answer.stderr.matches("elements become uint8").count();
-    super::expect("warnings of another type", &told, &1)
+fn check_warning(result: &CaseResult) -> Result<(), String> {
+    result.check_training()?;
+    let warnings = result.answer.stderr.matches("elements become uint8").count();
+    super::expect("warnings of another type", &warnings, &1)
 }
 
-fn refused(ran: &Ran) -> Result<(), String> {
-    super::expect("exit code", &ran.answer.code, &1)?;
-    let told = ran.answer.stderr.contains("has at most 2 dimensions in DLIO");
-    super::expect("refused for its dimensions", &told, &true)
+fn check_refusal(result: &CaseResult) -> Result<(), String> {
+    super::expect("exit code", &result.answer.code, &1)?;
+    let is_refused = result.answer.stderr.contains("has at most 2 dimensions in DLIO");
+    super::expect("refused for its dimensions", &is_refused, &true)
 }
 
 #[test]
-fn one_rank_writes_shapes_as_dlio() {
+fn one_rank_writes_the_shapes_of_dlio() {
     check(&cases(), 1);
 }
 
 #[test]
-fn two_ranks_write_shapes_as_dlio() {
+fn two_ranks_write_the_shapes_of_dlio() {
     check(&cases(), 2);
 }

@@ -1,11 +1,11 @@
-//! What DLIO's own tests ask of it, asked of `dlio_benchmark`: the same settings, at 1 and at 2 ranks, as commands. Computation takes a
-//! thousandth of the time. Where DLIO's test looks at its objects or its traces, the files that are left are looked at.
+//! DLIO's own tests, run on `dlio_benchmark` with the same settings and 1 or 2 ranks. Compute times are a thousandth. DLIO's tests inspect
+//! Python objects and traces; these tests inspect the result files.
 
-/// Of `dlio_benchmark_test.py`.
+/// Tests in `dlio_benchmark_test.py`.
 mod benchmark;
-/// Of `dlio_dataset_dimension_test.py`.
+/// Tests in `dlio_dataset_dimension_test.py`.
 mod dimensions;
-/// Of `dlio_ai_logging_test.py`, `dlio_sample_shuffle_test.py` and `dlio_postprocessor_test.py`.
+/// Tests in `dlio_ai_logging_test.py`, `dlio_sample_shuffle_test.py` and `dlio_postprocessor_test.py`.
 mod records;
 
 use crate::harness::{Answer, Test, venv_python};
@@ -15,29 +15,29 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Runs wait for the disk most of the time.
+/// Number of cases that run at the same time. They mostly wait for the disk.
 const CASES_AT_ONCE: usize = 8;
 
-type RanCheck = dyn Fn(&Ran) -> Result<(), String> + Sync;
+type CaseCheck = dyn Fn(&CaseResult) -> Result<(), String> + Sync;
 
-/// One test of DLIO's.
+/// One of DLIO's tests.
 struct Case {
     name: String,
-    /// Overrides of one command after another.
+    /// Overrides of each command; the commands run one after another.
     commands: Vec<Vec<String>>,
-    /// What DLIO's test asks for.
-    check: Box<RanCheck>,
-    /// What `check.py` should find in the data.
-    look: Option<Value>,
-    /// What is not so here, in words of `check`; docs/guide/dlio.md tells why.
-    differs: Option<&'static str>,
+    /// Checks the requirements of DLIO's test.
+    check: Box<CaseCheck>,
+    /// Properties of the generated files that `check.py` checks.
+    file_properties: Option<Value>,
+    /// Start of the error of `check`, if feedrate intentionally differs; docs/guide/dlio.md has the reasons.
+    known_difference: Option<&'static str>,
 }
 
-/// What a case left.
-struct Ran {
+/// The test folder and last output of a case.
+struct CaseResult {
     test: Test,
     ranks: usize,
-    /// Of the last command.
+    /// Output of the last command.
     answer: Answer,
 }
 
@@ -45,13 +45,19 @@ impl Case {
     fn new(
         name: impl Into<String>,
         overrides: &[&str],
-        check: impl Fn(&Ran) -> Result<(), String> + Sync + 'static,
+        check: impl Fn(&CaseResult) -> Result<(), String> + Sync + 'static,
     ) -> Self {
         let commands = vec![overrides.iter().map(|text| text.to_string()).collect()];
-        Case { name: name.into(), commands, check: Box::new(check), look: None, differs: None }
+        Case {
+            name: name.into(),
+            commands,
+            check: Box::new(check),
+            file_properties: None,
+            known_difference: None,
+        }
     }
 
-    /// Run it, and look at what is left. Each command has a folder of results of its own, as in DLIO's tests.
+    /// Runs the commands and the check. Each command has its own result folder, as in DLIO's tests.
     fn run(&self, ranks: usize) -> Result<Test, String> {
         let test = Test::new();
         let mut answers = self.commands.iter().enumerate().map(|(i, overrides)| {
@@ -60,16 +66,16 @@ impl Case {
                 "++workload.train.computation_time=0.001",
                 "++workload.evaluation.eval_time=0.001",
             ];
-            let given = |time: &&str| {
+            let is_needed = |time: &&str| {
                 let key = time.split('=').next().unwrap();
                 !overrides.iter().any(|text| text.starts_with(key))
             };
-            let own = overrides.iter().map(|text| at(text, ranks));
-            let arguments: Vec<String> = own
-                .chain(times.into_iter().filter(given).map(String::from))
+            let settings = overrides.iter().map(|text| with_ranks(text, ranks));
+            let arguments: Vec<String> = settings
+                .chain(times.into_iter().filter(is_needed).map(String::from))
                 .chain([output])
                 .collect();
-            dlio(&test, ranks, &arguments)
+            dlio_benchmark(&test, ranks, &arguments)
         });
         let mut answer = answers.next().unwrap();
         for next in answers {
@@ -78,17 +84,17 @@ impl Case {
             }
             answer = next;
         }
-        let ran = Ran { ranks, answer, test };
-        if ran.answer.stderr.contains("panicked") {
-            return Err(ran.answer.stderr);
+        let result = CaseResult { ranks, answer, test };
+        if result.answer.stderr.contains("panicked") {
+            return Err(result.answer.stderr);
         }
-        (self.check)(&ran).map_err(|reason| format!("{reason}\n{}", ran.answer.stderr))?;
-        Ok(ran.test)
+        (self.check)(&result).map_err(|reason| format!("{reason}\n{}", result.answer.stderr))?;
+        Ok(result.test)
     }
 }
 
-/// An override with its `RANKS` told, or its `8*RANKS`.
-fn at(text: &str, ranks: usize) -> String {
+/// Replaces `RANKS`, or a product such as `8*RANKS`, in an override.
+fn with_ranks(text: &str, ranks: usize) -> String {
     match text.split_once("*RANKS") {
         Some((start, _)) => {
             let (key, each) = start.split_once('=').unwrap();
@@ -98,26 +104,26 @@ fn at(text: &str, ranks: usize) -> String {
     }
 }
 
-fn dlio(test: &Test, ranks: usize, arguments: &[String]) -> Answer {
-    let own = env!("CARGO_BIN_EXE_dlio_benchmark");
+fn dlio_benchmark(test: &Test, ranks: usize, arguments: &[String]) -> Answer {
+    let dlio_benchmark = env!("CARGO_BIN_EXE_dlio_benchmark");
     let ranks = ranks.to_string();
     let (launcher, first) = MPICH;
     let (program, before) = match ranks.as_str() {
-        "1" => (own, Vec::new()),
-        _ => (launcher, [first, &[&ranks, own]].concat()),
+        "1" => (dlio_benchmark, Vec::new()),
+        _ => (launcher, [first, &[&ranks, dlio_benchmark]].concat()),
     };
     let output = test.program(program, &before).args(arguments).output();
-    Answer::of(&output.unwrap_or_else(|error| {
+    Answer::from_output(&output.unwrap_or_else(|error| {
         panic!("cannot start `{program}`: {error}\n  hint: run `cargo xtask setup`")
     }))
 }
 
-impl Ran {
-    fn went_well(&self) -> Result<(), String> {
+impl CaseResult {
+    fn check_success(&self) -> Result<(), String> {
         expect("exit code", &self.answer.code, &0)
     }
 
-    /// The results of the last of several commands.
+    /// Result folder of the last command.
     fn results(&self) -> PathBuf {
         let last = (0..)
             .map(|i| self.test.path(&format!("output{i}")))
@@ -126,11 +132,11 @@ impl Ran {
         last.unwrap_or_else(|| self.test.path("output0"))
     }
 
-    /// Every rank left its own.
-    fn trained(&self) -> Result<(), String> {
-        self.went_well()?;
-        let left = std::fs::read_dir(self.results()).map_err(|error| error.to_string())?;
-        let names = left.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    /// Checks that the command succeeded and that each rank wrote its file.
+    fn check_training(&self) -> Result<(), String> {
+        self.check_success()?;
+        let entries = std::fs::read_dir(self.results()).map_err(|error| error.to_string())?;
+        let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
         let outputs = names.filter(|name| name.ends_with("_output.json")).count();
         expect("`_output.json` of ranks", &outputs, &self.ranks)
     }
@@ -141,8 +147,8 @@ impl Ran {
         serde_json::from_slice(&text).map_err(|error| error.to_string())
     }
 
-    /// Files below a folder that end so.
-    fn files(&self, folder: &str, ending: &str) -> usize {
+    /// Number of files below a folder with this ending.
+    fn count_files(&self, folder: &str, ending: &str) -> usize {
         self.test.files_below(folder, ending).len()
     }
 }
@@ -151,62 +157,65 @@ fn expect<T: PartialEq + std::fmt::Debug>(what: &str, found: &T, wanted: &T) -> 
     if found == wanted { Ok(()) } else { Err(format!("{what}: {found:?}, wanted {wanted:?}")) }
 }
 
-/// Run all at these ranks: each as it should be, but for those that are known to differ, which must differ as they are known to.
+/// Runs all cases with this number of ranks. A case with a known difference must fail with exactly this difference; all others must pass.
 #[track_caller]
 fn check(cases: &[Case], ranks: usize) {
     let next = AtomicUsize::new(0);
-    let wrong = Mutex::new(Vec::new());
-    let made = Mutex::new(Vec::new());
+    let failures = Mutex::new(Vec::new());
+    let to_inspect = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..CASES_AT_ONCE {
             scope.spawn(|| {
                 while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let told = match (case.run(ranks), case.differs) {
-                        (Ok(_), Some(_)) => "is as in DLIO: take it off the list".to_string(),
+                    let failure = match (case.run(ranks), case.known_difference) {
+                        (Ok(_), Some(_)) => "equals DLIO: remove the known difference".to_string(),
                         (Err(reason), Some(known)) if reason.starts_with(known) => continue,
                         (Err(reason), _) => reason,
                         (Ok(test), None) => {
-                            made.lock().unwrap().extend(case.look.as_ref().map(|look| {
-                                let mut look = look.clone();
-                                look["name"] = case.name.as_str().into();
-                                look["folder"] = test.path("data").to_string_lossy().into();
-                                (test, look)
-                            }));
+                            to_inspect.lock().unwrap().extend(case.file_properties.as_ref().map(
+                                |properties| {
+                                    let mut properties = properties.clone();
+                                    properties["name"] = case.name.as_str().into();
+                                    properties["folder"] =
+                                        test.path("data").to_string_lossy().into();
+                                    (test, properties)
+                                },
+                            ));
                             continue;
                         }
                     };
-                    wrong.lock().unwrap().push(format!("{} at {ranks}: {told}", case.name));
+                    failures.lock().unwrap().push(format!("{} at {ranks}: {failure}", case.name));
                 }
             });
         }
     });
-    let mut wrong = wrong.into_inner().unwrap();
-    wrong.extend(looked_at(made.into_inner().unwrap()));
-    assert!(wrong.is_empty(), "{} of {}\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+    let mut failures = failures.into_inner().unwrap();
+    failures.extend(inspect_files(to_inspect.into_inner().unwrap()));
+    assert!(failures.is_empty(), "{} of {}\n{}", failures.len(), cases.len(), failures.join("\n"));
 }
 
-/// What is wrong with what was made, by one Python.
-fn looked_at(made: Vec<(Test, Value)>) -> Vec<String> {
-    if made.is_empty() {
+/// Checks the generated files of all cases by one call of `check.py`. Returns the errors.
+fn inspect_files(to_inspect: Vec<(Test, Value)>) -> Vec<String> {
+    if to_inspect.is_empty() {
         return Vec::new();
     }
     let test = Test::new();
-    let looks: Vec<&Value> = made.iter().map(|(_, look)| look).collect();
-    test.write("cases.json", serde_json::to_string(&looks).unwrap());
-    let told = test.python(&venv_python(), "dlio_cases/check.py", ["cases.json"]);
-    String::from_utf8(told).unwrap().lines().map(String::from).collect()
+    let expected: Vec<&Value> = to_inspect.iter().map(|(_, properties)| properties).collect();
+    test.write("cases.json", serde_json::to_string(&expected).unwrap());
+    let errors = test.python(&venv_python(), "dlio_cases/check.py", ["cases.json"]);
+    String::from_utf8(errors).unwrap().lines().map(String::from).collect()
 }
 
-/// The shares that docs/guide/dlio.md tells.
+/// docs/guide/dlio.md has the same numbers.
 #[test]
-fn at_least_95_of_100_are_as_in_dlio() {
+fn at_least_95_percent_of_the_cases_equal_dlio() {
     let docs = include_str!("../../../../../docs/guide/dlio.md");
-    let (mut differ, mut all) = (0, 0);
+    let (mut different, mut all) = (0, 0);
     for cases in [benchmark::cases(), dimensions::cases(), records::cases()] {
-        let others = cases.iter().filter(|case| case.differs.is_some()).count();
-        let told = format!("{} of {} cases", cases.len() - others, cases.len());
-        assert!(docs.contains(&told), "{told}");
-        (differ, all) = (differ + others, all + cases.len());
+        let differences = cases.iter().filter(|case| case.known_difference.is_some()).count();
+        let share = format!("{} of {} cases", cases.len() - differences, cases.len());
+        assert!(docs.contains(&share), "{share}");
+        (different, all) = (different + differences, all + cases.len());
     }
-    assert!(differ * 20 <= all, "{differ} of {all} differ");
+    assert!(different * 20 <= all, "{different} of {all} differ");
 }

@@ -1,19 +1,19 @@
-//! What a run did, step by step and sample by sample. DLIO's tests count the events of a trace by dftracer, which is not written here:
-//! `record.json` tells the same.
+//! Cases that count epochs, steps, samples and checkpoints of a run. DLIO's tests count events in a trace of dftracer; these tests read
+//! `record.json` instead.
 
-use super::{Case, Ran, check, expect};
+use super::{Case, CaseResult, check, expect};
 use serde_json::Value;
 
 const EPOCHS: usize = 2;
 
-/// What DLIO's trace of each rank counts.
+/// Expected counts of each rank.
 #[derive(Clone, Copy, Default)]
 struct Counts {
     epochs: usize,
     evaluations: usize,
-    /// Batches, of training and evaluation, each of which is computed on.
+    /// Number of batches of training and evaluation.
     steps: usize,
-    /// Samples of a rank, at least; `None` where no files are read.
+    /// Minimum number of samples; `None` if no files are read.
     samples: Option<usize>,
     saves: usize,
     loads: usize,
@@ -29,26 +29,28 @@ fn steps_of(accelerator: &Value) -> usize {
     blocks.map(|block| list(block, "compute_ns").len()).sum()
 }
 
-fn counted(ran: &Ran, wanted: Counts) -> Result<(), String> {
-    ran.went_well()?;
-    let record = ran.record()?;
+fn check_counts(result: &CaseResult, wanted: Counts) -> Result<(), String> {
+    result.check_success()?;
+    let record = result.record()?;
     let (epochs, evaluations) = (list(&record, "epochs"), list(&record, "evaluations"));
     let trains = epochs.iter().filter(|epoch| steps_of(&epoch["accelerators"][0]) > 0);
     expect("epochs", &trains.count(), &wanted.epochs)?;
     expect("evaluations", &evaluations.len(), &wanted.evaluations)?;
-    for rank in 0..ran.ranks {
+    for rank in 0..result.ranks {
         let both = || epochs.iter().chain(evaluations).map(|part| &part["accelerators"][rank]);
         expect("steps", &both().map(steps_of).sum(), &wanted.steps)?;
-        let samples: u64 = both().map(|one| one["io"]["samples"].as_u64().unwrap_or(0)).sum();
+        let samples: u64 =
+            both().map(|accelerator| accelerator["io"]["samples"].as_u64().unwrap_or(0)).sum();
         if let Some(least) = wanted.samples {
-            expect("all samples are there", &(samples as usize >= least), &true)?;
+            expect("has all samples", &(samples as usize >= least), &true)?;
         }
     }
     let checkpoints = epochs.iter().flat_map(|epoch| list(epoch, "checkpoints"));
-    let kinds: Vec<&str> = checkpoints.map(|one| one["kind"].as_str().unwrap_or("save")).collect();
-    let of = |kind: &str| kinds.iter().filter(|found| **found == kind).count();
-    expect("saves", &of("save"), &wanted.saves)?;
-    expect("loads", &of("load"), &wanted.loads)
+    let kinds: Vec<&str> =
+        checkpoints.map(|checkpoint| checkpoint["kind"].as_str().unwrap_or("save")).collect();
+    let count = |kind: &str| kinds.iter().filter(|found| **found == kind).count();
+    expect("saves", &count("save"), &wanted.saves)?;
+    expect("loads", &count("load"), &wanted.loads)
 }
 
 fn case(name: String, framework: &str, files: usize, more: &[String], wanted: Counts) -> Case {
@@ -62,16 +64,16 @@ fn case(name: String, framework: &str, files: usize, more: &[String], wanted: Co
         format!("++workload.dataset.num_files_train={files}*RANKS"),
     ];
     let all: Vec<String> = common.into_iter().chain(more.iter().cloned()).collect();
-    let at = move |ran: &Ran| counted(ran, wanted);
+    let check = move |result: &CaseResult| check_counts(result, wanted);
     let texts: Vec<&str> = all.iter().map(String::as_str).collect();
-    Case::new(name, &texts, at)
+    Case::new(name, &texts, check)
 }
 
 fn workflow(train: bool, evaluation: bool, checkpoint: bool) -> Vec<String> {
     let named = [("train", train), ("evaluation", evaluation), ("checkpoint", checkpoint)];
-    let python = |is: bool| if is { "True" } else { "False" };
+    let python = |value: bool| if value { "True" } else { "False" };
     let mut all = vec![format!("++workload.workflow.generate_data={}", python(train))];
-    all.extend(named.map(|(name, is)| format!("++workload.workflow.{name}={}", python(is))));
+    all.extend(named.map(|(name, value)| format!("++workload.workflow.{name}={}", python(value))));
     if !evaluation {
         all.push("++workload.dataset.num_files_eval=0".into());
     }
@@ -82,20 +84,20 @@ fn batch(size: usize) -> String {
     format!("++workload.reader.batch_size={size}")
 }
 
-/// 61 and 1, as there.
+/// The 61 cases of one of DLIO's files, and one of another.
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for framework in ["pytorch", "tensorflow"] {
-        cases.extend(trainings(framework));
-        cases.extend(readers(framework));
-        cases.extend(checkpoints(framework));
+        cases.extend(training_cases(framework));
+        cases.extend(reader_cases(framework));
+        cases.extend(checkpoint_cases(framework));
     }
-    cases.push(shuffled());
+    cases.push(shuffled_case());
     assert_eq!(cases.len(), 62);
     cases
 }
 
-fn trainings(framework: &str) -> Vec<Case> {
+fn training_cases(framework: &str) -> Vec<Case> {
     let mut cases = Vec::new();
     for files in [9, 10] {
         for size in [2, 3] {
@@ -122,7 +124,7 @@ fn trainings(framework: &str) -> Vec<Case> {
                     format!("++workload.reader.read_threads={threads}"),
                 ],
             ];
-            // Of each epoch.
+            // The configured steps are per epoch.
             let steps = EPOCHS * steps;
             let wanted =
                 Counts { epochs: EPOCHS, steps, samples: Some(steps), ..Counts::default() };
@@ -133,9 +135,9 @@ fn trainings(framework: &str) -> Vec<Case> {
     cases
 }
 
-fn readers(framework: &str) -> Vec<Case> {
+fn reader_cases(framework: &str) -> Vec<Case> {
     let formats = [
-        "npz of default",
+        "npz by default",
         "hdf5",
         "npy",
         "npz",
@@ -166,7 +168,7 @@ fn readers(framework: &str) -> Vec<Case> {
         .collect()
 }
 
-fn checkpoints(framework: &str) -> Vec<Case> {
+fn checkpoint_cases(framework: &str) -> Vec<Case> {
     let mut cases = Vec::new();
     for epochs_between in [1, 2] {
         for steps_between in [None, Some(1), Some(2)] {
@@ -204,8 +206,8 @@ fn checkpoints(framework: &str) -> Vec<Case> {
     cases
 }
 
-/// Each sample of each file is read once, however they are shuffled.
-fn shuffled() -> Case {
+/// Shuffling must not change the number of samples.
+fn shuffled_case() -> Case {
     let more = [
         workflow(true, false, false),
         vec![
@@ -222,11 +224,11 @@ fn shuffled() -> Case {
 }
 
 #[test]
-fn one_rank_does_as_dlio() {
+fn one_rank_counts_like_dlio() {
     check(&cases(), 1);
 }
 
 #[test]
-fn two_ranks_do_as_dlio() {
+fn two_ranks_count_like_dlio() {
     check(&cases(), 2);
 }
