@@ -19,7 +19,7 @@ fn chunked(chunk_dims: &[u64], compression: Compression, datasets_per_record: u6
 
 /// Files with each supported structure, and their shapes.
 fn files() -> Vec<(Vec<u8>, FileShape)> {
-    let shape_of_feedrate = shape(&[4, 5], Element::Uint16, 3);
+    let written = shape(&[4, 5], Element::Uint16, 3);
     let mut files: Vec<(Vec<u8>, FileShape)> = [
         chunked(&[], Compression::None, 1),
         chunked(&[], Compression::None, 2),
@@ -27,9 +27,7 @@ fn files() -> Vec<(Vec<u8>, FileShape)> {
         chunked(&[2, 4, 5], Compression::Gzip, 1),
     ]
     .iter()
-    .map(|encoding| {
-        (encode_with(&FORMAT, &shape_of_feedrate, encoding, 1000).remove(0), shape_of_feedrate)
-    })
+    .map(|encoding| (encode_with(&FORMAT, &written, encoding, 1000).remove(0), written))
     .collect();
     files.push((OLD.to_vec(), shape(&[5, 4], Element::Uint16, 6)));
     files.push((FIXED.to_vec(), shape(&[5, 4], Element::Uint16, 6)));
@@ -41,14 +39,13 @@ fn files() -> Vec<(Vec<u8>, FileShape)> {
 fn files_of_h5py_are_read() {
     for file in [OLD, FIXED] {
         for sample in 0..6u16 {
-            let expected_payload: Vec<u8> =
-                (sample * 20..).take(20).flat_map(u16::to_le_bytes).collect();
-            assert_eq!(read(&FORMAT, &[file.to_vec()], sample.into(), None), Ok(expected_payload));
+            let payload: Vec<u8> = (sample * 20..).take(20).flat_map(u16::to_le_bytes).collect();
+            assert_eq!(read(&FORMAT, &[file.to_vec()], sample.into(), None), Ok(payload));
         }
     }
     for sample in 0..300 {
-        let expected_payload = vec![(sample % 251) as u8];
-        assert_eq!(read(&FORMAT, &[EXTENSIBLE.to_vec()], sample, None), Ok(expected_payload));
+        let payload = vec![(sample % 251) as u8];
+        assert_eq!(read(&FORMAT, &[EXTENSIBLE.to_vec()], sample, None), Ok(payload));
     }
 }
 
@@ -427,10 +424,9 @@ fn checksums_of_chunks_are_verified_if_configured() {
 
 #[test]
 fn unsupported_settings_are_refused_with_their_key() {
-    let shape = shape(&[6, 4], Element::Uint8, 5);
-    let key = |encoding: &Encoding| {
-        (FORMAT.entry.unsupported_setting)(&shape, encoding).map(|unfit| unfit.key)
-    };
+    let [small, large] = [shape(&[6, 4], Element::Uint8, 5), shape(&[1 << 18], Element::Uint8, 1)];
+    let check = FORMAT.entry.unsupported_setting;
+    let key = |encoding: &Encoding| Some(check(&small, encoding)?.key);
     let chunk = |dims: &[u64]| key(&chunked(dims, Compression::None, 1));
     let datasets = |count| key(&chunked(&[], Compression::None, count));
     let max = |max: &[u64], chunk: &[u64]| {
@@ -439,25 +435,18 @@ fn unsupported_settings_are_refused_with_their_key() {
     };
     let (chunk_key, max_key) = (Some("dataset.hdf5.chunk_dims"), Some("dataset.hdf5.max_shape"));
     assert_eq!(chunk(&[5, 6, 4]), None);
-    for dims in [&[5, 6][..], &[0, 6, 4], &[6, 6, 4], &[5, 7, 4]] {
-        assert_eq!(chunk(dims), chunk_key, "{dims:?}");
-    }
+    let unsupported_chunks = [&[5, 6][..], &[0, 6, 4], &[6, 6, 4], &[5, 7, 4]];
+    assert_eq!(unsupported_chunks.map(chunk), [chunk_key; 4]);
     assert_eq!(max(&[0, 6, 4], &[]), None);
     assert_eq!(max(&[9, 6, 4], &[9, 6, 4]), None);
     assert_eq!(max(&[0, 4], &[]), None, "the axis of samples is added, as in DLIO");
-    for dims in [&[6][..], &[5, 6], &[4, 6, 4], &[5, 6, 3]] {
-        assert_eq!(max(dims, &[]), max_key, "{dims:?}");
-    }
+    let unsupported_max = [&[6][..], &[5, 6], &[4, 6, 4], &[5, 6, 3]];
+    assert_eq!(unsupported_max.map(|dims| max(dims, &[])), [max_key; 4]);
     assert_eq!(datasets(3), None);
-    for count in [0, 4, 257] {
-        assert_eq!(datasets(count), Some("dataset.hdf5.num_dset_per_record"), "{count}");
-    }
-    let large = super::super::tests::shape(&[1 << 18], Element::Uint8, 1);
-    let unfit = |dims: &[u64]| {
-        (FORMAT.entry.unsupported_setting)(&large, &chunked(dims, Compression::None, 1))
-    };
-    assert!(unfit(&[1, 2]).is_none());
-    assert!(unfit(&[1, 1]).is_some_and(|unfit| unfit.message == "`262144` chunks per sample"));
+    assert_eq!([0, 4, 257].map(datasets), [Some("dataset.hdf5.num_dset_per_record"); 3]);
+    let message = |dims: &[u64]| Some(check(&large, &chunked(dims, Compression::None, 1))?.message);
+    assert_eq!(message(&[1, 2]), None);
+    assert_eq!(message(&[1, 1]).as_deref(), Some("`262144` chunks per sample"));
 }
 
 #[test]
