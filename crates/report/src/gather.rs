@@ -14,9 +14,9 @@ use crate::report::{
     FigureUse, OpeningLine, Report, ReportAdvice, ReportAnswer, ReportedRun, Seen, SeenDoubt,
     Source,
 };
-use crate::run_page::{answer_lines, proposals};
+use crate::run_page::answer_lines;
 use crate::words;
-use feedrate_analysis::advice::{Case, advise};
+use feedrate_analysis::advice::{Case, advise, advise_without_plans};
 use feedrate_analysis::answer::Answer;
 use feedrate_analysis::design::{DeclaredFactors, HOST, SOURCE, designs};
 use feedrate_analysis::predict::Pipeline;
@@ -349,7 +349,7 @@ fn single_run(
     let replanned = replan(run);
     let advice = replanned.as_ref();
     let advice = advice.map(|replanned| advise(&case, &|overrides| replanned.plan(overrides)));
-    let mut helps = proposals(&case, advice.as_deref());
+    let mut helps = advice.clone().unwrap_or_else(|| advise_without_plans(&case));
     // Trials of other workloads say nothing about this one.
     let is_same_plan = |result: &&TrialsResult| result.plan.as_ref() == Some(&record.plan);
     let own_trials: Vec<_> = trials.iter().filter(is_same_plan).collect();
@@ -359,8 +359,9 @@ fn single_run(
         .filter(|row| row.is_withdrawn())
         .map(|row| &row.overrides)
         .collect();
-    helps.retain(|proposal| {
-        proposal.overrides.is_empty() || !withdrawn.contains(&&proposal.overrides)
+    helps.retain(|advice| {
+        let overrides = &advice.proposal.overrides;
+        overrides.is_empty() || !withdrawn.contains(&overrides)
     });
     let ideal_client = Pipeline::with_ideal_client(&derived);
     let client_line = words::client::line(&derived, ideal_client.as_ref());

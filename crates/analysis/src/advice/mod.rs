@@ -181,6 +181,21 @@ pub struct Advice {
     pub prediction: Option<Prediction>,
 }
 
+impl Advice {
+    /// Whether the change is predicted to reach a utilisation; `None` without a prediction.
+    pub fn reaches(&self, required_percent: f64) -> Option<bool> {
+        self.prediction.map(|prediction| required_percent <= prediction.au_percent)
+    }
+
+    /// Whether the change starts more workers than there are cores.
+    fn exceeds_cores(&self) -> bool {
+        self.proposal.evidence.get(EXCEEDED_CORES).is_some()
+    }
+}
+
+/// Name of the fact that a change starts more workers than this number of cores.
+const EXCEEDED_CORES: &str = "exceeded_cores";
+
 /// Advice with the saved time by which it is ranked.
 struct RankedAdvice {
     advice: Advice,
@@ -211,7 +226,7 @@ pub fn advise(case: &Case, plan_with: &dyn Fn(&[String]) -> Option<Plan>) -> Vec
     let found = proposals(case)
         .filter_map(|proposal| advise_one(case, proposal, unchanged, plan_with))
         .collect();
-    rank(found)
+    rank(found, case.answer.required_percent)
 }
 
 /// Predicts the effect of one proposal; `None` if the change is not possible or would not help.
@@ -270,14 +285,14 @@ fn concerns_fed_runs(proposal: &Proposal) -> bool {
 
 /// Finds the changes that would help, as [`advise`] does, but without plans and predictions. If the run has a client, no other dataset is
 /// proposed, because the client's cost with another format is unknown.
-pub fn ranked_proposals(case: &Case) -> Vec<Proposal> {
+pub fn advise_without_plans(case: &Case) -> Vec<Advice> {
     let has_known_client =
         |proposal: &Proposal| case.plan().loader.client.is_none() || proposal.cost != Cost::Dataset;
     let found = proposals(case).filter(has_known_client).map(|proposal| {
         let saved_s = proposal.lost_s.unwrap_or(0.0);
         RankedAdvice { advice: Advice { proposal, prediction: None }, saved_s }
     });
-    rank(found.collect()).into_iter().map(|advice| advice.proposal).collect()
+    rank(found.collect(), case.answer.required_percent)
 }
 
 fn proposals(case: &Case) -> impl Iterator<Item = Proposal> {
@@ -295,9 +310,22 @@ fn has_effect(plan: &Plan, overrides: &[String]) -> bool {
     overrides != [format!("dataset.format={}", plan.dataset.format)]
 }
 
-/// Sorts advice and keeps the first [`ADVICE_MAX`]. Changes that save about as much as the best change come first, in the order of
-/// their rules. Other changes follow, sorted by the time that they save. Hardware never comes before a setting.
-fn rank(mut found: Vec<RankedAdvice>) -> Vec<Advice> {
+/// Class of a change, best first: whether it is predicted to reach the required utilisation, certainly or within the interval, and whether it
+/// starts no more workers than there are cores. Waiting workers need no core, so too many of them are better than an unknown effect.
+fn rank_class(advice: &Advice, required_percent: f64) -> u8 {
+    let may_reach =
+        advice.prediction.is_some_and(|prediction| required_percent <= prediction.interval[1]);
+    match (advice.reaches(required_percent) == Some(true), advice.exceeds_cores()) {
+        (true, false) => 0,
+        (false, false) if may_reach => 1,
+        (true, true) => 2,
+        _ => 3,
+    }
+}
+
+/// Sorts advice by its class and keeps the first [`ADVICE_MAX`]. Within a class, changes that save about as much as the best change come first,
+/// in the order of their rules, and the rest follows by the time saved. Hardware never comes before a setting.
+fn rank(mut found: Vec<RankedAdvice>, required_percent: f64) -> Vec<Advice> {
     let cost = |ranked: &RankedAdvice| ranked.advice.proposal.cost;
     let settings = found.iter().filter(|ranked| cost(ranked) == Cost::Setting);
     let best_setting_s =
@@ -311,6 +339,10 @@ fn rank(mut found: Vec<RankedAdvice>) -> Vec<Advice> {
         saved_s if best_s * AS_GOOD_SHARE <= saved_s => 0.0,
         saved_s => best_s - saved_s,
     };
-    found.sort_by(|a, b| shortfall_s(a).total_cmp(&shortfall_s(b)));
+    found.sort_by(|a, b| {
+        rank_class(&a.advice, required_percent)
+            .cmp(&rank_class(&b.advice, required_percent))
+            .then(shortfall_s(a).total_cmp(&shortfall_s(b)))
+    });
     found.into_iter().take(ADVICE_MAX).map(|ranked| ranked.advice).collect()
 }

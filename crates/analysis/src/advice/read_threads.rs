@@ -1,7 +1,7 @@
 //! Advises the smallest number of reading threads that feeds an accelerator if each thread has one request in flight and waits for
 //! the latency of the storage.
 
-use super::{Case, Proposal, Risk, Rule};
+use super::{Case, EXCEEDED_CORES, Proposal, Risk, Rule};
 use crate::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::IN_FLIGHT;
@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     sees: "threads wait for the latency of one request each",
     proposes: "the smallest `reader.read_threads` that feeds the accelerators",
     change: "",
-    why: "a thread needs {sample_s} for a sample[, which is computed in {compute_s}][; {in_flight:.1} reads are in flight]",
+    why: "a thread needs {sample_s} for a sample[, which is computed in {compute_s}][; {in_flight:.1} reads are in flight][; {workers} on {exceeded_cores} hold {memory_bytes} of samples]",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]
@@ -34,9 +34,26 @@ fn propose(case: &Case) -> Option<Proposal> {
             .with("sample_s", sample.total_s())
             .with_known("compute_s", case.compute_per_sample_s())
             .with_known("in_flight", in_flight);
+        let evidence = with_exceeded_cores(case, needed, evidence);
         let overrides = [format!("reader.read_threads={needed}")];
         Proposal { risk: Risk::Memory, ..RULE.proposal(&overrides, lost_s, evidence) }
     })
+}
+
+/// Adds the number of workers and the memory that their batches take if there are more workers than cores.
+fn with_exceeded_cores(case: &Case, threads: u32, evidence: Facts) -> Facts {
+    let plan = case.plan();
+    let workers = u64::from(threads) * u64::from(plan.accelerators);
+    let cores = u64::from(case.cores());
+    if workers <= cores || cores == 0 {
+        return evidence;
+    }
+    let batch_bytes = plan.loader.batch_size as f64 * case.sample_bytes();
+    let batches = workers.saturating_mul(u64::from(plan.loader.prefetch_size).max(1));
+    evidence
+        .with("workers", workers)
+        .with(EXCEEDED_CORES, cores)
+        .with("memory_bytes", (batches as f64 * batch_bytes) as u64)
 }
 
 #[cfg(test)]

@@ -22,20 +22,35 @@ pub(super) static RULE: Rule = Rule {
     fires: super::tests::slow_disk,
 };
 
+/// Rates to try, as multiples of the needed one. With latencies and limits that remain, the needed rate itself may not suffice.
+const RATES: [f64; 6] = [1.0, 1.25, 1.6, 2.0, 3.0, 5.0];
+
 fn propose(case: &Case) -> Option<Proposal> {
     let answer = case.answer;
     let (needed, delivered) =
         answer.needed_bytes_per_second.zip(answer.delivered_bytes_per_second)?;
-    let io = &case.derived.io;
-    let missing = needed - delivered;
-    if missing <= 0.0 {
+    if needed <= delivered {
         return None;
     }
+    let proposals = RATES.map(|factor| propose_rate(case, factor * needed, delivered));
+    let is_sufficient = |proposal: &&Proposal| {
+        let predicted = case.predict(case.plan(), &proposal.changes);
+        let predicted = predicted.and_then(Result::ok);
+        predicted.is_some_and(|predicted| answer.required_percent <= predicted.au_percent)
+    };
+    let sufficient = proposals.iter().flatten().find(is_sufficient).cloned();
+    sufficient.or_else(|| proposals.into_iter().next().flatten())
+}
+
+/// Proposes a storage that delivers `wanted` instead of `delivered` bytes per second.
+fn propose_rate(case: &Case, wanted: f64, delivered: f64) -> Option<Proposal> {
+    let io = &case.derived.io;
+    let missing = wanted - delivered;
     // Operations per second for reading the missing bytes.
     let missing_per_second = |count: u64| missing * count as f64 / io.read_bytes as f64;
     let (lost_s, change, evidence) = if let Some(lost_s) = case.lost_s(&[WaitCause::Open]) {
         let open_s = io.open_ns as f64 / 1e9 / io.opens.max(1) as f64;
-        let wanted_s = open_s * delivered / needed;
+        let wanted_s = open_s * delivered / wanted;
         let evidence = Facts::new()
             .with("lacks_files_per_second", missing_per_second(io.opens))
             .with("open_s", open_s)
@@ -49,16 +64,16 @@ fn propose(case: &Case) -> Option<Proposal> {
             .with("lacks", units::bytes_per_second_rounded(missing))
             .with("lacks_reads_per_second", missing_per_second(io.reads))
             .with("read_s", read_s);
-        let wanted_s = read_s * delivered / needed;
+        let wanted_s = read_s * delivered / wanted;
         let latency = match case.read_limit() {
             ReadLimit::Latency => Some(Scale::Value(wanted_s)),
             // Most of a read's time is the wait until the storage serves it, not latency.
-            ReadLimit::Concurrency => Some(Scale::Times(delivered / needed)),
+            ReadLimit::Concurrency => Some(Scale::Times(delivered / wanted)),
             _ => None,
         };
         match latency.map(PipelineChange::Latency) {
             Some(change) => (lost_s, change, evidence.with("wanted_read_s", wanted_s)),
-            None => (lost_s, PipelineChange::Bandwidth(Scale::Value(needed)), evidence),
+            None => (lost_s, PipelineChange::Bandwidth(Scale::Value(wanted)), evidence),
         }
     };
     let proposal = RULE.proposal(&[], lost_s, evidence);

@@ -1,6 +1,7 @@
 //! Tests of the advice rules: each rule fires, the best rule comes first, and the table is consistent.
 
 mod named_causes;
+mod ranking;
 
 use super::*;
 use crate::answer::Answer;
@@ -45,7 +46,9 @@ fn with_case<T>(record: &Record, check: impl Fn(&Case) -> T) -> T {
 pub(super) fn advised_rules(change: impl Fn(&mut Record)) -> Vec<&'static str> {
     let mut record = waiting_record();
     change(&mut record);
-    with_case(&record, |case| ranked_proposals(case).iter().map(|proposal| proposal.rule).collect())
+    with_case(&record, |case| {
+        advise_without_plans(case).iter().map(|advice| advice.proposal.rule).collect()
+    })
 }
 
 fn change_io(record: &mut Record, change: impl Fn(&mut IoCounters)) {
@@ -293,7 +296,7 @@ fn nothing_is_advised_for_a_fed_run() {
         record.plan.metric.au_target_percent = 1.0;
         record.epochs[0].checkpoints.clear();
         let is_fed = with_case(&record, |case| case.answer.fed == Some(true));
-        let found = with_case(&record, |case| ranked_proposals(case).len());
+        let found = with_case(&record, |case| advise_without_plans(case).len());
         // If memory served the run, it is unknown whether accelerators were fed.
         assert!(!is_fed || found == 0, "{}", rule.name);
     }
@@ -375,9 +378,9 @@ fn the_smallest_sufficient_number_of_threads_is_advised() {
     latency_bound(&mut record);
     for (threads, times) in [("reader.read_threads=3", 1), ("reader.read_threads=5", 2)] {
         change_io(&mut record, |io| io.read_ns *= times);
-        let found = with_case(&record, ranked_proposals);
-        let proposal = found.iter().find(|found| found.rule == "read_threads").unwrap();
-        assert_eq!(proposal.overrides, [threads]);
+        let found = with_case(&record, advise_without_plans);
+        let advice = found.iter().find(|advice| advice.proposal.rule == "read_threads").unwrap();
+        assert_eq!(advice.proposal.overrides, [threads]);
     }
 }
 

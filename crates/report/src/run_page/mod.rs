@@ -10,7 +10,7 @@ use crate::output::OpenObject;
 use crate::table::{ColumnKind, ReportTable};
 use crate::text;
 use crate::words::{advice, answer as words, client, unpredicted};
-use feedrate_analysis::advice::{Advice, Case, Proposal, advise, ranked_proposals};
+use feedrate_analysis::advice::{Advice, Case, advise, advise_without_plans};
 use feedrate_analysis::answer::{Answer, AnsweredSummary};
 use feedrate_analysis::predict::{NotPredictable, Pipeline, Prediction};
 use feedrate_measure::derived::Derived;
@@ -36,7 +36,7 @@ pub struct RunPage<'a> {
     answered: &'a AnsweredSummary,
     record: &'a Record,
     /// Changes that would help, the best first.
-    helps: Vec<Proposal>,
+    helps: Vec<Advice>,
     ideal_client: Option<Result<Prediction, NotPredictable>>,
     client_line: Option<String>,
 }
@@ -48,7 +48,7 @@ pub struct AnswerOutput<'a> {
     #[serde(flatten)]
     answer: &'a Answer,
     /// Changes that would help, the best first.
-    helps: &'a [Proposal],
+    helps: &'a [Advice],
     /// The emulated client; `null` if there is none.
     client: Option<ClientOutput<'a>>,
 }
@@ -95,11 +95,12 @@ impl<'a> RunPage<'a> {
         let derived = Derived::new(record);
         let case = Case::new(&derived, &answered.answer, &answered.summary.doubts);
         let advice = replan.map(|replan| advise(&case, &|overrides| replan.plan(overrides)));
+        let helps = advice.unwrap_or_else(|| advise_without_plans(&case));
         let ideal_client = Pipeline::with_ideal_client(&derived);
         RunPage {
             answered,
             record,
-            helps: proposals(&case, advice.as_deref()),
+            helps,
             client_line: client::line(&derived, ideal_client.as_ref()),
             ideal_client,
         }
@@ -180,23 +181,16 @@ impl<'a> RunPage<'a> {
     }
 }
 
-/// Changes that would help, the best first: the changes in `advice`, or without it changes that need no prediction.
-pub(crate) fn proposals(case: &Case, advice: Option<&[Advice]>) -> Vec<Proposal> {
-    match advice {
-        Some(advice) => advice.iter().map(|item| item.proposal.clone()).collect(),
-        None => ranked_proposals(case),
-    }
-}
-
 /// Lines on the answer, the needed and delivered rates, changes that would help, and the client.
 pub(crate) fn answer_lines(
     answer: &Answer,
     doubts: &[Doubt],
-    helps: &[Proposal],
+    helps: &[Advice],
     client_line: Option<String>,
 ) -> Vec<String> {
     let lines = words::lines(answer, doubts).into_iter();
-    lines.chain(advice::would_help(helps)).chain(client_line).collect()
+    let helps = advice::would_help(helps, answer.required_percent);
+    lines.chain(helps).chain(client_line).collect()
 }
 
 /// The folder of the results.

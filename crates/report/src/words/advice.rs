@@ -1,7 +1,9 @@
 //! Renders advice as text for terminals, reports and the line `Would help:`. Decides nothing.
 
-use feedrate_analysis::advice::{Cost, Proposal, RULES, Risk, Rule};
+use super::answer::percent_near_target;
+use feedrate_analysis::advice::{Advice, Cost, Proposal, RULES, Risk, Rule};
 use feedrate_analysis::answer::{Answer, AnswerKind};
+use feedrate_analysis::predict::Prediction;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::metric::IN_FLIGHT;
 use feedrate_measure::verdict::Bound;
@@ -63,20 +65,38 @@ pub fn cost(proposal: &Proposal) -> String {
 }
 
 /// The line of a run with as many changes as fit, at least one. A change that states the missing storage performance is always included.
-pub fn would_help(proposals: &[Proposal]) -> Option<String> {
-    let (first, rest) = proposals.split_first()?;
+pub fn would_help(advice: &[Advice], required_percent: f64) -> Option<String> {
+    let (first, rest) = advice.split_first()?;
     // Another run is no estimate.
-    let estimated = if first.cost == Cost::Run { "" } else { " (estimated)" };
-    let mut line = format!("Would help{estimated}: {}", change(first));
+    let estimated = if first.proposal.cost == Cost::Run { "" } else { " (estimated)" };
+    let mut line = format!("Would help{estimated}: {}", with_prediction(first, required_percent));
     let mut is_full = false;
     for more in rest {
-        let longer = format!("{line}, or {}", change(more));
+        let longer = format!("{line}, or {}", with_prediction(more, required_percent));
         is_full |= LINE_WIDTH < longer.chars().count();
-        if !is_full || more.evidence.get("lacks").is_some() {
+        if !is_full || more.proposal.evidence.get("lacks").is_some() {
             line = longer;
         }
     }
     Some(line)
+}
+
+/// A change with its predicted utilisation: `reader.read_threads=4 → 92 % AU [88, 95]`, `… → 70 % AU [66, 74], not enough`.
+fn with_prediction(advice: &Advice, required_percent: f64) -> String {
+    let change = change(&advice.proposal);
+    let change = match advice
+        .proposal
+        .evidence
+        .render("[ ({workers} workers on {exceeded_cores}, {memory_bytes})]")
+    {
+        workers if workers.is_empty() => change,
+        workers => change + &workers,
+    };
+    let Some(prediction) = &advice.prediction else { return change };
+    let Prediction { au_percent, interval: [low, high], .. } = prediction;
+    let au = percent_near_target(*au_percent, required_percent);
+    let enough = if advice.reaches(required_percent) == Some(true) { "" } else { ", not enough" };
+    format!("{change} → {au} % AU [{low:.0}, {high:.0}]{enough}")
 }
 
 /// A line on a run that opens its advice: `imagenet_cnn: 31 % AU, storage-bound: one request of 256 KiB in flight at 4.1 ms`.
@@ -135,9 +155,10 @@ fn pipeline(bound: Bound, derived: &Derived) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedrate_analysis::advice::{Case, ranked_proposals as proposals};
+    use feedrate_analysis::advice::{Case, advise_without_plans};
     use feedrate_analysis::answer::AnsweredSummary;
     use feedrate_measure::example::{block, epoch, plan, record};
+    use feedrate_measure::facts::Facts;
     use feedrate_measure::record::Record;
     use feedrate_spec::plan::ClientPlan;
     use feedrate_spec::workload::TimeSpec;
@@ -160,10 +181,10 @@ mod tests {
     fn check(record: &Record, expected: Option<&str>, expected_opening: &str) {
         let AnsweredSummary { summary, answer } = AnsweredSummary::new(record);
         let derived = Derived::new(record);
-        let found = proposals(&Case::new(&derived, &answer, &summary.doubts));
-        assert_eq!(would_help(&found).as_deref(), expected);
+        let found = advise_without_plans(&Case::new(&derived, &answer, &summary.doubts));
+        assert_eq!(would_help(&found, answer.required_percent).as_deref(), expected);
         assert_eq!(opening(&answer, &derived), expected_opening);
-        for proposal in found {
+        for Advice { proposal, .. } in found {
             let texts = [change(&proposal), why(&proposal), cost(&proposal)];
             assert!(
                 texts.iter().all(|text| !text.is_empty() && !text.contains(['{', '['])),

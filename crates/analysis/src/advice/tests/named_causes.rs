@@ -6,7 +6,7 @@ use super::*;
 fn slow_accelerators_and_busy_processes_are_named() {
     let mut record = waiting_record();
     one_slow_accelerator(&mut record);
-    let slow = with_case(&record, |case| ranked_proposals(case).remove(0).evidence);
+    let slow = with_case(&record, |case| advise_without_plans(case).remove(0).proposal.evidence);
     assert_eq!(
         slow.render("{accelerator} {last_percent} {compute_s} {others_compute_s}"),
         "1 100.0 % 200 ms 100 ms"
@@ -19,14 +19,14 @@ fn slow_accelerators_and_busy_processes_are_named() {
     record.plan.accelerators = 4;
     let causes = record.epochs[0].causes.as_mut().unwrap();
     causes.last.iter_mut().zip([1, 3].into_iter().cycle()).for_each(|(last, at)| *last = at);
-    let slow = with_case(&record, |case| ranked_proposals(case).remove(0).evidence);
+    let slow = with_case(&record, |case| advise_without_plans(case).remove(0).proposal.evidence);
     assert_eq!(
         slow.render("{accelerators} {last_percent} {compute_s} {others_compute_s}"),
         "1 and 3 100.0 % 200 ms 100 ms"
     );
     let mut record = waiting_record();
     busy_other_processes(&mut record);
-    let other = with_case(&record, |case| ranked_proposals(case).remove(0).evidence);
+    let other = with_case(&record, |case| advise_without_plans(case).remove(0).proposal.evidence);
     assert_eq!(
         other.render("{process} ({process_id}) {others:.1} of {all_cores}"),
         "burn (7) 6.8 of 8 cores"

@@ -1,0 +1,223 @@
+//! Tests of the lines of answers.
+
+use super::*;
+use feedrate_analysis::answer::AnsweredSummary;
+use feedrate_measure::example::{
+    block, checkpoint, checkpoint_only_record, epoch, plan, record, simple,
+};
+use feedrate_measure::record::Record;
+use feedrate_spec::plan::EvaluationPlan;
+use feedrate_spec::workload::TimeSpec;
+
+#[track_caller]
+fn check(record: &Record, expected: &[&str]) {
+    let summary = AnsweredSummary::new(record);
+    assert_eq!(lines(&summary.answer, &summary.summary.doubts), expected);
+}
+
+/// 40 steps of 200 ms, of which an accelerator computes half.
+fn starved_run(accelerators: u32) -> Record {
+    let blocks = vec![vec![block(0, &[(100, 100, 0, 2_000_000); 40])]; accelerators as usize];
+    let mut plan = plan(accelerators, 40);
+    plan.train.compute = TimeSpec::Constant { mean: 0.1 };
+    record(plan, vec![epoch(1, blocks)])
+}
+
+#[test]
+fn a_starved_run_names_its_bound() {
+    check(
+        &starved_run(2),
+        &[
+            "NO: 50 % AU, target 90 %, storage-bound",
+            "Needs 40 MB/s, gets 20 MB/s (50 %); 100 % of the wait is reading",
+        ],
+    );
+    check(
+        &simple(&[(300, 100, 0, 4_000_000)]),
+        &[
+            "PROBABLY NO: 25 % AU over its one step, target 90 %, storage-bound",
+            "Needs 40 MB/s, gets 10 MB/s (25 %); 100 % of the wait is reading",
+        ],
+    );
+    check(
+        &simple(&[(300, 100, 0, 4_000_000); 3]),
+        &[
+            "NO: 25 % AU over all 3 steps, target 90 %, storage-bound",
+            "Needs 40 MB/s, gets 10 MB/s (25 %); 100 % of the wait is reading",
+        ],
+    );
+}
+
+#[test]
+fn a_fed_run_states_its_rates() {
+    let mut fed = starved_run(1);
+    fed.plan.metric.au_target_percent = 45.5;
+    let rates = "Needs 20 MB/s, gets 10 MB/s (50 %); 50 % of the time is waiting";
+    check(&fed, &["YES: 50 % AU, target 45.5 %, compute-bound", rates]);
+}
+
+/// Four seconds of training that is fed, then a checkpoint of eight seconds.
+fn fed_with_checkpoint() -> Record {
+    let mut record = simple(&[(10, 990, 0, 1_000_000); 4]);
+    record.epochs[0].checkpoints.push(checkpoint(4000, 12_000, 1 << 30, 4));
+    record.epochs[0].end_ns = 12_000_000_000;
+    record
+}
+
+#[test]
+fn each_large_part_of_the_run_is_named() {
+    let rates = "Needs 1.01 MB/s, gets 1 MB/s (99 %); 1 % of the training is waiting";
+    let mut record = fed_with_checkpoint();
+    record.plan.train.compute = TimeSpec::Constant { mean: 0.99 };
+    let first = "YES while training: 99 % AU over all 4 steps, target 90 %, compute-bound";
+    check(&record, &[first, rates, "Checkpoints took 67 % of the run (8 s)"]);
+    // An evaluation of one step, a fifth of which is computing.
+    record.plan.evaluation = Some(EvaluationPlan {
+        after_epoch: 1,
+        epochs_between: 1,
+        loader: record.plan.loader.clone(),
+        train: record.plan.train.clone(),
+    });
+    let steps = vec![vec![block(12_000, &[(800, 200, 0, 1000)])]];
+    record.evaluations.push(epoch(1, steps));
+    let outside = "Checkpoints took 62 % of the run (8 s), evaluation 8 % (1 s, at 20 % AU)";
+    check(&record, &[first, rates, outside]);
+    record.epochs[0].checkpoints.clear();
+    let outside =
+        "Work outside of steps took 62 % of the run (8 s), evaluation 8 % (1 s, at 20 % AU)";
+    check(&record, &[first, rates, outside]);
+}
+
+#[test]
+fn time_between_epochs_does_not_limit_the_answer_to_training() {
+    let mut record = simple(&[(10, 990, 0, 1_000_000); 4]);
+    record.epochs[0].end_ns += 1_000_000_000;
+    let rates = "Needs 1.01 MB/s, gets 1 MB/s (99 %); 1 % of the time is waiting";
+    record.plan.train.compute = TimeSpec::Constant { mean: 0.99 };
+    let first = "YES: 99 % AU over all 4 steps, target 90 %, compute-bound";
+    check(&record, &[first, rates, "Work outside of steps took 20 % of the run (1 s)"]);
+    record.epochs[0].end_ns = 4_040_000_000;
+    check(&record, &[first, rates]);
+}
+
+/// The second accelerator computes for 60 ms, and the first one for 30 ms; 1 MB a step each.
+#[test]
+fn the_slow_accelerator_is_named_and_determines_the_needed_rate() {
+    let fast = block(0, &[(1, 30, 30, 1_000_000); 40]);
+    let slow = block(0, &[(1, 60, 0, 1_000_000); 40]);
+    let mut plan = plan(2, 40);
+    plan.train.compute = TimeSpec::Constant { mean: 0.03 };
+    plan.train.slow_accelerators = vec![(1, 2.0)];
+    let waits = "94 % of the wait is for accelerator 1 (60 ms of compute a step, the others 30 ms)";
+    let rates = format!("Needs 33.3 MB/s, gets 32.8 MB/s (98 %); {waits}");
+    let first = "NO: 74 % AU, target 90 %, barrier-bound";
+    check(&record(plan, vec![epoch(1, vec![vec![fast], vec![slow]])]), &[first, &rates]);
+}
+
+#[test]
+fn mlperfs_window_is_mentioned_if_it_decides_otherwise() {
+    let mut steps = [(0, 100, 0, 1_000_000); 6];
+    steps[0].0 = 600;
+    let summary = AnsweredSummary::new(&simple(&steps));
+    let first = &lines(&summary.answer, &summary.summary.doubts)[0];
+    let says = "PROBABLY NO: 50 % AU [7, 93] over all 6 steps, target 90 %, storage-bound; MLPerf's windowed AU says yes: 100 %";
+    assert_eq!(first, says);
+}
+
+#[test]
+fn an_unknown_answer_states_its_cause() {
+    let mut stopped = starved_run(1);
+    (stopped.complete, stopped.plan.train.epochs) = (false, 3);
+    stopped.stopped_because = Some("interrupted".into());
+    let measured = "Needs 20 MB/s, gets 10 MB/s (50 %); measured 50 % AU, target 90 %";
+    check(&stopped, &["UNKNOWN: interrupted, 1 of 3 epochs are complete", measured]);
+    stopped.stopped_because = None;
+    let why = "1 of 3 epochs are complete: it was killed, or is still going on";
+    check(&stopped, &[&format!("UNKNOWN: incomplete, {why}"), measured]);
+    let mut cached = starved_run(1);
+    cached.epochs[0].host.process_device_read_bytes = Some(0);
+    cached.epochs[0].host.resident_before_bytes = Some(80_000_000);
+    let why = "UNKNOWN: cache-fed, 80 MB were read, 0 B of them from the device";
+    check(&cached, &[why, measured]);
+    cached.epochs[0].host.process_device_read_bytes = None;
+    let why = "UNKNOWN: possibly cache-fed, 80 MB were read, and how many of them came from the device is unknown";
+    check(&cached, &[why, measured]);
+    let mut busy = starved_run(1);
+    busy.epochs[0].host.cpu_busy_share = Some(0.97);
+    let why = "UNKNOWN: cpu-saturated, the 8 cores of this machine were 97 % busy, and reading may have waited for them";
+    check(&busy, &[why, measured]);
+    let mut nothing = starved_run(1);
+    nothing.epochs.clear();
+    check(&nothing, &["UNKNOWN: invalid, no step was finished"]);
+}
+
+#[test]
+fn without_compute_there_is_a_rate() {
+    let mut rate = starved_run(1);
+    rate.epochs[0].accelerators[0].blocks[0].compute_ns.fill(0);
+    let wait = "100 % of the wait is reading";
+    check(&rate, &["RATE: 10 MB/s, 5 samples/s; without compute there is no AU", wait]);
+}
+
+#[test]
+fn without_training_there_are_checkpoints() {
+    let mut alone = checkpoint_only_record(3);
+    alone.complete = true;
+    let says = "CHECKPOINTS: 2 checkpoints of 1 GiB written in 3 s, 682.7 MiB/s. 1 checkpoint of 1 GiB read in 500 ms, 2 GiB/s.";
+    check(&alone, &[says]);
+}
+
+#[test]
+fn answers_of_several_runs_are_counted_with_their_ranges() {
+    let answer = |accelerators, target_percent| {
+        let mut record = starved_run(accelerators);
+        record.plan.metric.au_target_percent = target_percent;
+        AnsweredSummary::new(&record).answer
+    };
+    let answers = [answer(1, 45.0), answer(1, 90.0), answer(2, 90.0)];
+    let lines = summary_lines(&answers.each_ref());
+    let says = "NO for 2 of 3 runs (storage-bound), YES for 1; 50 % AU, target 45 to 90 %";
+    assert_eq!(lines, [says, "needs 20 MB/s to 40 MB/s, gets 10 MB/s to 20 MB/s"]);
+    let mut rate = starved_run(1);
+    rate.epochs[0].accelerators[0].blocks[0].compute_ns.fill(0);
+    let rate = AnsweredSummary::new(&rate).answer;
+    assert_eq!(summary_lines(&[&rate, &rate]), ["RATE for all 2 runs"]);
+    assert!(summary_lines(&[]).is_empty());
+}
+
+#[test]
+fn a_rounded_percentage_stays_on_its_side_of_the_target() {
+    for (au, target, expected) in [
+        (54.4, 90.0, "54"),
+        (89.7, 90.0, "89.7"),
+        (89.96, 90.0, "89.96"),
+        (89.99999, 90.0, "89.99999"),
+        (90.0, 90.0, "90"),
+        (90.3, 90.0, "90"),
+        (90.4, 90.2, "90.4"),
+    ] {
+        assert_eq!(percent_near_target(au, target), expected);
+    }
+}
+
+#[test]
+fn a_second_utilisation_is_named_by_its_kind() {
+    let text = other_utilisation(
+        "au_all_steps_percent",
+        86.2,
+        90.0,
+        &AnsweredSummary::new(&starved_run(1)).answer,
+    );
+    assert_eq!(text, "all-steps AU 86 %, target 90 %; 100 % of the wait is reading");
+}
+
+#[test]
+fn doubts_are_counted_by_severity() {
+    let mut stopped = starved_run(1);
+    assert_eq!(counted(&AnsweredSummary::new(&stopped).summary.doubts), "none");
+    stopped.complete = false;
+    assert_eq!(
+        counted(&AnsweredSummary::new(&stopped).summary.doubts),
+        "1 invalid (incomplete_run)"
+    );
+}
