@@ -72,7 +72,7 @@ mod tests {
         check(&record, None, Some(ideal));
         for page in [
             include_str!("../../../../README.md"),
-            include_str!("../../../../docs/guide/advice.md"),
+            include_str!("../../../../docs/guide/first-run.md"),
         ] {
             assert!(page.contains(&format!("\n{ideal}\nDoubts: ")), "{page}");
         }
