@@ -194,6 +194,40 @@ mod tests {
     }
 
     #[test]
+    fn a_change_is_shown_with_its_predicted_utilisation() {
+        let proposal = Proposal {
+            rule: "read_threads",
+            overrides: vec!["reader.read_threads=108".into()],
+            changes: Vec::new(),
+            lost_s: None,
+            evidence: Facts::new(),
+            cost: Cost::Setting,
+            risk: Risk::Memory,
+        };
+        let prediction = |au_percent: f64| Prediction {
+            au_percent,
+            interval: [au_percent - 4.0, au_percent + 3.5],
+            bottleneck: Bound::StorageBound,
+            bytes_per_second: 1e6,
+            samples_per_second: 1.0,
+        };
+        let line = |advice: &Advice| would_help(std::slice::from_ref(advice), 90.0).unwrap();
+        let mut advice = Advice { proposal, prediction: None };
+        assert_eq!(line(&advice), "Would help (estimated): reader.read_threads=108");
+        advice.prediction = Some(prediction(92.0));
+        let sufficient = "Would help (estimated): reader.read_threads=108 → 92 % AU [88, 96]";
+        assert_eq!(line(&advice), sufficient);
+        advice.prediction = Some(prediction(89.8));
+        let short =
+            "Would help (estimated): reader.read_threads=108 → 89.8 % AU [86, 93], not enough";
+        assert_eq!(line(&advice), short);
+        let workers = Facts::new().with("workers", 108_u64).with("exceeded_cores", 2_u64);
+        advice.proposal.evidence = workers.with("memory_bytes", 1_300_000_000_u64);
+        let short = "Would help (estimated): reader.read_threads=108 (108 workers on 2 cores, 1.3 GB) → 89.8 % AU [86, 93], not enough";
+        assert_eq!(line(&advice), short);
+    }
+
+    #[test]
     fn the_process_that_does_the_clients_work_is_named() {
         let mut record = starved_run();
         record.plan.loader.client = Some(ClientPlan::default());
