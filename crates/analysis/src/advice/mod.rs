@@ -311,11 +311,13 @@ fn has_effect(plan: &Plan, overrides: &[String]) -> bool {
 }
 
 /// Class of a change, best first: whether it is predicted to reach the required utilisation, certainly or within the interval, and whether it
-/// starts no more workers than there are cores. Waiting workers need no core, so too many of them are better than an unknown effect.
+/// needs other hardware or more workers than there are cores. Waiting workers need no core, so too many of them are better than an unknown
+/// effect.
 fn rank_class(advice: &Advice, required_percent: f64) -> u8 {
     let may_reach =
         advice.prediction.is_some_and(|prediction| required_percent <= prediction.interval[1]);
-    match (advice.reaches(required_percent) == Some(true), advice.exceeds_cores()) {
+    let is_costly = advice.exceeds_cores() || advice.proposal.cost == Cost::Hardware;
+    match (advice.reaches(required_percent) == Some(true), is_costly) {
         (true, false) => 0,
         (false, false) if may_reach => 1,
         (true, true) => 2,

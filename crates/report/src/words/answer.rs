@@ -12,10 +12,19 @@ use feedrate_results::groups::Passes;
 use feedrate_spec::units;
 use std::cmp::Reverse;
 
-/// At most three lines: the answer, which begins with [`head`]; the needed and delivered rates; and the parts of the run outside of training.
+/// At most three lines: the answer, which begins with [`head`]; the needed and delivered rates; and the time for checkpoints and evaluations.
 pub fn lines(answer: &Answer, doubts: &[Doubt]) -> Vec<String> {
     let first = format!("{} {}", head(answer), says(answer, doubts));
-    [first].into_iter().chain(rates(answer)).chain(outside_training(answer)).collect()
+    let mut lines = vec![first];
+    lines.extend(rates(answer));
+    match outside_training(answer) {
+        // A line of its own is for checkpoints and evaluations.
+        Some(outside) if !answer.is_about_training_alone() && lines.len() > 1 => {
+            lines[1] += &format!("; {}", change_first_letter(&outside, |c| c.to_ascii_lowercase()));
+        }
+        outside => lines.extend(outside),
+    }
+    lines
 }
 
 /// The answer in capitals: `YES:`, `PROBABLY YES:` if it rests on few steps, `YES while training:` if checkpoints or evaluations take a large

@@ -95,7 +95,8 @@ fn time_between_epochs_does_not_limit_the_answer_to_training() {
     let rates = "Needs 1.01 MB/s, gets 1 MB/s (99 %); 1 % of the time is waiting";
     record.plan.train.compute = TimeSpec::Constant { mean: 0.99 };
     let first = "YES: 99 % AU over all 4 steps, target 90 %, compute-bound";
-    check(&record, &[first, rates, "Work outside of steps took 20 % of the run (1 s)"]);
+    let with_pause = format!("{rates}; work outside of steps took 20 % of the run (1 s)");
+    check(&record, &[first, &with_pause]);
     record.epochs[0].end_ns = 4_040_000_000;
     check(&record, &[first, rates]);
 }
