@@ -64,7 +64,7 @@ pub enum Files<'n> {
     },
 }
 
-/// The dataset to be read, decide_on_rank_0 by rank 0 for all.
+/// The dataset to be read, which rank 0 chooses for all ranks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Choice {
     /// Folder of the dataset.
@@ -112,7 +112,7 @@ fn choose_foreign(
     probed: Option<u64>,
     listener: &dyn Listener,
 ) -> anyhow::Result<Choice> {
-    refuse_unreadable(plan)?;
+    refuse_settings_for_generated_files(plan)?;
     let chosen = Choice { folder: root.into(), foreign: true, ..Choice::default() };
     if let Some(probed_files) = probed {
         return Ok(Choice { probed_files, names: Some(names.into()), ..chosen });
@@ -120,8 +120,8 @@ fn choose_foreign(
     let storage = storage::open(&plan.storage.kind, root)?;
     let mut first = String::new();
     Layout::new(&plan.dataset).write_path(0, &mut first);
-    let is_listed = needs_files(plan, &*storage) && root.is_dir();
-    if !is_listed || storage.stat(&first)?.is_some() {
+    let can_be_listed = needs_files(plan, &*storage) && root.is_dir();
+    if !can_be_listed || storage.stat(&first)?.is_some() {
         let probed_files = probe(plan, &*storage, root, None, listener)?;
         return Ok(Choice { probed_files, ..chosen });
     }
@@ -151,12 +151,12 @@ fn open(
     Ok(Box::new(NamedFiles::new(files, FileIndex::open(names)?, &plan.dataset)))
 }
 
-/// Refuses settings that need generated files.
-fn refuse_unreadable(plan: &Plan) -> anyhow::Result<()> {
+/// Refuses settings with which foreign files cannot be read.
+fn refuse_settings_for_generated_files(plan: &Plan) -> anyhow::Result<()> {
     if serves_samples(plan) {
         let engine = plan.storage.engine.as_deref().unwrap_or_default();
         return refuse(
-            format!("engine `{engine}` cannot detect the content of foreign files"),
+            format!("engine `{engine}` cannot read foreign files"),
             "leave out `storage.engine`",
         );
     }
@@ -190,7 +190,7 @@ pub fn probe(
     counts: Option<[u64; 2]>,
     listener: &dyn Listener,
 ) -> anyhow::Result<u64> {
-    refuse_unreadable(plan)?;
+    refuse_settings_for_generated_files(plan)?;
     let layout = Layout::new(&plan.dataset);
     let dataset = &plan.dataset;
     let probe = counts
@@ -235,7 +235,7 @@ pub fn prepare(
     let first_access = if choice.incomplete { LockAccess::Exclusive } else { LockAccess::Shared };
     let mut next_access = is_in_folder(plan).then_some(first_access);
     while let Some(access) = next_access {
-        // Rank 0 holds the lock for all ranks, which end when it ends.
+        // Rank 0 holds the lock for all ranks: the other ranks end when rank 0 ends.
         let is_complete = decide_on_rank_0(&*ranks.comm, || {
             lock = match lock.take() {
                 None => lock_dataset(plan, folder, access, interrupted, listener)?,

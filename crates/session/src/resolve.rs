@@ -177,7 +177,8 @@ pub fn is_file(workload: &str) -> bool {
         || extension.is_some_and(|extension| extension == "yaml" || extension == "yml")
 }
 
-/// Returns the MLPerf status of a request's workload. A changed setting that submissions may not change makes it not official.
+/// Returns the MLPerf status of a request's workload. `None` if it has no status, or if it is official but the request shrinks it or
+/// changes a setting that closed submissions may not change.
 pub fn mlperf_status(request: &Request) -> Option<MlperfStatus> {
     let name = &request.workload;
     let bundled = if is_file(name) { None } else { bundled::find(name) };

@@ -73,12 +73,13 @@ fn start(case: &Case, results_folder: ResultsFolder, number: u64) -> Result<Runn
         return case.start_feedrate(&["run", "workload.yaml", &epochs]);
     }
     let dlio_epochs = format!("++workload.{epochs}");
-    let folder = match results_folder {
+    let extra_override = match results_folder {
         ResultsFolder::Output => format!("++workload.output.folder=out-{number}"),
         ResultsFolder::Same => "++hydra.run.dir=one".to_string(),
+        // These folders need no override.
         _ => "++workload.train.seed=1".to_string(),
     };
-    case.start_dlio(&[&dlio_epochs, &folder])
+    case.start_dlio(&[&dlio_epochs, &extra_override])
 }
 
 /// Returns the numbers of the runs that have results. The number of epochs identifies a run.
@@ -96,7 +97,10 @@ fn runs_with_results(case: &Case) -> Result<BTreeSet<u64>> {
             Ok(overrides) => overrides.contains(&format!("train.epochs={epochs}\n")),
             Err(_) => folder.ends_with(format!("out-{epochs}")),
         };
-        ensure!(matches_folder, "mixed: {record_path} has {epochs} epochs, of another run");
+        ensure!(
+            matches_folder,
+            "{record_path} has {epochs} epochs, but its folder is of another run"
+        );
         ensure!(found.insert(epochs), "doubled: {record_path}");
     }
     Ok(found)

@@ -31,8 +31,8 @@ fn propose(case: &Case) -> Option<Proposal> {
     // The copy reads each byte once, as fast as the run read.
     let copy_s = busy_s * bytes / io.read_bytes as f64;
     let break_even = copy_s / (stall_s / epochs);
-    let is_new = plan.stage.is_none() && !case.fits_into_memory()?;
-    (is_new && break_even < epochs).then(|| {
+    let is_possible = plan.stage.is_none() && !case.fits_into_memory()?;
+    (is_possible && break_even < epochs).then(|| {
         let evidence = Facts::new()
             .with("dataset_bytes", bytes as u64)
             .with("copy_s", copy_s)

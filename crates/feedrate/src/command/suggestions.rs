@@ -143,10 +143,11 @@ pub(super) fn usage_refusal(
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
     };
-    let wrong = text(ContextKind::InvalidSubcommand);
+    let wrong_command = text(ContextKind::InvalidSubcommand);
     let wrong_option = text(ContextKind::InvalidArg).and_then(|option| option.split('=').next());
-    let is_known =
-        |word: &&String| Some(word.as_str()) != wrong && word.split('=').next() != wrong_option;
+    let is_known = |word: &&String| {
+        Some(word.as_str()) != wrong_command && word.split('=').next() != wrong_option
+    };
     let known = words.iter().take_while(is_known);
     let called = CalledCommand::new(program, known);
     let path = &called.path;
@@ -154,7 +155,7 @@ pub(super) fn usage_refusal(
         let hint = suggestion.unwrap_or_else(|| format!("`{path} --help` lists its {kind}s"));
         Some(Refusal::new(format!("`{path}` has no {kind} `{word}`"), hint))
     };
-    match (usage.kind(), text(ContextKind::InvalidArg), wrong) {
+    match (usage.kind(), text(ContextKind::InvalidArg), wrong_command) {
         (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, ..) => None,
         (ErrorKind::UnknownArgument, Some(option), _) if option.starts_with('-') => {
             unknown("option", option, called.hint_for_option(option, &words))

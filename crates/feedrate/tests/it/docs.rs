@@ -260,14 +260,14 @@ fn every_page_with_commands_is_run() {
         for block in &blocks {
             let place = format!("{path}:{}", block.first_line + 1);
             let language = block.language.as_str();
-            let is_commands = ["console", "sh", "comment"].contains(&language);
-            assert!(is_commands || LANGUAGES.contains(&language), "{place}: `{language}`");
+            let has_commands = ["console", "sh", "comment"].contains(&language);
+            assert!(has_commands || LANGUAGES.contains(&language), "{place}: `{language}`");
             let is_command = |line: &str| line.starts_with("$ ") || line.starts_with("feedrate ");
-            let is_hidden = !is_commands && block.text.lines().any(is_command);
-            assert!(!is_hidden, "{place}: write commands in a block `console` or `sh`");
+            let is_misplaced = !has_commands && block.text.lines().any(is_command);
+            assert!(!is_misplaced, "{place}: write commands in a block `console` or `sh`");
             if let Some(why) = block.word("not-run") {
                 *not_run.entry(why.to_string()).or_default() += 1;
-            } else if is_commands {
+            } else if has_commands {
                 assert!(PAGES.contains(&path.as_str()), "add {path} to the pages of this test");
             }
         }
@@ -300,8 +300,8 @@ fn options_in_the_docs_exist() {
         let spans = text.split('`').skip(1).step_by(2).map(String::from);
         let commands = blocks(&text).into_iter().filter(|block| block.language != "text");
         let commands = commands.flat_map(|block| {
-            let is_shown = ["console", "sh", "comment"].contains(&block.language.as_str());
-            if is_shown { block.commands() } else { Vec::new() }
+            let has_commands = ["console", "sh", "comment"].contains(&block.language.as_str());
+            if has_commands { block.commands() } else { Vec::new() }
         });
         for command in spans.chain(commands.map(|(command, _)| command)) {
             wrong.extend(

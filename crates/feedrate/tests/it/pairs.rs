@@ -160,7 +160,7 @@ fn the_engine_libhdf5_exists_if_the_feature_is_enabled() {
     if cfg!(feature = "libhdf5") {
         assert_eq!(test.run_json(&[&library[..], &["--verify"]].concat())["complete"], true);
         test.feedrate(&[&run[..], &["--foreign"]].concat())
-            .refuses(2, &["engine `libhdf5` cannot detect the content of files", "hint:"]);
+            .refuses(2, &["engine `libhdf5` cannot read foreign files", "hint:"]);
         test.feedrate(&[&run[..], &["storage.storage_type=memory"]].concat())
             .refuses(2, &["storage `memory` has no engines", "hint:"]);
     } else {

@@ -26,7 +26,7 @@ pub static GPU_UTILISATION: Metric = Metric {
     id: MetricId("gpu_utilisation_percent"),
     title: "GPU utilisation",
     unit: Unit::Percent,
-    definition: "Utilisation that GPUs report, over the time of the timeline's samples whose middle is in the epoch, mean over GPUs, then over epochs",
+    definition: "Utilisation that a GPU reports, averaged over the time of the timeline's samples whose middle is in the epoch; then the mean over GPUs and epochs",
     path: "gpu_utilisation_percent",
     formula: Formula::PerEpoch(|scope| gpu_percent(scope, scope.timeline?), Fold::Mean),
     ..DEVICE

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 /// Maximum number of ranges of all processes together: 13 MiB. At most four such lists exist at a time: on rank 0, its own ranges, the
 /// ranges received from other processes, the ranges of earlier epochs, and the merged ranges.
 pub const RANGES_MAX: usize = 560_000;
-/// Largest ratio of the ranges that a worker or process may log to the average number.
+/// A worker or process may log at most this multiple of its equal share of the ranges.
 const IMBALANCE_MAX: usize = 2;
 /// Maximum number of words in the bit sets of readers: 8 MiB. A file has one word per 64 accelerators.
 const WORDS_MAX: usize = 1 << 20;
@@ -36,7 +36,8 @@ impl FileRange {
 /// Size of a serialized range.
 const RANGE_BYTES: usize = 24;
 
-/// Serializes ranges for another process. The message is empty if the ranges are unknown; otherwise it is no larger than the ranges.
+/// Serializes ranges for another process. The message is empty if the ranges are unknown; otherwise it is no larger than the
+/// ranges in memory.
 pub fn to_message(ranges: Option<&[FileRange]>) -> Vec<u8> {
     let Some(ranges) = ranges else { return Vec::new() };
     // The leading byte distinguishes an empty list from unknown ranges.
@@ -185,9 +186,9 @@ impl KnownReads {
         };
         let mut files_by_ranks: BTreeMap<u64, u64> = BTreeMap::new();
         for words in self.readers.chunks(self.words_per_file) {
-            let ranks: u32 = words.iter().map(|word| word.count_ones()).sum();
-            if ranks > 0 {
-                *files_by_ranks.entry(u64::from(ranks)).or_default() += 1;
+            let readers: u32 = words.iter().map(|word| word.count_ones()).sum();
+            if readers > 0 {
+                *files_by_ranks.entry(u64::from(readers)).or_default() += 1;
             }
         }
         FilesRead {
@@ -249,7 +250,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// `reads` are (reader, file, start, bytes), `files_by_ranks` are (ranks, files).
+    /// `reads` are (reader, file, start, bytes), `files_by_ranks` are (accelerators, files).
     fn check(
         reads: &[(u32, u64, u64, u64)],
         unique_bytes: u64,
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_no_larger_than_the_ranges_and_limited_to_a_share() {
+    fn a_process_sends_at_most_its_limit_of_ranges_in_a_compact_message() {
         let range = FileRange { file: 1, start: 2, end: 1 << 40, reader: SEVERAL_READERS };
         let check = |count: usize, processes: u32, is_known: bool| {
             let ranges = vec![range; count];

@@ -80,7 +80,8 @@ impl StagingSummary {
         }
     }
 
-    /// Number of epochs that save the time for copying. An epoch takes `original_s` without the copy and `staged_s` with the copy.
+    /// Number of epochs after which the copy has saved as much time as copying took. An epoch takes `original_s` without the copy and
+    /// `staged_s` with the copy.
     /// `None` if no time is saved, or if this run did not copy the whole dataset before training.
     pub fn break_even_epochs(&self, original_s: f64, staged_s: f64) -> Option<f64> {
         let copy_s = self.copy_s?;

@@ -1,4 +1,4 @@
-//! Draws figures as SVG and PNG in sizes for print: axes, marks, labels. Knows nothing about runs, and reads only its own font.
+//! Draws figures as SVG and PNG in sizes for print: axes, marks, labels. Knows nothing about runs, and uses no fonts of the system.
 //!
 //! A [`figure::Figure`] describes the content; [`draw`] places it and writes SVG. A PNG is drawn from the same shapes.
 
@@ -50,7 +50,7 @@ impl Default for DrawOptions {
 /// A figure with all shapes placed.
 #[derive(Debug)]
 pub struct Drawing {
-    /// Content of the SVG file, with text as text. Widths are those of Arial and Helvetica.
+    /// Content of the SVG file. Text is not converted to paths; it is placed with the widths of Arial and Helvetica.
     pub svg: String,
     /// Width and height.
     pub size_in: (f64, f64),

@@ -19,7 +19,7 @@ const VALUES_MAX: usize = 60;
 fn write(document: &Document) -> String {
     let mut parts = vec![format!("# {}", escape_markdown(&document.title))];
     for (index, section) in document.sections.iter().enumerate() {
-        // The answer comes first.
+        // The first section is the answer. The summary follows it.
         if index == 1 {
             parts.push(sentence(&document.summary));
         }

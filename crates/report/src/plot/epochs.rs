@@ -34,12 +34,12 @@ pub(super) fn panels(data: &Data, all: &[SharedMark]) -> Vec<Panel> {
 
 /// The line of an experiment, or of several that share it.
 fn line(mark: &SharedMark, hue: usize, epochs: usize, y: &ResponseAxis<'_>) -> Option<Layer> {
-    // The line ends with the shortest experiment: beyond, the mean would change because an experiment is missing.
-    let lasting = mark.experiments.iter().flatten();
-    let lasting = lasting.filter_map(|run| run.series.get(&y.response.id).map(Vec::len));
-    let shared = lasting.filter(|epochs| 1 < *epochs).min().unwrap_or(0).min(epochs);
+    // The line ends with the shortest run: after it, the mean would change because a run is missing.
+    let epoch_counts = mark.experiments.iter().flatten();
+    let epoch_counts = epoch_counts.filter_map(|run| run.series.get(&y.response.id).map(Vec::len));
+    let common_epochs = epoch_counts.filter(|epochs| 1 < *epochs).min().unwrap_or(0).min(epochs);
     let mut points = Vec::new();
-    for epoch in 0..shared {
+    for epoch in 0..common_epochs {
         let value = |run: &Run| {
             let series = run.series.get(&y.response.id).filter(|series| 1 < series.len())?;
             *series.get(epoch)?

@@ -23,9 +23,9 @@ pub(super) fn parse_difference(text: &str) -> Result<f64, &'static str> {
 }
 
 /// The precision as blocks of a document.
-pub(super) fn blocks(known: &Precision) -> [Block; 2] {
-    let unit = known.response.unit;
-    let rows = known.experiments.iter().map(|(name, status)| {
+pub(super) fn blocks(precision: &Precision) -> [Block; 2] {
+    let unit = precision.response.unit;
+    let rows = precision.experiments.iter().map(|(name, status)| {
         [
             name.clone(),
             status.replicates.to_string(),
@@ -37,12 +37,15 @@ pub(super) fn blocks(known: &Precision) -> [Block; 2] {
             },
         ]
     });
-    let header = ["Experiment", "Runs", known.response.id.name(), "±", "Runs needed"];
-    [Block::Table(ReportTable::from_text("", header, rows)), Block::Sentence(runs_needed(known))]
+    let header = ["Experiment", "Runs", precision.response.id.name(), "±", "Runs needed"];
+    [
+        Block::Table(ReportTable::from_text("", header, rows)),
+        Block::Sentence(runs_needed(precision)),
+    ]
 }
 
-fn runs_needed(known: &Precision) -> String {
-    let Some(estimate) = known.estimate else {
+fn runs_needed(precision: &Precision) -> String {
+    let Some(estimate) = precision.estimate else {
         return "The number of runs needed is unknown until an experiment has two.".into();
     };
     let runs = |number: Option<u64>| {
@@ -53,9 +56,9 @@ fn runs_needed(known: &Precision) -> String {
          experiments with a probability of {:.0} % needs {} of each.",
         100.0 * estimate.variation,
         100.0 * CONFIDENCE,
-        percent(known.target.half_width),
+        percent(precision.target.half_width),
         runs(estimate.replicates_for_interval),
-        percent(known.difference),
+        percent(precision.difference),
         100.0 * POWER,
         runs(estimate.replicates_to_detect),
     )
@@ -103,8 +106,8 @@ struct ExperimentPrecision<'a> {
 }
 
 impl<'a> PrecisionOutput<'a> {
-    pub(super) fn new(known: &'a Precision) -> Self {
-        let experiments = known.experiments.iter().map(|(name, status)| ExperimentPrecision {
+    pub(super) fn new(precision: &'a Precision) -> Self {
+        let experiments = precision.experiments.iter().map(|(name, status)| ExperimentPrecision {
             label: name,
             runs: status.replicates,
             mean: status.middle.map(|interval| interval.estimate),
@@ -115,13 +118,15 @@ impl<'a> PrecisionOutput<'a> {
             runs_expected: status.replicates_expected,
         });
         PrecisionOutput {
-            response: known.response.id.name(),
-            half_width_share: known.target.half_width,
+            response: precision.response.id.name(),
+            half_width_share: precision.target.half_width,
             experiments: experiments.collect(),
-            noise_share: known.estimate.map(|estimate| estimate.variation),
-            runs_for_interval: known.estimate.and_then(|estimate| estimate.replicates_for_interval),
-            difference_share: known.difference,
-            runs_to_detect: known.estimate.and_then(|estimate| estimate.replicates_to_detect),
+            noise_share: precision.estimate.map(|estimate| estimate.variation),
+            runs_for_interval: precision
+                .estimate
+                .and_then(|estimate| estimate.replicates_for_interval),
+            difference_share: precision.difference,
+            runs_to_detect: precision.estimate.and_then(|estimate| estimate.replicates_to_detect),
         }
     }
 }

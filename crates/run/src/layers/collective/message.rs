@@ -1,5 +1,5 @@
-//! Messages between a member and its reader. A message is a head of four numbers, followed by a body for some kinds; the head gives
-//! its length.
+//! Messages between a process that only receives data (a member) and the process that reads for it (the reader). A message is a head of
+//! four numbers, followed by a body for some kinds; the head gives the length of the body.
 
 use crate::comm::{CommError, Peers};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ pub(super) type Head = [u64; 4];
 
 const HEAD_BYTES: usize = size_of::<Head>();
 
-/// One end of the connection between a worker of a member and the thread that reads for it. Buffers are reused.
+/// One end of the connection between a worker of a member and the reader's thread for this worker. Buffers are reused.
 pub(super) struct PeerConnection {
     pub(super) peers: Arc<dyn Peers>,
     /// The rank at the other end.
