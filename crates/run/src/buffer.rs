@@ -1,15 +1,15 @@
-//! Page-aligned buffers whose memory is not committed until it is touched.
+//! Page-aligned buffers. Their memory is not committed until it is touched.
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::io;
 use std::ptr::NonNull;
 
-/// Alignment of every buffer that storage reads into. On AMD an unaligned copy from the page cache is six times slower, and
+/// Alignment of all buffers for reads from storage. On AMD an unaligned copy from the page cache is six times slower, and
 /// `O_DIRECT` refuses unaligned buffers.
 pub const ALIGN: usize = 4096;
 
-/// A page-aligned, zeroed buffer of fixed size. It is mapped rather than allocated, since an aligned zeroed allocation would write
-/// the zeros.
+/// A page-aligned, zeroed buffer of fixed size. It is mapped and not allocated, because an aligned zeroed allocation would
+/// write the zeros.
 #[derive(Debug)]
 pub struct AlignedBuffer {
     start: NonNull<u8>,

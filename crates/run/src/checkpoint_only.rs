@@ -114,7 +114,7 @@ impl Session<'_> {
         let device_reads = DeviceReads::from_file_system(file_system.as_deref());
         let sampler = Sampler::start(None, device_reads, self.clock);
         let start_ns = self.clock.now_ns();
-        let loaded = self.signals.live.during(LivePhase::Loads, || {
+        let loaded = self.signals.live.run_in_phase(LivePhase::Loads, || {
             checkpoint::load(plan, self.clock, EPOCH, number, self.ranks, self.signals)
         })?;
         let end_ns = self.clock.now_ns();

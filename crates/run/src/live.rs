@@ -86,7 +86,7 @@ impl Live {
     }
 
     /// Runs `work` in `phase`, then restores the previous phase.
-    pub fn during<T>(&self, phase: LivePhase, work: impl FnOnce() -> T) -> T {
+    pub fn run_in_phase<T>(&self, phase: LivePhase, work: impl FnOnce() -> T) -> T {
         let before = self.phase.swap(phase as u8, Relaxed);
         let result = work();
         self.phase.store(before, Relaxed);

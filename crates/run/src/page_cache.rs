@@ -57,7 +57,7 @@ pub(crate) struct PageCache {
     /// Opens that were not recorded yet, and files opened since the last drop of dentries and inodes.
     pub(crate) preparation: Preparation,
     drop_metadata: Box<DropMetadata>,
-    /// Files whose residency is measured.
+    /// Numbers of the files in the sample for residency.
     sample: Vec<u64>,
     /// Residency at the end of the previous epoch.
     last_residency: Option<Residency>,

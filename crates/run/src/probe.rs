@@ -209,11 +209,11 @@ impl Probe<'_> {
         + Sync,
     ) -> Result<Operations, RunError> {
         let counters = Counters::new();
-        let taken = AtomicUsize::new(0);
+        let next_number = AtomicUsize::new(0);
         let storage =
-            layers::emulated(self.plan, Arc::clone(&self.storage), counters.clock, &counters.stop);
+            layers::emulate(self.plan, Arc::clone(&self.storage), counters.clock, &counters.stop);
         let next = || {
-            let number = taken.fetch_add(1, Relaxed);
+            let number = next_number.fetch_add(1, Relaxed);
             (number < count && !counters.is_stopped()).then_some(number)
         };
         let workers = self.in_flight.max(1) as usize;

@@ -102,7 +102,7 @@ impl Execution<'_> {
             }
         });
         // A lost rank stops the others in the same way as an interruption.
-        let lost = if self.record.complete { None } else { self.ranks.comm.ended() };
+        let lost = if self.record.complete { None } else { self.ranks.comm.end_reason() };
         let outcome = if is_interruption(lost.as_ref(), &work_outcome) {
             self.record.stopped_because = Some("interrupted".into());
             Ok(())

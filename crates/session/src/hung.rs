@@ -1,4 +1,4 @@
-//! Reports files for which a run still waits because their storage does not answer.
+//! Reports files that a run still waits for because their storage does not answer.
 
 use feedrate_run::live::Signals;
 use feedrate_run::system;

@@ -129,7 +129,7 @@ pub fn run_together<T>(
     if comm.size() == 1 {
         return Err(error);
     }
-    if let Some(KnownToAll(kind)) = error.downcast_ref() {
+    if let Some(SharedFailure(kind)) = error.downcast_ref() {
         if comm.rank() == 0 {
             // Rank 0 reports first, since some launchers end all ranks as soon as one has ended.
             listener.important(failure::message(&error));
@@ -151,7 +151,7 @@ pub fn run_together<T>(
         listener.important(failure::message(&error));
     }
     // The rank that ended the work determines the kind of failure for all ranks.
-    Err(AlreadyReported(match comm.ended() {
+    Err(AlreadyReported(match comm.end_reason() {
         Some(CommError::Lost { rank, .. }) if rank == comm.rank() => kind,
         Some(loss) if loss.is_interruption() => FailureKind::Interrupted,
         Some(_) => FailureKind::Failed,
@@ -235,7 +235,7 @@ fn on_loss(
 /// Marks a failure that all ranks know. The error that contains it has the text.
 #[derive(Debug, thiserror::Error)]
 #[error("")]
-struct KnownToAll(FailureKind);
+struct SharedFailure(FailureKind);
 
 /// Makes a decision on rank 0, and returns it on all ranks.
 ///
@@ -250,13 +250,13 @@ pub fn decide_on_rank_0<T: Serialize + DeserializeOwned>(
     }
     if comm.rank() > 0 {
         return ranks::receive::<Result<T, FailureKind>>(comm)?
-            .map_err(|kind| KnownToAll(kind).into());
+            .map_err(|kind| SharedFailure(kind).into());
     }
     let decision = decide();
     ranks::broadcast(comm, &decision.as_ref().map_err(FailureKind::from_error))?;
     decision.map_err(|error| {
-        let known = KnownToAll(FailureKind::from_error(&error));
-        error.context(known)
+        let shared_failure = SharedFailure(FailureKind::from_error(&error));
+        error.context(shared_failure)
     })
 }
 
@@ -371,7 +371,7 @@ mod tests {
         run_on_three_ranks(|rank| {
             let decide = || Err::<u32, _>(TooManySteps { available: 4, wanted: 9 }.into());
             let error = decide_on_rank_0(rank, decide).unwrap_err();
-            let kind = error.downcast_ref::<KnownToAll>().unwrap().0;
+            let kind = error.downcast_ref::<SharedFailure>().unwrap().0;
             assert_eq!(kind, FailureKind::TooManySteps);
             let text = failure::describe(&error.context("cannot begin"));
             let reason = if rank.rank() == 0 { ": the data has only 4 steps" } else { "" };

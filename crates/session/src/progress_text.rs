@@ -130,8 +130,9 @@ fn bytes(done: u64, total: Option<u64>, total_prefix: &str, elapsed_s: f64) -> S
         Some(total) => format!("{} of {total_prefix}{}", units::bytes(done), units::bytes(total)),
         None => units::bytes(done),
     };
-    let left = plausible_total.map_or(String::new(), |total| remaining(done, total, elapsed_s));
-    join([done_text, left, rate(done, elapsed_s)])
+    let remaining_text =
+        plausible_total.map_or(String::new(), |total| remaining(done, total, elapsed_s));
+    join([done_text, remaining_text, rate(done, elapsed_s)])
 }
 
 fn rate(bytes: u64, elapsed_s: f64) -> String {

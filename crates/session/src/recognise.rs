@@ -15,8 +15,8 @@ use std::path::Path;
 /// # Errors
 /// Returns a refusal with a description of the path, and the command that reads it.
 pub fn refuse_other(path: &Path) -> Result<(), Refusal> {
-    let known = if path.is_dir() { recognise_folder(path) } else { recognise_file(path) };
-    match known {
+    let recognised = if path.is_dir() { recognise_folder(path) } else { recognise_file(path) };
+    match recognised {
         Some((description, hint)) => refuse(format!("`{}` is {description}", path.display()), hint),
         None => Ok(()),
     }
@@ -114,6 +114,6 @@ fn recognise_json(path: &Path) -> Option<(String, String)> {
 
 fn is_binary(path: &Path) -> bool {
     let mut head = [0; 512];
-    let read = std::fs::File::open(path).and_then(|mut file| file.read(&mut head));
-    read.is_ok_and(|len| head[..len].contains(&0))
+    let outcome = std::fs::File::open(path).and_then(|mut file| file.read(&mut head));
+    outcome.is_ok_and(|len| head[..len].contains(&0))
 }

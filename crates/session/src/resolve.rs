@@ -67,7 +67,7 @@ pub fn warnings(problems: &Problems) -> impl Iterator<Item = &Problem> {
 /// Name that stands for a workload on standard input.
 pub const STDIN: &str = "-";
 
-/// Resolves a request, whose workload may be on standard input.
+/// Resolves a request. Its workload may be on standard input.
 ///
 /// # Errors
 /// Fails if the workload does not exist or cannot be planned.
@@ -242,10 +242,12 @@ pub fn find(wanted: &str) -> anyhow::Result<WorkloadSource> {
         return refuse(message, hint);
     }
     if let [newest, ..] = &runs_below(file)[..] {
-        let shown = path_text(newest);
+        let newest_run = path_text(newest);
         return refuse(
             format!("`{wanted}` contains runs, but is not a run"),
-            format!("name a run; the newest is `{shown}`; `feedrate analyze {wanted}` reads all"),
+            format!(
+                "name a run; the newest is `{newest_run}`; `feedrate analyze {wanted}` reads all"
+            ),
         );
     }
     if file.exists() {

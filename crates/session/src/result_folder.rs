@@ -347,10 +347,10 @@ mod tests {
     fn empty_folders_are_removed() {
         let root = tempfile::tempdir().unwrap();
         let check = |written: &str, is_left: bool| {
-            let taken = RunFolder::make_in(&root.path().join("results/tiny"), "").unwrap();
-            fs::write(taken.path.join(written), "").unwrap();
-            let path = taken.path.clone();
-            drop(taken);
+            let run_folder = RunFolder::make_in(&root.path().join("results/tiny"), "").unwrap();
+            fs::write(run_folder.path.join(written), "").unwrap();
+            let path = run_folder.path.clone();
+            drop(run_folder);
             assert_eq!(path.exists(), is_left, "{written}");
             assert_eq!(root.path().join("results").exists(), is_left, "{written}");
         };

@@ -30,8 +30,8 @@ use std::sync::Arc;
 
 /// Extension by which tools recognise a trace.
 const TRACE_EXTENSION: &str = ".pfw.gz";
-/// Maximum number of accelerators for which DLIO's files of each rank are written by default. Writing more small files would take longer than
-/// a short run.
+/// Maximum number of accelerators with which DLIO's files of each rank are written by default. More small files would take longer to write
+/// than a short run lasts.
 const RANK_FILES_MAX: u32 = 1024;
 
 /// A run, and the destinations of its files.

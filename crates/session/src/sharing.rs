@@ -48,7 +48,7 @@ impl<'a> Sharing<'a> {
         let storage_plan = ranks.storage_share(&plan.storage, &served);
         let storage = (file_access != FileAccess::Mpio).then(|| match staging {
             Some(staging) => staging.storage(),
-            None => layers::emulated(&storage_plan, dataset.storage.clone(), clock, &signals.stop),
+            None => layers::emulate(&storage_plan, dataset.storage.clone(), clock, &signals.stop),
         });
         Ok(Sharing {
             dataset,
@@ -73,7 +73,7 @@ impl<'a> Sharing<'a> {
         let OpenDataset { storage, folder, .. } = self.dataset;
         let shared_files =
             SharedFileStorage::new(Arc::clone(storage), files, folder, Arc::clone(stop), complete);
-        Ok(layers::emulated(&self.plan, Arc::new(shared_files), self.clock, stop))
+        Ok(layers::emulate(&self.plan, Arc::new(shared_files), self.clock, stop))
     }
 
     /// Returns the storages that a job reads instead of `storage` if its groups span several processes.

@@ -81,9 +81,9 @@ impl<'a> Staging<'a> {
     ) -> anyhow::Result<Option<Self>> {
         let Some(stage_plan) = &plan.stage else { return Ok(None) };
         let start_ns = clock.now_ns();
-        let begun = begin_copy(plan, stage_plan, dataset, ranks)
+        let copy_outcome = begin_copy(plan, stage_plan, dataset, ranks)
             .with_context(|| format!("cannot copy the dataset into `{}`", stage_plan.folder));
-        let (copy, refused) = match begun {
+        let (copy, refused) = match copy_outcome {
             Ok(copy) => (Some(copy), None),
             Err(refused) => (None, Some(refused)),
         };
@@ -132,7 +132,7 @@ impl<'a> Staging<'a> {
         let accelerators = u64::from(ranks.local.start)..u64::from(ranks.local.end);
         let storage_share = ranks.storage_share(&plan.storage, &accelerators);
         let original =
-            layers::emulated(&storage_share, bytes.clone(), self.clock, &signals.interrupted);
+            layers::emulate(&storage_share, bytes.clone(), self.clock, &signals.interrupted);
         let RankNode { local_rank, local_size, .. } = ranks.comm.node();
         let share = FileShare { index: local_rank.into(), count: local_size.into() };
         let threads = ranks.local.len() * plan.loader.workers.max(1) as usize;
@@ -148,7 +148,7 @@ impl<'a> Staging<'a> {
                 live.bytes.begin(Some(total_bytes), clock.now_ns());
                 let show = |_files: u64, bytes: u64| live.bytes.done.store(bytes, Relaxed);
                 let watch = Watch::new(&show, interrupted);
-                live.during(LivePhase::Copies, || {
+                live.run_in_phase(LivePhase::Copies, || {
                     stage.copy(&*original, evict.as_deref(), share, threads, &watch)
                 })
             }),

@@ -264,7 +264,7 @@ fn a_run_is_refused_if_another_run_uses_its_checkpoint_folder() {
     let folder = test.path("checkpoints");
     let reader = hold_lock(&folder, LockAccess::Shared);
     assert_eq!(run_checkpoints(&counts("0", "1")).code, 0);
-    run_checkpoints(&counts("1", "0")).refuses(1, &["is in use: runs read it"]);
+    run_checkpoints(&counts("1", "0")).refuses(1, &["is in use: runs are reading it"]);
     drop(reader);
     assert_eq!(test.feedrate(&["clean", "checkpoints", "--yes"]).code, 0);
     assert!(!folder.exists());

@@ -250,7 +250,7 @@ fn no_output_is_written_into_data_folders() {
         for (option, name) in [("--trace", "t.pfw.gz"), ("--write-yaml", "w.yaml")] {
             let file = format!("{folder}/{name}");
             let refused = test.feedrate(&[&command[..], &[option, &file]].concat());
-            refused.refuses(2, &[&format!("`{file}` would be in `"), option]);
+            refused.refuses(2, &[&format!("`{file}` would be in the data folder `"), option]);
         }
         assert_eq!(test.files_below(folder, ""), before);
     }

@@ -129,7 +129,7 @@ fn commands_that_start_their_own_runs_refuse_several_processes() {
             ranked.env("OMPI_COMM_WORLD_RANK", rank.to_string()).env("OMPI_COMM_WORLD_SIZE", "2");
             Answer::from_output(&ranked.output().unwrap())
         });
-        ranks[0].refuses(2, &["several processes of it were started", "-n"]);
+        ranks[0].refuses(2, &["was itself started in several processes", "-n"]);
         assert_eq!((ranks[1].code, ranks[1].stderr.as_str()), (2, ""), "{command}");
     }
     assert!(!test.path("results").exists());

@@ -80,7 +80,7 @@ impl Saver {
     pub fn save(&mut self, due: CheckpointDue) -> Result<(), CheckpointError> {
         self.finish()?;
         let live = Arc::clone(&self.signals.live);
-        live.during(LivePhase::Saves, || self.begin(due))
+        live.run_in_phase(LivePhase::Saves, || self.begin(due))
     }
 
     fn begin(&mut self, due: CheckpointDue) -> Result<(), CheckpointError> {
@@ -128,7 +128,7 @@ impl Saver {
         let Some(running) = self.running.take() else { return Ok(()) };
         let wait_start_ns = self.clock.now_ns();
         let work = running.work;
-        let part = self.signals.live.during(LivePhase::Saves, || self.wait(work))?;
+        let part = self.signals.live.run_in_phase(LivePhase::Saves, || self.wait(work))?;
         let stall_ns = running.stall_ns + (self.clock.now_ns() - wait_start_ns);
         self.record(&running.folder, running.due, running.start_ns, Some(stall_ns), part)
     }

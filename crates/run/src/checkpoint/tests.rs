@@ -355,10 +355,10 @@ fn a_checkpoint_is_incomplete_once_its_removal_has_begun() {
     std::fs::write(&user_file, "changed").unwrap();
     let storage = feedrate_data::storage::open("file", temporary.path()).unwrap();
     begin_removal(&step.read_manifest().unwrap().unwrap(), &*storage).unwrap();
-    let begun = step.read_manifest().unwrap().unwrap();
-    assert!(begun.files.contains_key("model_states-0.raw"));
-    assert!(!begun.files.contains_key("model_states-1.raw"), "it is a foreign file now");
-    assert!(begun.files.values().all(Option::is_none));
+    let incomplete = step.read_manifest().unwrap().unwrap();
+    assert!(incomplete.files.contains_key("model_states-0.raw"));
+    assert!(!incomplete.files.contains_key("model_states-1.raw"), "it is a foreign file now");
+    assert!(incomplete.files.values().all(Option::is_none));
     load_all(&plan, 0).unwrap_err();
     step.remove().unwrap();
     assert_eq!(std::fs::read(&user_file).unwrap(), b"changed");

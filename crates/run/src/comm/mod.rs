@@ -74,7 +74,7 @@ pub trait Comm: Send + Sync {
         Err(CommError::Library { call: "files read together", reason: NOT_MPI.to_owned() })
     }
     /// Returns why the common work has ended, if it has and this process knows.
-    fn ended(&self) -> Option<CommError> {
+    fn end_reason(&self) -> Option<CommError> {
         None
     }
     /// Notifies the other ranks that this rank ends for the reason `end`. Their waits then fail with [`CommError::Lost`]. May be called from any

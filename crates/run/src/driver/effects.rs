@@ -78,7 +78,7 @@ impl RealEffects {
 
     /// Fails the run if another process has ended, since this one may wait for it.
     pub(super) fn check_other_processes(&self) {
-        if let Some(error) = self.comm.ended() {
+        if let Some(error) = self.comm.end_reason() {
             self.shared.fail(error.into());
         }
     }

@@ -89,7 +89,7 @@ impl RunError {
             }
             RunError::Comm(error) => error.hint(),
             RunError::Device { .. } => Some(
-                "see what `nvidia-smi` shows, use smaller batches or fewer accelerators, or leave out `compute`, so that steps are waits",
+                "see what `nvidia-smi` shows, use smaller batches or fewer accelerators, or leave `compute` out, so that steps are waits",
             ),
             RunError::Panicked { .. } => {
                 Some("report the bug, with the workload and the messages above")

@@ -211,8 +211,8 @@ impl<'s> Worker<'s> {
         let group = self.shared.placement.group_of(self.worker_index);
         if let Some(bytes) = memory.get(group, id) {
             self.lanes[lane].io.begin_sample();
-            let taken = self.sink.payload(0, &bytes);
-            taken.map_err(|source| self.read_error(source))?;
+            let outcome = self.sink.payload(0, &bytes);
+            outcome.map_err(|source| self.read_error(source))?;
             self.lanes[lane].io.count_memory_sample(bytes.len() as u64);
             return Ok(self.preprocess(lane));
         }

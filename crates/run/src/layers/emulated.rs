@@ -136,7 +136,7 @@ mod tests {
         };
         let emulated = EmulatedStorage::new(null(), &plan, clock, &stop);
         assert_eq!((emulated.open_delay_ns, emulated.read_delay_ns), (5_000_000, 6_000_000));
-        let storage = crate::layers::emulated(&plan, null(), clock, &stop);
+        let storage = crate::layers::emulate(&plan, null(), clock, &stop);
         let file = storage.open("a").unwrap();
         let start_ns = clock.now_ns();
         std::thread::scope(|scope| {
@@ -151,11 +151,11 @@ mod tests {
     fn opens_and_reads_are_delayed_until_the_stop() {
         let clock = Clock::new();
         let stop = Arc::new(AtomicBool::new(false));
-        let storage = crate::layers::emulated(&plan(None, 0.0, 0.002), null(), clock, &stop);
+        let storage = crate::layers::emulate(&plan(None, 0.0, 0.002), null(), clock, &stop);
         let file = storage.open("a").unwrap();
         storage.read_at(&file, 0, &mut [0; 8]).unwrap();
         assert!(clock.now_ns() >= 4_000_000);
-        let storage = crate::layers::emulated(&plan(Some(1.0), 0.0, 1000.0), null(), clock, &stop);
+        let storage = crate::layers::emulate(&plan(Some(1.0), 0.0, 1000.0), null(), clock, &stop);
         stop.store(true, Relaxed);
         storage.read_at(&file, 0, &mut [0; 8]).unwrap();
     }

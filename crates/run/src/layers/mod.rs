@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Wraps `storage` with the limits and delays that the plan emulates, if any. EmulatedStorage waits end early once `stop` is set.
-pub fn emulated(
+pub fn emulate(
     plan: &StoragePlan,
     storage: Arc<dyn ReadStorage>,
     clock: Clock,

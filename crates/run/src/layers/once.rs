@@ -24,7 +24,7 @@ enum KeptResult {
     /// A member is reading.
     Pending,
     /// The data, and the number of members that have not taken it yet.
-    Ready { bytes: Arc<[u8]>, left: u32 },
+    Ready { bytes: Arc<[u8]>, remaining: u32 },
 }
 
 impl KeptReads {
@@ -41,19 +41,19 @@ impl KeptReads {
     ) -> Result<Arc<[u8]>, StorageError> {
         let mut results = self.results();
         while let Some(result) = results.get_mut(&key) {
-            let KeptResult::Ready { bytes, left } = result else {
+            let KeptResult::Ready { bytes, remaining } = result else {
                 results = self.changed.wait(results).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
             let bytes = Arc::clone(bytes);
-            *left -= 1;
-            if *left == 0 {
+            *remaining -= 1;
+            if *remaining == 0 {
                 results.remove(&key);
             }
             return Ok(bytes);
         }
-        let left = self.group_size - 1;
-        if left == 0 {
+        let remaining = self.group_size - 1;
+        if remaining == 0 {
             drop(results);
             return read();
         }
@@ -62,7 +62,9 @@ impl KeptReads {
         let outcome = read();
         let mut results = self.results();
         match &outcome {
-            Ok(bytes) => results.insert(key, KeptResult::Ready { bytes: Arc::clone(bytes), left }),
+            Ok(bytes) => {
+                results.insert(key, KeptResult::Ready { bytes: Arc::clone(bytes), remaining })
+            }
             Err(_) => results.remove(&key),
         };
         self.changed.notify_all();

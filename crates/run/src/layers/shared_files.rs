@@ -71,8 +71,8 @@ impl ReadStorage for SharedFileStorage {
         // Some libraries report bytes beyond the end of the file as read.
         let OpenSharedFile { file, bytes } = self.open_file(file)?;
         let len = bytes.saturating_sub(offset).min(buffer.len() as u64) as usize;
-        let read = file.read_at_all(offset, &mut buffer[..len]);
-        read.map_err(|error| StorageError::new("read", &self.folder, Error::other(error)))
+        let outcome = file.read_at_all(offset, &mut buffer[..len]);
+        outcome.map_err(|error| StorageError::new("read", &self.folder, Error::other(error)))
     }
 
     fn close(&self, file: Handle) {

@@ -36,8 +36,8 @@ impl CpuTopology {
             let die = number(&cpu, "die_id").unwrap_or(0);
             cores.extend(number(&cpu, "core_id").map(|core| (socket, die, core)));
         }
-        let known = |count: usize| (count > 0).then_some(count as u32);
-        CpuTopology { sockets: known(sockets.len()), cores: known(cores.len()) }
+        let nonzero = |count: usize| (count > 0).then_some(count as u32);
+        CpuTopology { sockets: nonzero(sockets.len()), cores: nonzero(cores.len()) }
     }
 
     /// Formats the topology: `2 sockets of 16 cores`.
@@ -64,8 +64,8 @@ pub(super) fn model(cpuinfo: &[(String, String)]) -> String {
     let (Some(implementer), Some(part)) = (number("CPU implementer"), number("CPU part")) else {
         return "unknown model".into();
     };
-    let known = ARM_PARTS.iter().find(|known| (known.0, known.1) == (implementer, part));
-    known.map_or_else(
+    let arm_part = ARM_PARTS.iter().find(|row| (row.0, row.1) == (implementer, part));
+    arm_part.map_or_else(
         || format!("ARM part {part:#x} of implementer {implementer:#x}"),
         |(_, _, name)| (*name).to_string(),
     )

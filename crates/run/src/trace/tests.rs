@@ -116,14 +116,17 @@ fn the_temporary_file_is_removed_and_other_files_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("t.pfw.gz");
     // The temporary file of a killed run is kept and does not block another run.
-    let left = folder.path().join(format!(".t.pfw.gz.{}-0.part", std::process::id()));
-    fs::write(&left, "left").unwrap();
+    let leftover = folder.path().join(format!(".t.pfw.gz.{}-0.part", std::process::id()));
+    fs::write(&leftover, "leftover").unwrap();
     let new_file = NewFile::create(&file).unwrap();
     fs::write(&file, "mine").unwrap();
     assert_eq!(new_file.persist().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
     assert_eq!(NewFile::create(&file).err().unwrap().kind(), io::ErrorKind::AlreadyExists);
     drop(new_file);
     let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
-    assert_eq!(names.collect::<HashSet<_>>(), HashSet::from([file.clone(), left.clone()]));
-    assert_eq!([file, left].map(|path| fs::read_to_string(path).unwrap()), ["mine", "left"]);
+    assert_eq!(names.collect::<HashSet<_>>(), HashSet::from([file.clone(), leftover.clone()]));
+    assert_eq!(
+        [file, leftover].map(|path| fs::read_to_string(path).unwrap()),
+        ["mine", "leftover"]
+    );
 }

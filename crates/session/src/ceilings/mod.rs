@@ -36,7 +36,7 @@ const FILES_MAX: u64 = 2048;
 const STEPS_MIN: u64 = 4;
 /// Maximum number of open files of plain reads.
 const OPEN_FILES_MAX: usize = 512;
-/// Maximum number of files whose eviction is checked.
+/// Maximum number of files that are checked for eviction.
 const EVICTION_CHECKS_MAX: usize = 64;
 /// Maximum share of the files that may stay in the page cache after eviction.
 const RESIDENT_SHARE_MAX: f64 = 0.05;
@@ -273,12 +273,12 @@ impl<'a> CeilingMeasurement<'a> {
         let mut all = Vec::new();
         loop {
             let sum: Operations = all.iter().copied().sum();
-            let left = limit.saturating_sub(Duration::from_nanos(sum.ns));
+            let remaining = limit.saturating_sub(Duration::from_nanos(sum.ns));
             let is_late = limit * 2 <= start.elapsed() && !all.is_empty();
-            if left < limit / 20 || is_late || self.is_interrupted() {
+            if remaining < limit / 20 || is_late || self.is_interrupted() {
                 return Ok(sum);
             }
-            all.push(work(left)?);
+            all.push(work(remaining)?);
         }
     }
 

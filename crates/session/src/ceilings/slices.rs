@@ -1,4 +1,4 @@
-//! Measures each ceiling in several short slices, whose spread gives the interval of the result.
+//! Measures each ceiling in several short slices. Their spread gives the interval of the result.
 
 use super::{CeilingMeasurement, SLICES, TIMEOUT_FACTOR};
 use crate::progress_text;

@@ -198,7 +198,7 @@ fn interpolate(
         out.push_str(before);
         let (inner, tail) =
             after.split_once('}').with_context(|| format!("`{text}`: `${{` without its `}}`"))?;
-        let known = match inner.split_once(':') {
+        let replacement = match inner.split_once(':') {
             Some(("now", format)) => jiff::fmt::strtime::format(format, &now).ok(),
             Some(("oc.env", name)) => read_variable(name),
             Some(("hydra", "job.name")) => Some("dlio_benchmark".into()),
@@ -208,7 +208,7 @@ fn interpolate(
                 given => given,
             }),
         };
-        let value = known.with_context(|| format!("`{text}`: `${{{inner}}}` is unknown"))?;
+        let value = replacement.with_context(|| format!("`{text}`: `${{{inner}}}` is unknown"))?;
         out.push_str(&value);
         rest = tail;
     }

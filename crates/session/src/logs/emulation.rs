@@ -100,10 +100,10 @@ fn choose_format(job: &LogJob, assumed: &mut Vec<String>) -> &'static str {
     let alternative = EXTENSION_ALIASES.iter().find(|(extension, _)| *extension == job.extension);
     let name = alternative.map_or(job.extension.as_str(), |(_, format)| format);
     let formats = catalog().formats;
-    let known = formats.iter().find(|format| {
+    let matching = formats.iter().find(|format| {
         format.member.name == name || (format.extension == name && !name.is_empty())
     });
-    if let Some(format) = known {
+    if let Some(format) = matching {
         return format.member.name;
     }
     let example = job.example.to_ascii_lowercase();
@@ -138,7 +138,7 @@ fn choose_samples(
     }
     let has = |ability| entry.is_some_and(|member| member.has(ability));
     let reads_samples = !is_stream || has(Ability::RandomAccess) && !has(Ability::HoldsFiles);
-    let read = job.read_bytes.unwrap_or(job.file_bytes as u64).max(1);
+    let usual_read_bytes = job.read_bytes.unwrap_or(job.file_bytes as u64).max(1);
     let (sample, batch, assumption) = match job.batch {
         Some(batch) if !reads_samples || job.read_bytes.is_none() => (
             batch.bytes,
@@ -149,15 +149,18 @@ fn choose_samples(
             ),
         ),
         Some(batch) => {
-            let batch_size = (batch.bytes as f64 / read as f64).round().max(1.0) as u64;
+            let batch_size = (batch.bytes as f64 / usual_read_bytes as f64).round().max(1.0) as u64;
             (
-                read,
+                usual_read_bytes,
                 batch_size,
-                format!("samples of {}, the most frequent size of reads", units::bytes(read)),
+                format!(
+                    "samples of {}, the most frequent size of reads",
+                    units::bytes(usual_read_bytes)
+                ),
             )
         }
         None => (
-            read,
+            usual_read_bytes,
             1,
             match job.read_bytes {
                 Some(read) => format!(

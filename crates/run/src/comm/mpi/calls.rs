@@ -162,10 +162,10 @@ impl Calls {
     /// Creates the group of processes that pass the same `colour`, in rank order. Blocks until all call it.
     pub(super) fn split(&self, colour: bool, rank: u32) -> Result<RankGroup, CommError> {
         // SAFETY: a predefined handle.
-        let part = self.make_handle("MPI_Comm_split", |part| unsafe {
-            (self.functions.comm_split)(self.abi.world, colour.into(), rank as c_int, part)
+        let group = self.make_handle("MPI_Comm_split", |group| unsafe {
+            (self.functions.comm_split)(self.abi.world, colour.into(), rank as c_int, group)
         });
-        part.map(RankGroup)
+        group.map(RankGroup)
     }
 
     /// Returns the name and version that the library reports. May be called before `init`.

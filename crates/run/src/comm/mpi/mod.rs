@@ -221,7 +221,7 @@ impl Comm for Mpi {
         Ok(Box::new(MpiFiles::new(&self.link)?))
     }
 
-    fn ended(&self) -> Option<CommError> {
+    fn end_reason(&self) -> Option<CommError> {
         self.link.state.end()
     }
 

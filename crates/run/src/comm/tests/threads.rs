@@ -113,7 +113,7 @@ impl Comm for ThreadRank {
         Ok(Arc::new(self.clone()))
     }
 
-    fn ended(&self) -> Option<CommError> {
+    fn end_reason(&self) -> Option<CommError> {
         self.state().lost.clone()
     }
 

@@ -69,7 +69,7 @@ impl Driver {
         // Keeps the library loaded, since `symbols` points into it.
         std::mem::forget(library);
         let driver = Driver { symbols };
-        // SAFETY: takes flags, of which none are set.
+        // SAFETY: takes only flags, and 0 sets none.
         driver.check("cuInit", unsafe { (driver.symbols.init)(0) })?;
         Ok(Arc::new(driver))
     }

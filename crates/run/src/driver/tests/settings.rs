@@ -106,11 +106,11 @@ fn a_group_that_shares_data_reads_it_once() {
         plan.dataset.files_train = 40;
         for epochs in two_epochs(&plan) {
             for (accelerator, epoch) in epochs.iter().enumerate() {
-                let read = if accelerator % 3 == 0 { 40 * SAMPLE_BYTES } else { 0 };
+                let read_bytes = if accelerator % 3 == 0 { 40 * SAMPLE_BYTES } else { 0 };
                 let io = &epoch.io;
-                assert_eq!((io.samples, io.read_bytes), (40, read), "{loader} {accelerator}");
+                assert_eq!((io.samples, io.read_bytes), (40, read_bytes), "{loader} {accelerator}");
                 assert_eq!(io.read_bytes + io.memory_bytes, 40 * SAMPLE_BYTES);
-                assert_eq!(io.opens > 0, read > 0, "{loader} {accelerator}");
+                assert_eq!(io.opens > 0, read_bytes > 0, "{loader} {accelerator}");
             }
         }
     }

@@ -187,11 +187,11 @@ impl Collective {
 impl Drop for Collective {
     fn drop(&mut self) {
         self.abandoned.store(true, Relaxed);
-        let mut left = GRACE;
+        let mut remaining = GRACE;
         for thread in self.threads.drain(..) {
-            while !thread.is_finished() && !left.is_zero() {
+            while !thread.is_finished() && !remaining.is_zero() {
                 std::thread::sleep(CHECK_INTERVAL);
-                left = left.saturating_sub(CHECK_INTERVAL);
+                remaining = remaining.saturating_sub(CHECK_INTERVAL);
             }
         }
     }

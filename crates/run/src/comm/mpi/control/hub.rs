@@ -79,7 +79,7 @@ struct Connection {
     closed: bool,
 }
 
-/// A pending question of which ranks have not arrived at an operation.
+/// A pending inquiry about the ranks that have not arrived at an operation.
 struct Inquiry {
     operation: u64,
     waited: Duration,
@@ -143,8 +143,11 @@ impl HubState {
         let answers_ns = self.inquiry.as_ref().map(|inquiry| inquiry.deadline_ns);
         let due = [self.leave_ns, answers_ns, Some(self.beat_ns)];
         let timeout = due.into_iter().flatten().min().map(|due_ns| {
-            let left = Duration::from_nanos(due_ns.saturating_sub(self.clock.now_ns()));
-            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() }
+            let remaining = Duration::from_nanos(due_ns.saturating_sub(self.clock.now_ns()));
+            Timespec {
+                tv_sec: remaining.as_secs() as i64,
+                tv_nsec: remaining.subsec_nanos().into(),
+            }
         });
         let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
         fds.extend(

@@ -1,4 +1,4 @@
-//! Identities of processes, by which other processes of the same machine find out whether they still run.
+//! Identities of processes, with which other processes of the same machine check whether they still run.
 
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -15,7 +15,7 @@ pub(super) struct ProcessIdentity {
 /// The scope of PIDs. Processes of the same scope see each other under the same PIDs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct PidScope {
-    /// Distinguishes machines, whose initial namespaces have the same name.
+    /// Distinguishes machines. The initial PID namespaces of all machines have the same name.
     boot_id: String,
     /// PID namespace; distinguishes containers.
     namespace: String,
