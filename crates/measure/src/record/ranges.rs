@@ -17,7 +17,7 @@ const WORDS_MAX: usize = 1 << 20;
 /// Value of `reader` for ranges that several accelerators read.
 const SEVERAL_READERS: u32 = u32::MAX;
 
-/// A range of bytes of a file, with the accelerator that read it or [`SEVERAL_READERS`]. Ranges are ordered by file and start.
+/// A range of bytes of a file, with the accelerator that read it or `SEVERAL_READERS`. Ranges are ordered by file and start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileRange {
     file: u32,
