@@ -120,7 +120,7 @@ impl Pipeline {
     /// Fits the pipeline of a record whose metrics are known.
     pub(crate) fn from_derived(derived: &Derived) -> Result<Self, NotPredictable> {
         let epochs = trained_epochs(derived.record);
-        let pipeline = Pipeline::count(derived, &epochs)?;
+        let pipeline = Pipeline::from_counters(derived, &epochs)?;
         if derived.is_memory_served() {
             return Err(NotPredictable::ServedFromMemory);
         }
@@ -133,13 +133,13 @@ impl Pipeline {
         let mut plan = derived.record.plan.clone();
         plan.loader.client.take()?;
         let epochs = trained_epochs(derived.record);
-        let pipeline =
-            Pipeline::count(derived, &epochs).and_then(|counted| counted.fit(derived, &epochs));
+        let pipeline = Pipeline::from_counters(derived, &epochs)
+            .and_then(|counted| counted.fit(derived, &epochs));
         Some(pipeline.and_then(|pipeline| pipeline.predict(&plan, &[])))
     }
 
     /// Computes the figures that follow from the counters of the record, without storage models.
-    fn count(derived: &Derived, epochs: &[EpochTimes]) -> Result<Self, NotPredictable> {
+    fn from_counters(derived: &Derived, epochs: &[EpochTimes]) -> Result<Self, NotPredictable> {
         let record = derived.record;
         let plan = &record.plan;
         let io = &derived.io;
@@ -161,7 +161,7 @@ impl Pipeline {
         }
         let samples = io.access.samples_read as f64;
         let mean_s = |ns: u64, count: u64| (count > 0).then(|| ns as f64 / 1e9 / count as f64);
-        // Waits for compute that spin take processor time without doing work.
+        // A busy loop that emulates compute takes processor time that is not work, so the processor time is unknown.
         let cpu_ns = if record.compute_spins {
             None
         } else {
@@ -338,7 +338,7 @@ impl Pipeline {
             None => None,
         };
         let cpu_s = processor_s.unwrap_or(decode_s).min(decode_s);
-        if has_shared_files(recorded, plan) && !reads_the_same(recorded, plan) {
+        if has_several_samples_per_file(recorded, plan) && !reads_the_same(recorded, plan) {
             let recorded_work = *self.work.get_or_init(|| SampleWork::count(recorded));
             let work = recorded_work.zip(SampleWork::count(plan));
             let (before, after) = work.ok_or(NotPredictable::OtherFiles)?;
@@ -371,7 +371,7 @@ impl Pipeline {
         let recorded = &self.plan;
         let has_other_files = recorded.dataset.format != plan.dataset.format
             || recorded.dataset.encoding != plan.dataset.encoding
-            // The storage of another copy of the dataset is unknown.
+            // A staged copy of the dataset is on other storage, whose speed is unknown.
             || recorded.stage != plan.stage
             || recorded.loader.head != plan.loader.head;
         if has_other_files {
@@ -382,7 +382,7 @@ impl Pipeline {
             return Err(NotPredictable::OtherOrder);
         }
         let order = |plan: &Plan| (plan.loader.shuffles_samples(), plan.loader.shuffle_block);
-        if has_shared_files(recorded, plan) && order(recorded) != order(plan) {
+        if has_several_samples_per_file(recorded, plan) && order(recorded) != order(plan) {
             return Err(NotPredictable::OtherOrder);
         }
         // It is unknown which requests the page cache would make for reads of another size.
@@ -417,7 +417,7 @@ fn trained_epochs(record: &Record) -> Vec<EpochTimes> {
 }
 
 /// Whether the files of at least one of two plans hold several samples.
-fn has_shared_files(a: &Plan, b: &Plan) -> bool {
+fn has_several_samples_per_file(a: &Plan, b: &Plan) -> bool {
     a.dataset.samples_per_file.max(b.dataset.samples_per_file) > 1
 }
 

@@ -21,8 +21,8 @@ const PAYLOAD_BYTES_MAX: u64 = 1 << 20;
 /// Length of a piece that contains most corpus files completely.
 const WHOLE_BYTES: usize = 16 << 10;
 
-/// Reads the file that `input` encodes without and with plans, in pieces of several lengths, with samples in order and out
-/// of order.
+/// Reads the file that `input` encodes. It is read without a plan and with plans, in pieces of several lengths, and with
+/// samples in order and out of order.
 ///
 /// # Panics
 /// The reader breaks its contract.

@@ -92,7 +92,7 @@ fn ranks_that_read_the_same_bytes_are_emulated() {
     let output = command.env("PATH", test.path(".")).output().unwrap();
     let page = String::from_utf8(output.stdout).unwrap();
     assert!(page.contains("2 ranks") && page.contains("read once"), "{page}");
-    assert!(page.contains("all ranks read the same, in an epoch"), "{page}");
+    assert!(page.contains("in each epoch, all ranks read the same"), "{page}");
     assert!(page.contains("`a.h5` has 900 kB, but the log has 399.5 kB per file"), "{page}");
     let run = test.feedrate(&["run", "job.yaml", "--json", "--quiet"]);
     assert_eq!(run.code, 0, "{}", run.stderr);

@@ -54,7 +54,7 @@ pub enum FolderState {
     NoTraining,
 }
 
-/// More accelerators than any machine has. A larger number in a folder comes from the name of a file or is corrupt.
+/// More accelerators than any machine has. A larger number in the name of a folder is not a count, and in a file it is corrupt.
 pub(crate) const PROCESSES_MAX: u32 = 1 << 20;
 
 /// The samples in a number of steps of all accelerators; `None` if batch or ranks are unknown.

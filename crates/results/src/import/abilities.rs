@@ -16,7 +16,7 @@ pub(crate) enum DlioAbility {
     SharesFirstFiles,
     /// The size of a file is the size of its samples plus headers.
     IsPlain,
-    /// The format stores one image of bytes per file.
+    /// Each file is one image with 8-bit channels, whatever the configured samples per file and element type.
     IsImage,
     /// Files may be compressed.
     IsCompressed,

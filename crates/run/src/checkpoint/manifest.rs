@@ -1,6 +1,6 @@
-//! The manifest of a checkpoint. It is written twice: before the files with their names, by which a later run recognises the files of a
-//! killed run, and after the files with their lengths and checksums. A checkpoint is incomplete until the second time. A checkpoint with
-//! files that differ from its manifest is refused.
+//! The manifest of a checkpoint. It is written twice. The first manifest, written before the files, holds their names, by which a later run
+//! recognises the files of a killed run. The second, written after the files, also holds their lengths and checksums; without it the
+//! checkpoint is incomplete. A checkpoint with files that differ from its manifest is refused.
 
 use feedrate_data::storage::EntryKind;
 use feedrate_spec::plan::state::StateFile;
@@ -42,7 +42,7 @@ impl CheckpointManifest {
         CheckpointManifest { version: VERSION, epoch, step, files }
     }
 
-    /// Whether the entry `name` of this kind is a file of the checkpoint, with its recorded length if one is recorded.
+    /// Whether the folder's entry `name` is a file of the checkpoint. If the manifest records a length, the file must have it.
     pub(super) fn has(&self, name: &str, kind: EntryKind) -> bool {
         match (kind, self.files.get(name)) {
             (EntryKind::File { .. }, Some(None)) => true,

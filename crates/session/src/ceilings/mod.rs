@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 /// Number of consecutive bytes that a worker reads from a file, if samples are not shuffled.
 const STRETCH_BYTES: u64 = 16 << 20;
-/// Size of the files that are read.
+/// Total size of the files that are read, unless the minimum number of steps needs more files.
 const FILES_BYTES: f64 = 512e6;
 /// Maximum number of files that are read.
 const FILES_MAX: u64 = 2048;
@@ -42,7 +42,7 @@ const EVICTION_CHECKS_MAX: usize = 64;
 const RESIDENT_SHARE_MAX: f64 = 0.05;
 /// Number of slices in which each ceiling is measured.
 const SLICES: usize = 5;
-/// Time limit for the first step, and for all slices with their preparation, as a multiple of the time of a ceiling.
+/// Time after which a run without a finished step ends, and after which no more slices of a ceiling start. A multiple of the time for each ceiling.
 const TIMEOUT_FACTOR: u32 = 4;
 /// Number of epochs of runs with a warm page cache. No run reaches it, because the time limit ends them before.
 const WARM_EPOCHS: u32 = 1000;
@@ -53,7 +53,7 @@ struct CeilingMeasurement<'a> {
     plan: Plan,
     /// Compute time of a step on the slowest accelerator.
     compute_s: f64,
-    /// Start time of an epoch's workers, divided by the steps of the epoch.
+    /// Time that the workers need to start in an epoch, divided by the steps of the epoch.
     start_per_step_s: f64,
     /// Mean preprocessing time of a sample.
     preprocess_s: f64,

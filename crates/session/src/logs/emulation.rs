@@ -127,9 +127,10 @@ fn choose_samples(
     let entry = catalog().format(format).map(|entry| entry.member);
     // A file of an unknown format may have any ability.
     let may_have = |ability| entry.is_none_or(|format| format.has(ability));
-    let has_many = may_have(Ability::KeepsOpen) && !(may_have(Ability::NeedsPlan) && is_stream);
+    let has_many_samples =
+        may_have(Ability::KeepsOpen) && !(may_have(Ability::NeedsPlan) && is_stream);
     let batch_files = job.batch.and_then(|batch| batch.files);
-    if !has_many || batch_files.is_some() {
+    if !has_many_samples || batch_files.is_some() {
         let batch = batch_files.unwrap_or_else(|| {
             assumed.push("batches are unknown: batches of one file".into());
             1
@@ -238,7 +239,8 @@ fn workload_text(
     // With fewer samples than ranks, some ranks would have none.
     let ranks = if reads_all { job.ranks } else { job.ranks.clamp(1, all_samples.max(1)) };
     if ranks < job.ranks {
-        assumed.push(format!("too few samples for {}: {ranks}", units::counted(job.ranks, "rank")));
+        let [ranks, job_ranks] = [ranks, job.ranks].map(|count| units::counted(count, "rank"));
+        assumed.push(format!("{ranks}, because there are too few samples for {job_ranks}"));
     }
     let mut yaml = format!(
         "model:\n  name: {name}\n\nframework: pytorch\naccelerators: {ranks}\n\nworkflow:\n  train: True\n\n\
@@ -308,7 +310,7 @@ fn shared_reads_setting(job: &LogJob, ranks: u64, assumed: &mut Vec<String>) -> 
         (text, format!("  reread_share: {share:.4}\n"))
     };
     assumed.push(format!(
-        "whether ranks share reads or epochs repeat them is unknown: {assumption}, in an epoch"
+        "it is unknown whether ranks share reads or epochs repeat them: in each epoch, {assumption}"
     ));
     yaml
 }

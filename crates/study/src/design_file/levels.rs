@@ -1,5 +1,5 @@
-//! Parses the factors of a design file or of flags: lists, ranges and steps of levels, by dotted key, nested or in a list. Whether a key exists is
-//! checked elsewhere.
+//! Parses the factors of a design file or of flags. A factor is an entry of a map, with a dotted or nested key, or an item of a list. Its levels are
+//! a list, or a range with an optional number of steps. Whether a key exists is checked elsewhere.
 
 use super::{text, words};
 use crate::factor::{self, Spacing, StudyFactor};
