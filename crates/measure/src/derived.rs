@@ -1,5 +1,7 @@
 //! Quantities computed once per record and shared by doubts, verdicts and DLIO's files. This module draws no conclusions.
 
+use crate::data_origin::{DataOrigin, EpochEvidence, ReadEvidence};
+use crate::file_system::is_in_memory;
 use crate::metric::{self, Metric, Values};
 use crate::record::{HostEpoch, IoCounters, Record};
 use crate::window::Scope;
@@ -86,45 +88,53 @@ impl<'a> Derived<'a> {
         served_s * readers + self.io.reads as f64 * read_s * readers_per_slot
     }
 
-    /// Share of the logical bytes that came from the page cache and not from the device. `None` if it is unknown, if nothing was read,
-    /// or if reads are emulated.
-    pub fn cached_share(&self) -> Option<f64> {
-        if !self.reads_through_cache() {
-            return None;
-        }
-        let from_device = self.device_bytes?.min(self.io.read_bytes);
-        Some(1.0 - from_device as f64 / self.io.read_bytes as f64)
-    }
-
-    /// Upper limit of the share of logical bytes that came from the page cache, if device bytes are unknown: the bytes of the dataset
-    /// that were cached when epochs began, or all bytes if residency is unknown too. `None` if device bytes are known, if nothing was
-    /// read, if reads are emulated, or if they bypass the page cache.
-    pub fn cached_share_max(&self) -> Option<f64> {
-        let is_direct = self.record.plan.storage_of_steps().passes_page_cache;
-        if self.device_bytes.is_some() || is_direct || !self.reads_through_cache() {
-            return None;
-        }
-        let cached_max = Scope::whole_epochs(self.record).map(|scope| {
-            let read_bytes =
-                scope.epoch.accelerators.iter().map(|accelerator| accelerator.io.read_bytes).sum();
-            scope.epoch.host.resident_before_bytes.unwrap_or(u64::MAX).min(read_bytes)
-        });
-        Some(cached_max.sum::<u64>() as f64 / self.io.read_bytes as f64)
-    }
-
-    /// Whether the run read through a page cache, at a speed that is not emulated.
-    fn reads_through_cache(&self) -> bool {
-        let mut hosts = self.record.epochs.iter().map(|epoch| &epoch.host);
+    /// Where the bytes came from. `None` if nothing was read, if the storage has no page cache, or if reads are emulated, since then the
+    /// origin does not matter.
+    pub fn data_origin(&self) -> Option<DataOrigin> {
+        let record = self.record;
+        let mut hosts = record.epochs.iter().map(|epoch| &epoch.host);
         let has_cache = hosts
             .any(|host| host.resident_before_bytes.is_some() || host.resident_sampled_share > 0.0);
-        has_cache && self.io.read_bytes > 0 && !self.reads_are_emulated()
+        if !has_cache || self.reads_are_emulated() {
+            return None;
+        }
+        let epochs = Scope::whole_epochs(record).map(|Scope { epoch, .. }| EpochEvidence {
+            read_bytes: epoch.accelerators.iter().map(|reader| reader.io.read_bytes).sum(),
+            resident_bytes: epoch.host.resident_before_bytes,
+        });
+        DataOrigin::new(&ReadEvidence {
+            read_bytes: self.io.read_bytes,
+            passes_page_cache: record.plan.storage_of_steps().passes_page_cache,
+            process_bytes: self.device_bytes,
+            disk_bytes: self.disk_bytes(),
+            memory_bytes: record.machines().iter().map(|machine| machine.memory_bytes).sum(),
+            epochs: epochs.collect(),
+        })
+    }
+
+    /// Share of the logical bytes that came from memory and not from the device; `None` if it is unknown or does not matter.
+    pub fn cached_share(&self) -> Option<f64> {
+        match self.data_origin()? {
+            DataOrigin::Counted { cached_share } => Some(cached_share),
+            DataOrigin::Uncounted { .. } => None,
+        }
     }
 
     /// Whether more than half of the bytes came from memory, or may have come from memory if device bytes are unknown. Such a run does
     /// not show how fast the storage is.
     pub fn is_memory_served(&self) -> bool {
-        let share = self.cached_share().or_else(|| self.cached_share_max());
-        share.is_some_and(|share| CACHED_SHARE_MAX < share)
+        self.data_origin().is_some_and(|origin| CACHED_SHARE_MAX < origin.cached_share_max())
+    }
+
+    /// Bytes that the disk delivered to all processes; `None` if unknown or if the dataset is not on a disk of this machine.
+    pub fn disk_bytes(&self) -> Option<u64> {
+        self.sum_over_epochs(|host| host.device_read_bytes)
+    }
+
+    /// Type of the dataset's file system if it keeps all files in memory.
+    pub fn memory_file_system(&self) -> Option<&'a str> {
+        let mount = self.record.system.data_mount.as_ref()?;
+        Some(&*mount.file_system).filter(|file_system| is_in_memory(file_system))
     }
 
     /// Largest number of dataset bytes in the page cache at the start of an epoch; `None` if unknown.
@@ -185,7 +195,9 @@ mod tests {
         record.epochs[0].host.resident_before_bytes = Some(5_000_000);
         change(&mut record);
         let derived = Derived::new(&record);
-        assert_eq!((derived.cached_share(), derived.cached_share_max()), (None, cached_share_max));
+        let origin =
+            cached_share_max.map(|cached_share_max| DataOrigin::Uncounted { cached_share_max });
+        assert_eq!((derived.cached_share(), derived.data_origin()), (None, origin));
         let is_memory_served = cached_share_max.is_some_and(|share| share > 0.5);
         assert_eq!(derived.is_memory_served(), is_memory_served);
     }
@@ -201,9 +213,19 @@ mod tests {
             (host.resident_before_bytes, host.resident_sampled_share) = (None, 1.0);
         };
         check_unknown(unknown, Some(1.0));
+        // No machine has more of the dataset in its page cache than it has memory.
+        check_unknown(
+            |r| {
+                unknown(r);
+                r.system.memory_bytes = Some(4_000_000);
+            },
+            Some(0.2),
+        );
+        // The disk delivered little to all processes.
+        check_unknown(|r| r.epochs[0].host.device_read_bytes = Some(2_000_000), Some(0.9));
         // No page cache; reads bypass it; reads are emulated.
         check_unknown(|r| r.epochs[0].host.resident_before_bytes = None, None);
-        check_unknown(|r| r.plan.storage.passes_page_cache = true, None);
+        check_unknown(|r| r.plan.storage.passes_page_cache = true, Some(0.0));
         check_unknown(|r| r.plan.storage.throttle_bytes_per_second = Some(4e6), None);
     }
 

@@ -10,6 +10,8 @@ pub mod window;
 pub mod metric;
 pub mod phase;
 pub mod plot_data;
+pub mod file_system;
+pub mod data_origin;
 pub mod derived;
 pub mod facts;
 pub mod doubt;

@@ -8,6 +8,7 @@ mod tests;
 use crate::system;
 use feedrate_data::storage::{Storage, StorageError};
 use feedrate_data::walk::{self, Watch};
+use feedrate_measure::file_system::is_in_memory;
 use feedrate_measure::record::{EpochRecord, System};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::layout::Layout;
@@ -265,11 +266,13 @@ fn not_cold_doubts(
     machines: &[System],
     cold_bytes_max: u64,
 ) -> Vec<PlanDoubt> {
-    let doubt = PlanDoubt {
-        name: "not_cold".into(),
-        evidence: "of the dataset".into(),
-        advice: "other processes may hold the files open or mapped; drop caches as root, or use a larger dataset".into(),
+    let mounts = machines.iter().filter_map(|machine| machine.data_mount.as_ref());
+    let mut file_systems = mounts.map(|mount| &*mount.file_system);
+    let advice = match file_systems.find(|file_system| is_in_memory(file_system)) {
+        Some(name) => format!("leave out `--cold`: {name} keeps all files in memory"),
+        None => "other processes may hold the files open or mapped; drop caches as root, or use a larger dataset".into(),
     };
+    let doubt = PlanDoubt { name: "not_cold".into(), evidence: "of the dataset".into(), advice };
     doubts_outside(epoch, machines, 0..=cold_bytes_max, &doubt)
 }
 

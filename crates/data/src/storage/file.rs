@@ -274,12 +274,19 @@ mod residency {
     /// Bytes of a file in the page cache, from `cachestat`, or from `mincore` before Linux 6.5. `None` if the kernel does
     /// not report them: it does so only for processes that own the file or may write it. For others `cachestat` fails, and
     /// `mincore` reports all pages as resident.
+    ///
+    /// On overlayfs, `cachestat` reports 0, because the pages belong to a file of another file system. A mapping is of that file, so
+    /// `mincore` counts them.
     pub(super) fn resident_bytes(file: &File, metadata: &Metadata) -> Option<u64> {
         let len = metadata.len();
         if len == 0 {
             return Some(0);
         }
-        let pages = match cached_pages(file.as_fd()) {
+        let cached_pages = match is_on_overlay(file) {
+            true => Err(Errno::NOSYS),
+            false => cached_pages(file.as_fd()),
+        };
+        let pages = match cached_pages {
             Ok(pages) => pages,
             Err(Errno::NOSYS) if mincore_is_reliable(file, metadata) => {
                 mapped_pages(file.as_fd(), len)?
@@ -287,6 +294,11 @@ mod residency {
             Err(_) => return None,
         };
         Some(pages.saturating_mul(rustix::param::page_size() as u64).min(len))
+    }
+
+    fn is_on_overlay(file: &File) -> bool {
+        rustix::fs::fstatfs(file)
+            .is_ok_and(|system| system.f_type as i64 == libc::OVERLAYFS_SUPER_MAGIC as i64)
     }
 
     /// Whether `mincore` reports the true state, as decided by `can_do_mincore` in the kernel's mm/mincore.c.

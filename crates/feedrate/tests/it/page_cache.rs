@@ -61,6 +61,61 @@ fn bytes_from_a_device_are_unknown_on_fuse() {
     assert_eq!(summary["bytes"]["device"], Value::Null);
     assert_ne!(summary["verdict"]["name"], "cache-fed");
     assert!(!doubts(&summary).contains(&"page_cache"), "{summary}");
+    assert!(doubts(&summary).contains(&"device_bytes_unknown"), "{summary}");
+    // The files are now in the page cache, and how many bytes come from the device is still unknown.
+    fs::remove_dir_all(test.path("results")).unwrap();
+    let answer = test.feedrate(&[&RUN[..], &["--data", "fuse", "--json"]].concat());
+    let (summary, _) = told(&test, &answer);
+    assert_eq!(summary["answer"]["kind"], "unknown", "{summary}");
+    assert_eq!(summary["answer"]["is_memory_served"], true);
+    assert_eq!(summary["bytes"]["device"], Value::Null);
+}
+
+/// `cachestat` reports nothing for files of overlayfs, as their pages belong to the file below.
+#[test]
+fn files_below_an_overlay_are_seen_in_the_page_cache() {
+    let test = Test::with(TINY);
+    assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
+    // The upper folder of an overlay must not be on an overlay itself, as in a container.
+    fs::create_dir(test.path("memory")).unwrap();
+    let _memory = Mounted::tmpfs(&test.path("memory"), "size=16m");
+    for folder in ["memory/upper", "memory/work", "overlay"] {
+        fs::create_dir(test.path(folder)).unwrap();
+    }
+    let options = "lowerdir=data,upperdir=memory/upper,workdir=memory/work";
+    let mount = test.program("mount", &["-t", "overlay", "-o", options, "overlay", "overlay"]);
+    let is_mounted = { mount }.status().is_ok_and(|status| status.success());
+    assert!(is_mounted, "overlayfs does not mount: run these tests as root");
+    let _mounted = Mounted(test.path("overlay"));
+    read(&test.files_below("overlay", ".npz"));
+    let answer = test.feedrate(&[&RUN[..], &["--data", "overlay", "--json"]].concat());
+    let (summary, host) = told(&test, &answer);
+    let bytes: u64 =
+        test.data_files(".npz").iter().map(|file| fs::metadata(file).unwrap().len()).sum();
+    assert!(bytes / 2 < host["resident_before_bytes"].as_u64().unwrap(), "{host}");
+    assert_eq!(summary["answer"]["kind"], "unknown", "{summary}");
+    assert_eq!(summary["answer"]["is_memory_served"], true);
+    assert_eq!(summary["bytes"]["device"], 0);
+}
+
+/// Files in memory cannot be removed from it, so no advice names `--cold`.
+#[test]
+fn a_dataset_in_memory_is_not_advised_to_be_cold() {
+    let test = Test::with(TINY);
+    fs::create_dir(test.path("memory")).unwrap();
+    let _memory = Mounted::tmpfs(&test.path("memory"), "size=64m");
+    for more in [&[][..], &["--cold"]] {
+        let arguments = [&RUN[..], &["--data", "memory"], more].concat();
+        let answer = test.feedrate(&[&arguments[..], &["--json"]].concat());
+        let (summary, _) = told(&test, &answer);
+        assert_eq!(summary["answer"]["kind"], "unknown", "{summary}");
+        let doubt = summary["doubts"].as_array().unwrap().iter();
+        let doubt = { doubt }.find(|doubt| doubt["name"] == "page_cache").unwrap();
+        assert!(doubt["advice"].as_str().unwrap().contains("since tmpfs is memory"), "{doubt}");
+        let text = test.feedrate(&arguments).stdout;
+        assert!(!text.contains("use `--cold`") && text.contains("tmpfs"), "{text}");
+        fs::remove_dir_all(test.path("results")).unwrap();
+    }
 }
 
 /// If a user may not read a program's file, the kernel shows the program's counters only to root.

@@ -9,6 +9,7 @@ mod window_shorter_than_stock;
 mod too_few_steps;
 mod au_disagrees;
 mod page_cache;
+mod device_bytes_unknown;
 mod checkpoints_from_page_cache;
 mod metadata_warm;
 mod direct_not_in_effect;
@@ -57,6 +58,7 @@ pub static DOUBTS: &[&RecordDoubt] = &[
     &too_few_steps::DOUBT,
     &au_disagrees::DOUBT,
     &page_cache::DOUBT,
+    &device_bytes_unknown::DOUBT,
     &checkpoints_from_page_cache::DOUBT,
     &direct_not_in_effect::DOUBT,
     &other_io::DOUBT,

@@ -59,6 +59,10 @@ pub(super) fn nothing_from_device(record: &mut Record) {
     }
 }
 
+pub(super) fn set_device_bytes_unknown(record: &mut Record) {
+    record.epochs.iter_mut().for_each(|epoch| epoch.host.process_device_read_bytes = None);
+}
+
 /// Checks that the doubt fires after `change`, with evidence that contains `evidence` and repeats no word.
 fn check_fires(kind: &DoubtKind, evidence: &str, change: impl Fn(&mut Record)) {
     let mut record = record_without_doubts();

@@ -98,8 +98,11 @@ pub fn read(path: &Path) -> Result<Record, RecordFileError> {
         return Err(RecordFileError::Newer { path, found: version });
     }
     match parsed {
-        Ok(record) => match find_damage(&record) {
-            None => Ok(record),
+        Ok(mut record) => match find_damage(&record) {
+            None => {
+                record.remove_uncounted_reads();
+                Ok(record)
+            }
             Some(damage) => Err(RecordFileError::Damaged { path, damage }),
         },
         Err(source) => Err(RecordFileError::NoRecord { path, source }),

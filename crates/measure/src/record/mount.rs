@@ -1,5 +1,7 @@
 //! Mounts of a run's folders, with limits of their devices.
 
+use super::{HostEpoch, Record};
+use crate::file_system::counts_device_reads;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,4 +41,56 @@ pub struct ReadLimits {
     pub bytes_per_second: Option<u64>,
     /// Requests per second of all processes that share the limit; `None` means no limit.
     pub requests_per_second: Option<u64>,
+}
+
+impl Record {
+    /// Type of the dataset's file system on a machine if the kernel does not count reads of it.
+    pub fn uncounted_file_system(&self) -> Option<&str> {
+        let mounts = self.machines().iter().filter_map(|machine| machine.data_mount.as_ref());
+        let mut names = mounts.map(|mount| &*mount.file_system);
+        names.find(|name| !name.is_empty() && !counts_device_reads(name))
+    }
+
+    /// Removes counts of bytes from the device if the kernel does not count reads of the file system. Watched loops and older versions
+    /// recorded them as 0.
+    pub(super) fn remove_uncounted_reads(&mut self) {
+        if self.uncounted_file_system().is_none() {
+            return;
+        }
+        let remove = |host: &mut HostEpoch| host.process_device_read_bytes = None;
+        for epoch in self.epochs.iter_mut().chain(&mut self.evaluations) {
+            remove(&mut epoch.host);
+            epoch.nodes.iter_mut().for_each(remove);
+        }
+        if let Some(timeline) = &mut self.timeline {
+            timeline.process_device_read_bytes = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::simple;
+    use crate::record::file;
+
+    fn check(file_system: &str, expected: Option<u64>) {
+        let mut record = simple(&[(10, 5, 1, 100)]);
+        record.epochs[0].host.process_device_read_bytes = Some(0);
+        record.system.data_mount =
+            Some(Mount { file_system: file_system.into(), ..Mount::default() });
+        let folder = tempfile::tempdir().unwrap();
+        file::write(folder.path(), &record).unwrap();
+        let read_back = file::read(folder.path()).unwrap();
+        assert_eq!(read_back.epochs[0].host.process_device_read_bytes, expected, "{file_system}");
+    }
+
+    #[test]
+    fn a_recorded_count_is_unknown_if_the_kernel_does_not_count_reads() {
+        check("ext4", Some(0));
+        check("tmpfs", Some(0));
+        check("fuse.bindfs", None);
+        check("lustre", None);
+        check("", Some(0));
+    }
 }

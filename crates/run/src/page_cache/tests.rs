@@ -2,7 +2,7 @@
 
 use super::*;
 use feedrate_data::storage::{Handle, ReadStorage, WriteFile};
-use feedrate_measure::record::HostEpoch;
+use feedrate_measure::record::{HostEpoch, Mount};
 use feedrate_spec::catalog::Member;
 use feedrate_spec::plan::DatasetPlan;
 use std::collections::BTreeSet;
@@ -31,6 +31,17 @@ fn each_machine_that_is_not_cold_is_named() {
     assert!(several[0].contains("page cache of b when epoch 2"), "{several:?}");
     assert_eq!(evidence(&[Some(0)]), Vec::<String>::new());
     assert!(evidence(&[Some(11)])[0].contains("page cache when epoch 2"));
+}
+
+#[test]
+fn files_in_memory_cannot_be_cold() {
+    let advice = |file_system: &str| {
+        let mount = Mount { file_system: file_system.into(), ..Mount::default() };
+        let machine = System { data_mount: Some(mount), ..System::default() };
+        not_cold_doubts(&epoch(&[Some(11)]), &[machine], 10).remove(0).advice
+    };
+    assert_eq!(advice("tmpfs"), "leave out `--cold`: tmpfs keeps all files in memory");
+    assert!(advice("ext4").contains("drop caches"));
 }
 
 #[test]

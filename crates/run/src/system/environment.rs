@@ -2,6 +2,7 @@
 
 use super::facts::{colon_pairs, memory_in};
 use super::mount::{block_device, mount_of, read_line};
+use feedrate_measure::file_system;
 use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -113,7 +114,7 @@ pub fn environment(paths: &EnvironmentPaths<'_>) -> Environment {
 /// limit.
 pub fn available_bytes(folder: &Path) -> Option<u64> {
     let mount = mount_of(folder)?;
-    let is_memory = ["tmpfs", "ramfs"].contains(&&*mount.file_system);
+    let is_memory = file_system::is_in_memory(&mount.file_system);
     let memory_bytes =
         if is_memory { read_settings(Path::new("/")).memory_available_bytes } else { None };
     Some(memory_bytes.map_or(mount.free_bytes, |bytes| bytes.min(mount.free_bytes)))

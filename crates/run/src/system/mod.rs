@@ -1,7 +1,6 @@
 //! Reads facts about the machine and its activity during an epoch from `/proc` and `/sys`. Values that cannot be read are unknown.
 
 mod mount;
-mod read_accounting;
 mod limits;
 mod network;
 mod cpu;
@@ -28,6 +27,5 @@ pub use gpu::{Gpus, OpenGpus, nvml_gpus};
 pub use iostat::Iostat;
 pub use mount::{file_system_of, free_bytes, local_lock_option, mount_of};
 pub use proc::DeviceReads;
-pub use read_accounting::counts_device_reads;
 pub use sample::Sampler;
 pub use timeline::TimelineSampler;

@@ -1,6 +1,6 @@
 //! Reads counters of the kernel. The files stay open, because they are read repeatedly. Missing counters are unknown.
 
-use super::read_accounting::counts_device_reads;
+use feedrate_measure::file_system::counts_device_reads;
 use feedrate_measure::record::timeline::Sample;
 use std::fs::File;
 use std::os::unix::fs::FileExt;

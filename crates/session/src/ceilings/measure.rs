@@ -170,7 +170,7 @@ fn diagnosis(
         largest_drop: largest_drop(&ceilings, needed),
         ceilings,
         bytes_per_sample: sample.map(|sample| sample.bytes),
-        device_bytes_per_sample: sample.map(|sample| sample.device_bytes),
+        device_bytes_per_sample: sample.and_then(|sample| sample.device_bytes),
         opens_per_sample: sample.map(|sample| sample.opens),
         files: measurement.files.len() as u64,
         file_bytes: measurement.files.iter().map(|file| file.bytes).sum(),

@@ -205,7 +205,10 @@ impl<'a> CeilingMeasurement<'a> {
         };
         let is_device = matches!(read_from, ReadFrom::Direct | ReadFrom::Cold);
         let samples = self.per_sample.map(|sample| {
-            rate / if is_device && !self.is_emulated { sample.device_bytes } else { sample.bytes }
+            // If the device's part is unknown or the page cache served all, the device is compared as if it had to deliver all bytes.
+            let device_bytes =
+                sample.device_bytes.filter(|bytes| is_device && !self.is_emulated && *bytes > 0.0);
+            rate / device_bytes.unwrap_or(sample.bytes)
         });
         Ok(Ceiling {
             bytes_per_second: Some(rate),
@@ -245,7 +248,7 @@ impl<'a> CeilingMeasurement<'a> {
         // A cold run would drop dentries and inodes of the whole machine.
         run_plan.train.cache = Cache::AsIs;
         run_plan.train.epochs = if is_cold { 1 } else { WARM_EPOCHS };
-        let mut all = Passes::default();
+        let mut all = Passes::new();
         let first_step_timeout = self.limit * TIMEOUT_FACTOR;
         self.repeat_for(limit, |limit| {
             if is_cold {

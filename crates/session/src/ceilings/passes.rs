@@ -27,7 +27,8 @@ pub(super) struct Passes {
     pub(super) io: IoCounters,
     /// Number of batches that training received in the runs of `io`.
     pub(super) batches: u64,
-    device_bytes: u64,
+    /// Bytes that came from the device in the runs of `io`; `None` if unknown for one of them.
+    device_bytes: Option<u64>,
     has_complete: bool,
 }
 
@@ -36,8 +37,8 @@ pub(super) struct Passes {
 pub(super) struct PerSample {
     /// Bytes read.
     pub(super) bytes: f64,
-    /// Bytes read from the device, which are fewer if the page cache serves some.
-    pub(super) device_bytes: f64,
+    /// Bytes read from the device, which are fewer if the page cache serves some; `None` if unknown.
+    pub(super) device_bytes: Option<f64>,
     /// Number of opens.
     pub(super) opens: f64,
     /// Mean bytes of a read.
@@ -45,6 +46,11 @@ pub(super) struct PerSample {
 }
 
 impl Passes {
+    /// Returns the sum of no runs.
+    pub(super) fn new() -> Self {
+        Passes { device_bytes: Some(0), ..Passes::default() }
+    }
+
     /// Adds a run that took `elapsed`. Returns the time that counts: the time of its complete epochs, or
     /// `elapsed` if it has no complete epoch.
     pub(super) fn add(&mut self, record: &Record, elapsed: Duration) -> u64 {
@@ -65,7 +71,7 @@ impl Passes {
         if record.complete && !self.has_complete {
             self.io = IoCounters::default();
             self.batches = 0;
-            self.device_bytes = 0;
+            self.device_bytes = Some(0);
             self.has_complete = true;
         }
         if record.complete || !self.has_complete {
@@ -73,8 +79,8 @@ impl Passes {
             let all_steps: u64 = Scope::all_epochs(record).map(Scope::steps).sum();
             self.batches += all_steps * u64::from(record.plan.accelerators);
             let hosts = record.epochs.iter().map(|epoch| &epoch.host);
-            let device_bytes = hosts.filter_map(|host| host.process_device_read_bytes);
-            self.device_bytes += device_bytes.sum::<u64>();
+            let device_bytes: Option<u64> = hosts.map(|host| host.process_device_read_bytes).sum();
+            self.device_bytes = self.device_bytes.zip(device_bytes).map(|(sum, bytes)| sum + bytes);
         }
         ns
     }
@@ -82,13 +88,11 @@ impl Passes {
     /// Returns the mean costs of a sample; `None` if nothing was read.
     pub(super) fn per_sample(&self) -> Option<PerSample> {
         let IoCounters { opens, reads, read_bytes, samples, .. } = self.io;
-        // Some file systems do not report the bytes of their device.
-        let reported = Some(self.device_bytes).filter(|bytes| *bytes > 0).unwrap_or(read_bytes);
-        let device_bytes = reported.min(read_bytes);
+        let device_bytes = self.device_bytes.map(|bytes| bytes.min(read_bytes));
         let is_known = samples > 0 && reads > 0 && read_bytes > 0;
         is_known.then(|| PerSample {
             bytes: read_bytes as f64 / samples as f64,
-            device_bytes: device_bytes as f64 / samples as f64,
+            device_bytes: device_bytes.map(|bytes| bytes as f64 / samples as f64),
             opens: opens as f64 / samples as f64,
             request_bytes: read_bytes as f64 / reads as f64,
         })

@@ -1,4 +1,5 @@
-//! Lists the file systems on which the kernel counts reads in `read_bytes` of `/proc/self/io`.
+//! Abilities of file systems that decide where the bytes of a run came from: whether the kernel counts reads of them in `read_bytes` of
+//! `/proc/self/io`, and whether they keep their files in memory.
 //!
 //! The kernel adds to `read_bytes` in `task_io_account_read`. `submit_bio` (block/blk-core.c) calls it for a process's requests
 //! to block devices, and NFS calls it too (fs/nfs/read.c, direct.c). FUSE and virtiofs have not called it since Linux 5.8. 9p, Ceph, SMB
@@ -18,6 +19,11 @@ const COUNTED: [&str; 33] = [
 /// unknown types, so that device bytes are unknown instead of 0.
 pub fn counts_device_reads(file_system: &str) -> bool {
     COUNTED.contains(&file_system)
+}
+
+/// Whether a file system of this type keeps all files in memory, so that they cannot be removed from the page cache.
+pub fn is_in_memory(file_system: &str) -> bool {
+    ["tmpfs", "ramfs", "rootfs"].contains(&file_system)
 }
 
 #[cfg(test)]
@@ -49,9 +55,26 @@ mod tests {
             ("beegfs", false),
             ("zfs", false),
             ("of_the_future", false),
+            ("fuse.rclone", false),
+            ("f2fs", true),
             ("", false),
         ] {
             assert_eq!(counts_device_reads(file_system), expected, "{file_system}");
+        }
+    }
+
+    #[test]
+    fn only_file_systems_without_a_device_are_in_memory() {
+        for (file_system, expected) in [
+            ("tmpfs", true),
+            ("ramfs", true),
+            ("rootfs", true),
+            ("ext4", false),
+            ("overlay", false),
+            ("fuse.bindfs", false),
+            ("nfs4", false),
+        ] {
+            assert_eq!(is_in_memory(file_system), expected, "{file_system}");
         }
     }
 }
