@@ -282,10 +282,8 @@ mod residency {
         if len == 0 {
             return Some(0);
         }
-        let cached_pages = match is_on_overlay(file) {
-            true => Err(Errno::NOSYS),
-            false => cached_pages(file.as_fd()),
-        };
+        let cached_pages =
+            if is_on_overlay(file) { Err(Errno::NOSYS) } else { cached_pages(file.as_fd()) };
         let pages = match cached_pages {
             Ok(pages) => pages,
             Err(Errno::NOSYS) if mincore_is_reliable(file, metadata) => {
@@ -297,8 +295,7 @@ mod residency {
     }
 
     fn is_on_overlay(file: &File) -> bool {
-        rustix::fs::fstatfs(file)
-            .is_ok_and(|system| system.f_type as i64 == libc::OVERLAYFS_SUPER_MAGIC as i64)
+        rustix::fs::fstatfs(file).is_ok_and(|system| system.f_type == libc::OVERLAYFS_SUPER_MAGIC)
     }
 
     /// Whether `mincore` reports the true state, as decided by `can_do_mincore` in the kernel's mm/mincore.c.

@@ -51,7 +51,8 @@ fn bytes_from_a_device_are_unknown_on_fuse() {
     let test = Test::with_workload(TINY);
     assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
     fs::create_dir(test.path("fuse")).unwrap();
-    let bindfs = test.program("bindfs", &["data", "fuse"]).status();
+    // Without this option, opening a file removes it from the page cache.
+    let bindfs = test.program("bindfs", &["-o", "kernel_cache", "data", "fuse"]).status();
     let hint = "install it with `apt-get install bindfs`, and run these tests as root";
     assert!(bindfs.is_ok_and(|status| status.success()), "bindfs does not mount: {hint}");
     let _mounted = MountedDisk(test.path("fuse"));
@@ -83,9 +84,10 @@ fn files_below_an_overlay_are_seen_in_the_page_cache() {
         fs::create_dir(test.path(folder)).unwrap();
     }
     let options = "lowerdir=data,upperdir=memory/upper,workdir=memory/work";
-    let mount = test.program("mount", &["-t", "overlay", "-o", options, "overlay", "overlay"]);
-    let is_mounted = { mount }.status().is_ok_and(|status| status.success());
-    assert!(is_mounted, "overlayfs does not mount: run these tests as root");
+    let mount = ["-t", "overlay", "-o", options, "overlay", "overlay"];
+    let status = test.program("mount", &mount).status();
+    let hint = "overlayfs does not mount: run these tests as root";
+    assert!(status.is_ok_and(|status| status.success()), "{hint}");
     let _mounted = Mounted(test.path("overlay"));
     read(&test.files_below("overlay", ".npz"));
     let answer = test.feedrate(&[&RUN[..], &["--data", "overlay", "--json"]].concat());
@@ -109,8 +111,8 @@ fn a_dataset_in_memory_is_not_advised_to_be_cold() {
         let answer = test.feedrate(&[&arguments[..], &["--json"]].concat());
         let (summary, _) = told(&test, &answer);
         assert_eq!(summary["answer"]["kind"], "unknown", "{summary}");
-        let doubt = summary["doubts"].as_array().unwrap().iter();
-        let doubt = { doubt }.find(|doubt| doubt["name"] == "page_cache").unwrap();
+        let doubts = summary["doubts"].as_array().unwrap();
+        let doubt = doubts.iter().find(|doubt| doubt["name"] == "page_cache").unwrap();
         assert!(doubt["advice"].as_str().unwrap().contains("since tmpfs is memory"), "{doubt}");
         let text = test.feedrate(&arguments).stdout;
         assert!(!text.contains("use `--cold`") && text.contains("tmpfs"), "{text}");

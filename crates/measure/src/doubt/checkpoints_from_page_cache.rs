@@ -16,7 +16,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         severity: Severity::Warning,
         meaning: "Part of the checkpoints was read from the page cache, not from the storage, or may have been: rates of loading can exceed what the storage can do.",
         evidence: "{read_bytes} of checkpoints were read[ and {device_bytes} came from the device ({from_memory_percent:.0} % from memory)|, and how much of it came from the device is unknown]",
-        advice: "[use {cold_option}, which removes each checkpoint from the page cache before it is read|write the checkpoints to a storage that is not memory, and compare with its own counters]",
+        advice: "[write the checkpoints to a device whose reads the kernel counts, since {used_option} was not enough|use `--cold`, which removes each checkpoint from the page cache before it is read]",
     },
     needs_loader: false,
     check: Some(|derived| {
@@ -32,7 +32,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
             .with("read_bytes", read_bytes)
             .with_known("device_bytes", device_bytes)
             .with_known("from_memory_percent", share.map(|share| share * 100.0))
-            .with_known("cold_option", (!is_cold).then_some("`--cold`"));
+            .with_known("used_option", is_cold.then_some("`--cold`"));
         (read_bytes > 0 && is_doubtful).then_some(facts)
     }),
     #[cfg(test)]

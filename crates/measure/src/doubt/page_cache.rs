@@ -17,7 +17,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         severity: Severity::Warning,
         meaning: "Part of the dataset was read from the page cache, not from the storage: rates can exceed what the storage can do.",
         evidence: "{read_bytes} were read[ and {device_bytes} came from the device ({from_memory_percent:.0} % from memory)|, and how much of it came from the device is unknown][; the disk delivered {disk_bytes} to all processes|]; [the file system {memory_file_system} keeps all files in memory|about {resident_bytes} of its files were in the page cache when an epoch began|how much of its files was in the page cache is unknown]",
-        advice: "[put the dataset on the storage that you want to measure, since {memory_file_system} is memory|use {cold_option}, or a dataset of at least five times the memory|use a dataset of at least five times the memory]",
+        advice: "[put the dataset on the storage that you want to measure, since {memory_file_system} is memory|use a dataset of at least five times the memory, since {used_option} was not enough|use `--cold`, or a dataset of at least five times the memory]",
     },
     needs_loader: false,
     check: Some(|derived| {
@@ -30,7 +30,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
             .with_known("device_bytes", derived.device_bytes)
             .with_known("disk_bytes", disk_bytes.filter(|_| share.is_none()))
             .with_known("memory_file_system", derived.memory_file_system())
-            .with_known("cold_option", (!is_cold).then_some("`--cold`"))
+            .with_known("used_option", is_cold.then_some("`--cold`"))
             .with_known("from_memory_percent", share.map(|share| share * 100.0))
             .with_known("resident_bytes", derived.resident_bytes())
             .with("dataset_bytes", derived.dataset_bytes);
@@ -129,7 +129,7 @@ mod tests {
     fn the_option_cold_is_advised_only_where_it_helps() {
         let larger = "a dataset of at least five times the memory";
         check("ext4", Cache::AsIs, &format!("use `--cold`, or {larger}"));
-        check("ext4", Cache::Cold, &format!("use {larger}"));
+        check("ext4", Cache::Cold, &format!("use {larger}, since `--cold` was not enough"));
         let elsewhere =
             "put the dataset on the storage that you want to measure, since tmpfs is memory";
         check("tmpfs", Cache::AsIs, elsewhere);

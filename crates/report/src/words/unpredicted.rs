@@ -37,7 +37,7 @@ pub fn needed_run(reason: &NotPredictable) -> String {
             "run a similar workload on the same storage with `feedrate run`".into()
         }
         NotPredictable::ServedFromMemory => {
-            "run it with `--cold`, or with a dataset of at least five times the memory".into()
+            "run it on storage, not on a file system in memory, with `--cold` or with a dataset of at least five times the memory".into()
         }
         NotPredictable::OtherFiles | NotPredictable::OtherOrder => "run it with this change".into(),
         NotPredictable::CollectiveReads => {
