@@ -66,7 +66,7 @@ fn bytes_from_a_device_are_unknown_on_fuse() {
     // The files are now in the page cache, and how many bytes come from the device is still unknown.
     fs::remove_dir_all(test.path("results")).unwrap();
     let answer = test.feedrate(&[&RUN[..], &["--data", "fuse", "--json"]].concat());
-    let (summary, _) = told(&test, &answer);
+    let (summary, _) = summary_and_host(&test, &answer);
     assert_eq!(summary["answer"]["kind"], "unknown", "{summary}");
     assert_eq!(summary["answer"]["is_memory_served"], true);
     assert_eq!(summary["bytes"]["device"], Value::Null);
@@ -75,11 +75,11 @@ fn bytes_from_a_device_are_unknown_on_fuse() {
 /// `cachestat` reports nothing for files of overlayfs, as their pages belong to the file below.
 #[test]
 fn files_below_an_overlay_are_seen_in_the_page_cache() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
     // The upper folder of an overlay must not be on an overlay itself, as in a container.
     fs::create_dir(test.path("memory")).unwrap();
-    let _memory = Mounted::tmpfs(&test.path("memory"), "size=16m");
+    let _memory = MountedDisk::tmpfs(&test.path("memory"), "size=16m");
     for folder in ["memory/upper", "memory/work", "overlay"] {
         fs::create_dir(test.path(folder)).unwrap();
     }
@@ -88,10 +88,10 @@ fn files_below_an_overlay_are_seen_in_the_page_cache() {
     let status = test.program("mount", &mount).status();
     let hint = "overlayfs does not mount: run these tests as root";
     assert!(status.is_ok_and(|status| status.success()), "{hint}");
-    let _mounted = Mounted(test.path("overlay"));
-    read(&test.files_below("overlay", ".npz"));
+    let _mounted = MountedDisk(test.path("overlay"));
+    read_into_cache(&test.files_below("overlay", ".npz"));
     let answer = test.feedrate(&[&RUN[..], &["--data", "overlay", "--json"]].concat());
-    let (summary, host) = told(&test, &answer);
+    let (summary, host) = summary_and_host(&test, &answer);
     let bytes: u64 =
         test.data_files(".npz").iter().map(|file| fs::metadata(file).unwrap().len()).sum();
     assert!(bytes / 2 < host["resident_before_bytes"].as_u64().unwrap(), "{host}");
@@ -103,13 +103,13 @@ fn files_below_an_overlay_are_seen_in_the_page_cache() {
 /// Files in memory cannot be removed from it, so no advice names `--cold`.
 #[test]
 fn a_dataset_in_memory_is_not_advised_to_be_cold() {
-    let test = Test::with(TINY);
+    let test = Test::with_workload(TINY);
     fs::create_dir(test.path("memory")).unwrap();
-    let _memory = Mounted::tmpfs(&test.path("memory"), "size=64m");
+    let _memory = MountedDisk::tmpfs(&test.path("memory"), "size=64m");
     for more in [&[][..], &["--cold"]] {
         let arguments = [&RUN[..], &["--data", "memory"], more].concat();
         let answer = test.feedrate(&[&arguments[..], &["--json"]].concat());
-        let (summary, _) = told(&test, &answer);
+        let (summary, _) = summary_and_host(&test, &answer);
         assert_eq!(summary["answer"]["kind"], "unknown", "{summary}");
         let doubts = summary["doubts"].as_array().unwrap();
         let doubt = doubts.iter().find(|doubt| doubt["name"] == "page_cache").unwrap();
