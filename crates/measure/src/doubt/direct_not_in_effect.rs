@@ -12,7 +12,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         severity: Severity::Warning,
         meaning: "Reads should have bypassed the page cache (O_DIRECT), but fewer bytes came from the device: the file system ignores the flag, or is in memory.",
         evidence: "{read_bytes} were read and {device_bytes} came from the device",
-        advice: "point `--data` at a file system on a device, or use `storage.engine=psync` with `--cold`",
+        advice: "[point `--data` at a file system on a device, since {memory_file_system} is memory|point `--data` at a file system on a device, or use `storage.engine=psync` with `--cold`]",
     },
     needs_loader: false,
     check: Some(|derived| {
@@ -21,7 +21,11 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
             return None;
         }
         let facts = Facts::new().with("read_bytes", derived.io.read_bytes);
-        Some(facts.with("device_bytes", derived.device_bytes?))
+        Some(
+            facts
+                .with("device_bytes", derived.device_bytes?)
+                .with_known("memory_file_system", derived.memory_file_system()),
+        )
     }),
     #[cfg(test)]
     cases: &[
