@@ -65,6 +65,7 @@ pub struct Comparison {
 
 /// A setting with one value in all runs of A and another in all runs of B; `null` if a side does not have the setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "Differing")]
 #[expect(missing_docs, reason = "the names of the fields explain them")]
 pub struct DifferingSetting {
     pub setting: String,

@@ -128,7 +128,7 @@ pub(crate) struct DataArguments {
     /// Use this fraction of the files and samples, and of the checkpoints of models with layers.
     #[arg(long, value_name = "F", default_value_t = 1.0, help_heading = WORKLOAD)]
     pub(crate) scale: f64,
-    /// Use only this fraction of each sample's bytes. The results then have a doubt.
+    /// Use only this fraction of each sample's bytes. The results are then marked as doubtful.
     #[arg(long, value_name = "F", default_value_t = 1.0, help_heading = WORKLOAD)]
     pub(crate) shrink_records: f64,
     /// Folder of the datasets, on the storage to test [default: the workload's `dataset.data_folder`].

@@ -273,7 +273,7 @@ fn checkpoints_of_an_earlier_run_are_read() {
         test.feedrate(&[&base[..], more].concat())
     };
     let reads = ["checkpoint.num_checkpoints_write=0", "checkpoint.num_checkpoints_read=1"];
-    run(&reads).refuses(1, &["global_epoch1_step1", "incomplete", "write it again"]);
+    run(&reads).refuses(1, &["global_epoch1_step1", "incomplete", "write this one again"]);
     let writes = ["checkpoint.num_checkpoints_write=1", "checkpoint.num_checkpoints_read=0"];
     assert_eq!(run(&writes).code, 0);
     let answer = run(&[&reads[..], &["--cold"]].concat());

@@ -238,7 +238,7 @@ fn names_are_explained_without_their_family_and_ambiguous_names_are_listed() {
         (&["storage-bound"][..], "Reading from the storage held the accelerators up."),
         (&["page_cache"], "page cache"),
         (&["header_once"], "`reader.sample_shuffle=off`, shuffle files instead"),
-        (&["advice", "read_threads"], "threads wait for latency"),
+        (&["advice", "read_threads"], "threads wait for the latency of one request"),
         (&["au_sustained"], "percent"),
         (&["verdict", "cache-fed"], "nothing is known about the storage"),
     ] {

@@ -33,7 +33,7 @@ pub(in crate::command) struct StudyRunSettings {
     /// Use this fraction of the files and samples, unless the row sets one [default: 1].
     #[arg(long, value_name = "F", value_parser = parse_share)]
     scale: Option<f64>,
-    /// Use only this fraction of each sample's bytes. The results then have a doubt [default: 1].
+    /// Use only this fraction of each sample's bytes. The results are then marked as doubtful [default: 1].
     #[arg(long, value_name = "F", value_parser = parse_share)]
     shrink_records: Option<f64>,
     /// Emulated accelerators per process under a launcher [default: 1].

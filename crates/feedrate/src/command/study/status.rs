@@ -52,7 +52,7 @@ pub(in crate::command) struct StudyStatusArguments {
     /// Metric for `--until`.
     #[arg(long, value_name = "NAME", value_parser = metric, default_value = "au_all_steps_percent", requires = "until")]
     response: &'static Metric,
-    /// Difference between two experiments that the number of runs (`--until`) must detect.
+    /// Smallest difference between two experiments that the runs should detect; for `--until`.
     #[arg(long, value_name = "SHARE", value_parser = precision::parse_difference, default_value = "5%", requires = "until")]
     difference: f64,
     /// Print one JSON object on stdout.
