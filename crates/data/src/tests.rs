@@ -1,4 +1,6 @@
 //! Tests of complete datasets on every writable storage: generation, interruption, continuation, damage, verification.
+//!
+//! Long because all tests use the same datasets.
 
 use crate::error::DatasetError;
 use crate::foreign::Probe;

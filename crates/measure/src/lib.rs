@@ -5,12 +5,12 @@
 
 pub mod stats;
 pub mod histogram;
+pub mod file_system;
 pub mod record;
 pub mod window;
 pub mod metric;
 pub mod phase;
 pub mod plot_data;
-pub mod file_system;
 pub mod data_origin;
 pub mod derived;
 pub mod facts;

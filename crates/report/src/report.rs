@@ -1,5 +1,6 @@
-//! The data of a report on one or several sources of results: `gather` fills it, `output` writes it. The file is long because it contains every part of a
-//! report and of its JSON.
+//! The data of a report on one or several sources of results: `gather` fills it, `output` writes it.
+//!
+//! Long because it contains every part of a report and of its JSON.
 
 use crate::table::ReportTable;
 use feedrate_analysis::answer::Answer;

@@ -1,4 +1,6 @@
 //! Tests of whole reports: experiments, findings, doubts and methods from records.
+//!
+//! Long because all tests use the same records.
 
 use crate::experiment::experiments;
 use crate::gather::results_report;

@@ -1,4 +1,6 @@
 //! Tests of the advice rules: each rule fires, the best rule comes first, and the table is consistent.
+//!
+//! Long because each rule has a record for which it fires.
 
 mod named_causes;
 mod ranking;

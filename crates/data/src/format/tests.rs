@@ -1,5 +1,7 @@
 //! Contract tests of formats, run on every row of the table: files that are written can be read, sizes are as planned, and
 //! broken files do not make a cursor panic, loop or allocate memory without limit.
+//!
+//! Long because each format keeps every rule of the contract.
 
 use super::*;
 use feedrate_spec::catalog::Ability;

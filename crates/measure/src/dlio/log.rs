@@ -296,7 +296,7 @@ fn closing_lines(log: &mut LogText, record: &Record, evaluations: &Evaluations, 
     let eval = match &evaluations.record {
         // DLIO's throughput of an evaluation includes all of its steps.
         Some(evaluations) => Averages::new(evaluations, &SAMPLES_WHOLE, &NOMINAL_WHOLE),
-        None if is_empty => Averages::of_empty_evaluations(record.plan.metric.au_target_percent),
+        None if is_empty => Averages::for_empty_evaluations(record.plan.metric.au_target_percent),
         None => Averages::default(),
     };
     let save = CheckpointAverages::new(record, CheckpointKind::Save);
@@ -347,7 +347,7 @@ impl Averages {
     }
 
     /// Averages of evaluations without files, which are 0 as in DLIO.
-    fn of_empty_evaluations(au_target_percent: f64) -> Self {
+    fn for_empty_evaluations(au_target_percent: f64) -> Self {
         let zero = || Some("0.0000 (0.0000)".to_string());
         Averages {
             au: zero(),

@@ -1,7 +1,8 @@
 //! Plans a search: the numbers that it may try, the dataset for them, and the arguments of its runs. Each run is long enough to measure the response.
 //!
-//! The dataset grows step by step: a storage that feeds only a few accelerators does not have to store the data for many. The file is long because each
-//! limit has its own refusal or note.
+//! The dataset grows step by step: a storage that feeds only a few accelerators does not have to store the data for many.
+//!
+//! Long because each limit has its own refusal or note.
 
 mod rows;
 

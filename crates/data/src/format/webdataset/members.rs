@@ -3,6 +3,8 @@
 //! Consecutive members whose paths are equal up to the first dot of the file name form a sample; this common path is its
 //! key. The largest member of the first sample determines the name after the key of all payloads. A sample without a
 //! member of this name uses its largest member as payload.
+//!
+//! Long because reading with and without a plan shares one state.
 
 use super::ahead::{ByteCollector, Finder, ReadOrder, WantedSample, check_length};
 use super::block::{self, BLOCK_BYTES, Block, MemberKind};
