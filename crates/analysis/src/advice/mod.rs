@@ -72,6 +72,8 @@ pub static RULES: &[&Rule] = &[
 pub const ADVICE_MAX: usize = 5;
 /// Smallest predicted gain of utilisation, in points, for which a change is advised.
 const GAIN_MIN_POINTS: f64 = 1.0;
+/// Shortfall of a predicted utilisation, in points, within which a change is close to sufficient.
+const CLOSE_POINTS: f64 = 5.0;
 /// Share of the largest saving above which other changes count as equally good.
 const AS_GOOD_SHARE: f64 = 0.85;
 
@@ -310,16 +312,14 @@ fn has_effect(plan: &Plan, overrides: &[String]) -> bool {
     overrides != [format!("dataset.format={}", plan.dataset.format)]
 }
 
-/// Class of a change, best first: whether it is predicted to reach the required utilisation, certainly or within the interval, and whether it
-/// needs other hardware or more workers than there are cores. Waiting workers need no core, so too many of them are better than an unknown
-/// effect.
+/// Class of a change, best first. A change that is predicted to reach the required utilisation precedes one with an unknown effect. If it needs
+/// other hardware or more workers than there are cores, it follows those that come close without: waiting workers need no core, but memory.
 fn rank_class(advice: &Advice, required_percent: f64) -> u8 {
-    let may_reach =
-        advice.prediction.is_some_and(|prediction| required_percent <= prediction.interval[1]);
+    let is_close = advice.reaches(required_percent - CLOSE_POINTS) == Some(true);
     let is_costly = advice.exceeds_cores() || advice.proposal.cost == Cost::Hardware;
     match (advice.reaches(required_percent) == Some(true), is_costly) {
         (true, false) => 0,
-        (false, false) if may_reach => 1,
+        (false, false) if is_close => 1,
         (true, true) => 2,
         _ => 3,
     }

@@ -107,7 +107,7 @@ fn a_dataset_in_memory_is_not_advised_to_be_cold() {
     fs::create_dir(test.path("memory")).unwrap();
     let _memory = MountedDisk::tmpfs(&test.path("memory"), "size=64m");
     for more in [&[][..], &["--cold"]] {
-        let arguments = [&RUN[..], &["--data", "memory"], more].concat();
+        let arguments = [&RUN[..], &["--data", "memory", "metric.au=0.001"], more].concat();
         let answer = test.feedrate(&[&arguments[..], &["--json"]].concat());
         let (summary, _) = summary_and_host(&test, &answer);
         assert_eq!(summary["answer"]["kind"], "unknown", "{summary}");
