@@ -175,6 +175,7 @@ names! {
 
 /// A proposal with its predicted effect.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Proposal")]
 pub struct Advice {
     /// The proposal.
     #[serde(flatten)]
