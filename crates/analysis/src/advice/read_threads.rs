@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     sees: "threads wait for the latency of one request each",
     proposes: "the smallest `reader.read_threads` that feeds the accelerators",
     change: "",
-    why: "a thread needs {sample_s} for a sample[, which is computed in {compute_s}][; {in_flight:.1} reads are in flight][; {workers} on {exceeded_cores} hold {memory_bytes} of samples]",
+    why: "a thread needs {sample_s} for a sample[, which is computed in {compute_s}][; {in_flight:.1} reads are in flight][; {workers} workers on {exceeded_cores} hold {memory_bytes} of samples]",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]

@@ -31,7 +31,7 @@ fn a_change_that_is_predicted_to_suffice_comes_before_one_without_a_prediction()
     check(
         vec![
             advice("unpredicted", 9.0, None),
-            advice("short", 8.0, Some(89.9)),
+            advice("short", 8.0, Some(80.0)),
             advice("sufficient", 2.0, Some(90.0)),
         ],
         &["sufficient", "unpredicted", "short"],
