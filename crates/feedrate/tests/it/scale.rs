@@ -373,7 +373,7 @@ fn a_failed_run_ends_the_search_with_its_reason() {
         Test::with_workload(&WORKLOAD.replace("storage_type: memory", "storage_type: local_fs"));
     test.write("data", "not a folder");
     let answer = test.feedrate(&["scale", "workload.yaml", "--au", "90"]);
-    answer.refuses(2, &["row 1 (workload/1_epochs_1 replicate 1): ", "data", "point elsewhere"]);
+    answer.refuses(2, &["row 1 (workload/1_epochs_1 replicate 1): ", "data", "use another folder"]);
     // After the cause is removed, the same command continues.
     std::fs::remove_file(test.path("data")).unwrap();
     let answer = test.feedrate(&["scale", "workload.yaml", "--au", "90", "--max-runs", "1"]);
