@@ -1,6 +1,7 @@
 //! Finds the accelerators that finish steps last far more often than the others and make them wait. This module judges
 //! nothing.
 
+use crate::facts::Facts;
 use crate::record::Record;
 use crate::window::{Scope, seconds};
 use schemars::JsonSchema;
@@ -56,6 +57,23 @@ impl SlowAccelerators {
             others_compute_s: mean_step_compute_s(record, |accelerator| !is_slow(accelerator)),
             accelerators: slow.into_keys().collect(),
         })
+    }
+}
+
+impl SlowAccelerators {
+    /// The facts for sentences: `accelerators` is only known if there are several, else `accelerator`.
+    pub fn facts(&self) -> Facts {
+        let names: Vec<String> = self.accelerators.iter().map(usize::to_string).collect();
+        let several = match &names[..] {
+            [] | [_] => None,
+            [rest @ .., last] => Some(format!("{} and {last}", rest.join(", "))),
+        };
+        Facts::new()
+            .with("accelerator", self.slowest as u64)
+            .with_known("accelerators", several)
+            .with("last_percent", self.last_percent)
+            .with_known("compute_s", self.compute_s)
+            .with_known("others_compute_s", self.others_compute_s)
     }
 }
 

@@ -74,7 +74,7 @@ impl Bound {
                 "It is unknown what the loader spent its time on, as the training loop was only watched.[ Its processes got {read_call_bytes} from read calls, and {device_bytes} came from a device.|]"
             }
             Bound::BarrierBound => {
-                "Accelerators waited longer for the slowest one than for data[: accelerator {slowest} came last in {slowest_percent:.0} % of the steps|]."
+                "Accelerators waited longer for the slowest one than for data[: accelerators {accelerators} came last in {last_percent:.0} % of the steps|: accelerator {accelerator} came last in {last_percent:.0} % of the steps|]."
             }
             Bound::CacheFed => {
                 "{read_bytes} were read[, {device_bytes} of them from the device. Memory served the rest, so|. It is unknown how many of them came from the device; memory may have served them, so] the run shows nothing about the storage."
@@ -210,8 +210,9 @@ fn verdict_facts(name: Bound, derived: &Derived, waits: &Waits) -> Facts {
         None => String::new(),
     };
     let data_s = waits.data_s();
-    let slow = SlowAccelerators::new(derived.record);
-    Facts::new()
+    let slow =
+        if name == Bound::BarrierBound { SlowAccelerators::new(derived.record) } else { None };
+    slow.map_or_else(Facts::new, |slow| slow.facts())
         .with("compute_s", derived.value(&COMPUTE_S).unwrap_or(0.0))
         .with("data_s", data_s)
         .with("skew_s", waits.skew_s)
@@ -222,8 +223,6 @@ fn verdict_facts(name: Bound, derived: &Derived, waits: &Waits) -> Facts {
         .with("read_bytes", derived.io.read_bytes)
         .with_known("device_bytes", derived.device_bytes)
         .with("origin", origin)
-        .with_known("slowest", slow.as_ref().map(|slow| slow.slowest as u64))
-        .with_known("slowest_percent", slow.as_ref().map(|slow| slow.last_percent))
         .with("target_percent", derived.target_percent)
 }
 
@@ -357,6 +356,16 @@ mod tests {
              Accelerators waited longer for the slowest one than for data: accelerator 1 came last in 100 % of the steps.",
             |r| set_two_accelerators(r, (100, 500, 900, 1), (100, 1400, 0, 1)),
         );
+        // Two of four accelerators take turns.
+        let several = "for data: accelerators 0 and 1 came last in 100 % of the steps.";
+        check(Bound::BarrierBound, several, |r| {
+            let turns = |steps: [(u64, u64, u64, u64); 2]| vec![block(0, &steps.repeat(5))];
+            let (slow, fast) = ((100, 1400, 0, 1), (100, 500, 900, 1));
+            let blocks =
+                vec![turns([slow, fast]), turns([fast, slow]), turns([fast; 2]), turns([fast; 2])];
+            r.plan.accelerators = 4;
+            r.epochs = vec![epoch(1, blocks)];
+        });
         // An older record does not show that the last accelerator waited for data.
         let without_causes = "waited 4 s for data and 6 s for other accelerators. Accelerators waited longer for the slowest one than for data.";
         check(Bound::BarrierBound, without_causes, |r| {

@@ -296,14 +296,8 @@ pub(super) struct CheckpointStall {
 
 impl CheckpointStall {
     pub(super) fn new(case: &Case) -> Option<Self> {
-        let record = case.derived.record;
-        let saved = CheckpointSummary::new(record)?.save?;
-        let ends = record.epochs.iter().flat_map(|epoch| {
-            let checkpoint_ends = epoch.checkpoints.iter().map(|checkpoint| checkpoint.end_ns);
-            checkpoint_ends.chain([epoch.end_ns])
-        });
-        let run_ns = ends.max()?.checked_sub(record.epochs.first()?.start_ns)?;
-        let run_s = run_ns as f64 / 1e9;
+        let saved = CheckpointSummary::new(case.derived.record)?.save?;
+        let run_s = case.answer.time_budget?.total_s;
         let training_s = (run_s - saved.stall_s).max(0.0);
         let evidence = Facts::new()
             .with("checkpoints", saved.count)

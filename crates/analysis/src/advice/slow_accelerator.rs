@@ -2,7 +2,6 @@
 
 use super::{Case, Cost, Proposal, Rule};
 use crate::answer::AnswerKind;
-use feedrate_measure::facts::Facts;
 use feedrate_measure::slow_accelerators::SlowAccelerators;
 use feedrate_measure::waits::WaitCause;
 
@@ -22,17 +21,6 @@ pub(super) static RULE: Rule = Rule {
 fn propose(case: &Case) -> Option<Proposal> {
     let lost_s = case.lost_s(&[WaitCause::Skew])?;
     let slow = SlowAccelerators::new(case.derived.record)?;
-    let names: Vec<String> = slow.accelerators.iter().map(usize::to_string).collect();
-    let several = match &names[..] {
-        [] | [_] => None,
-        [rest @ .., last] => Some(format!("{} and {last}", rest.join(", "))),
-    };
-    let evidence = Facts::new()
-        .with("accelerator", slow.slowest as u64)
-        .with_known("accelerators", several)
-        .with("last_percent", slow.last_percent)
-        .with("waited_s", lost_s)
-        .with_known("compute_s", slow.compute_s)
-        .with_known("others_compute_s", slow.others_compute_s);
+    let evidence = slow.facts().with("waited_s", lost_s);
     Some(Proposal { cost: Cost::Attention, ..RULE.proposal(&[], lost_s, evidence) })
 }

@@ -32,14 +32,16 @@ fn propose(case: &Case) -> Option<Proposal> {
     if needed <= delivered {
         return None;
     }
-    let proposals = RATES.map(|factor| propose_rate(case, factor * needed, delivered));
-    let is_sufficient = |proposal: &&Proposal| {
-        let predicted = case.predict(case.plan(), &proposal.changes);
-        let predicted = predicted.and_then(Result::ok);
-        predicted.is_some_and(|predicted| answer.required_percent <= predicted.au_percent)
-    };
-    let sufficient = proposals.iter().flatten().find(is_sufficient).cloned();
-    sufficient.or_else(|| proposals.into_iter().next().flatten())
+    let needed_proposal = propose_rate(case, needed, delivered)?;
+    for factor in RATES {
+        let proposal = propose_rate(case, factor * needed, delivered)?;
+        // A record without a pipeline predicts nothing.
+        let Some(outcome) = case.predict(case.plan(), &proposal.changes) else { break };
+        if outcome.is_ok_and(|predicted| answer.required_percent <= predicted.au_percent) {
+            return Some(proposal);
+        }
+    }
+    Some(needed_proposal)
 }
 
 /// Proposes a storage that delivers `wanted` instead of `delivered` bytes per second.
