@@ -81,9 +81,9 @@ fn floats_are_finite() {
 proptest! {
     #[test]
     fn any_range_can_be_generated(offset in 0usize..20_000, len in 0usize..9000) {
-        let whole = generate(5, 0, Element::Float32, 30_000);
+        let complete = generate(5, 0, Element::Float32, 30_000);
         let part = generate(5, offset as u64, Element::Float32, len);
-        prop_assert_eq!(&part, &whole[offset..offset + len]);
+        prop_assert_eq!(&part, &complete[offset..offset + len]);
     }
 
     #[test]
@@ -91,11 +91,11 @@ proptest! {
         offset in 0usize..200_000, len in 0usize..9000, compressible in 0u32..=100, duplicate in 0u32..=100,
     ) {
         let mut content = redundant_content(compressible, duplicate);
-        let mut whole = vec![0; 210_000];
-        content.fill(5, 0, Element::Float32, &mut whole);
+        let mut complete = vec![0; 210_000];
+        content.fill(5, 0, Element::Float32, &mut complete);
         let mut part = vec![0; len];
         content.fill(5, offset as u64, Element::Float32, &mut part);
-        prop_assert_eq!(&part, &whole[offset..offset + len]);
+        prop_assert_eq!(&part, &complete[offset..offset + len]);
         prop_assert_eq!(content.matches(5, offset as u64, Element::Float32, &part), Ok(()));
     }
 

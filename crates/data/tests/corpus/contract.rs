@@ -1,5 +1,5 @@
 //! Checks the contract of every reader on any file, even a hostile one: the reader ends, stays within bounds, and returns
-//! the same result whatever the order of samples and the length of pieces. The targets of `fuzz/` compile this file too, so
+//! the same result for any order of samples and any length of pieces. The targets of `fuzz/` compile this file too, so
 //! it uses only the public interface.
 
 use feedrate_data::format::{

@@ -198,7 +198,7 @@ fn finish(
     Ok(Exit::Fine)
 }
 
-/// Note on the written workload, with the highest rate that its client allows on this machine, whatever the storage.
+/// Note on the written workload, with the highest rate that its client allows on this machine with any storage.
 fn written_note(file: &Path, sample_bytes: f64) -> String {
     let name = file.display().to_string();
     let next = bash_command(&["feedrate", "diagnose", &name]);

@@ -104,7 +104,7 @@ fn without_files_of_steps_the_utilisation_is_the_same_and_compared_with_the_bar(
     let of_totals = test.analyze(&["ours", "--bar", "100"]);
     let (a, b) = (&of_steps["runs"][0], &of_totals["runs"][0]);
     let percent = |run: &Value| run["au"]["all_steps_percent"].as_f64().unwrap();
-    // Only the files of steps tell the compute time of the first step.
+    // Only the files of steps contain the compute time of the first step.
     assert!(
         (percent(a) - percent(b)).abs() <= 3.0,
         "{} from steps, {} from totals",

@@ -208,8 +208,8 @@ fn checkpoints_in_the_background_are_logged_once() {
         lines.sort();
         lines
     };
-    let whole = format!("{printed}outputs saved in RANKID_output.json");
-    assert_eq!(sorted(&whole), sorted(&log));
+    let all_lines = format!("{printed}outputs saved in RANKID_output.json");
+    assert_eq!(sorted(&all_lines), sorted(&log));
 }
 
 #[test]

@@ -163,10 +163,10 @@ impl Drop for MountedDisk {
 
 /// Waits until a condition is true. Panics after a minute, which is enough even on a busy machine.
 #[track_caller]
-pub(crate) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
+pub(crate) fn wait_until(condition: &str, mut is_true: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !is_true() {
-        assert!(Instant::now() < deadline, "timeout: {what}");
+        assert!(Instant::now() < deadline, "timeout: {condition}");
         std::thread::yield_now();
     }
 }

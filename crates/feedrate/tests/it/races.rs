@@ -148,7 +148,7 @@ fn a_run_waits_for_the_process_that_generates_its_dataset() {
 #[test]
 fn a_waiting_process_completes_the_dataset_of_a_killed_process() {
     let test = Test::with_workload(TINY);
-    // The generation is_hanging at its sixth file.
+    // The generation hangs at its sixth file.
     let mut first = test.command(&["generate", "workload.yaml"]);
     let mut first = start(hang_opens(&test, &mut first, "img_5_of_8"));
     wait_until("a generation", || is_hanging(first.id()));

@@ -16,7 +16,7 @@ pub(crate) enum DlioAbility {
     SharesFirstFiles,
     /// The size of a file is the size of its samples plus headers.
     IsPlain,
-    /// Each file is one image with 8-bit channels, whatever the configured samples per file and element type.
+    /// Each file is one image with 8-bit channels; the configured samples per file and element type do not matter.
     IsImage,
     /// Files may be compressed.
     IsCompressed,

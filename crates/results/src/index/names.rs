@@ -85,7 +85,7 @@ pub(super) fn join_workloads(runs: &mut [Run]) {
 /// Keys of settings that name a workload.
 const NAME_KEYS: [&str; 2] = ["workload", "model"];
 
-/// ReadPosition renames to the final name.
+/// Follows renames to the final name.
 fn final_name<'a>(renamed: &'a BTreeMap<String, NewName>, name: &'a str) -> &'a str {
     renamed.get(name).map_or(name, |(next, _)| final_name(renamed, next))
 }

@@ -19,7 +19,7 @@ use feedrate_spec::plan::StoragePlan;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Wraps `storage` with the limits and delays that the plan emulates, if any. EmulatedStorage waits end early once `stop` is set.
+/// Wraps `storage` with the limits and delays that the plan emulates, if any. Emulated waits end early once `stop` is set.
 pub fn emulate(
     plan: &StoragePlan,
     storage: Arc<dyn ReadStorage>,

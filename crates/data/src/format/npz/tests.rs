@@ -143,7 +143,7 @@ fn errors_name_the_cause() {
         change(&mut member);
         read_npz(archive(&[member], b"")).unwrap_err()
     };
-    let many: Vec<Member> = (0..12).map(|_| stored_member("data.txt", &bytes)).collect();
+    let members: Vec<Member> = (0..12).map(|_| stored_member("data.txt", &bytes)).collect();
     let mut broken = deflated_member("x.npy", &bytes);
     broken.packed[0] ^= 0x06;
     insta::assert_snapshot!([
@@ -151,7 +151,7 @@ fn errors_name_the_cause() {
         read_npz(vec![b'x'; 5000]).unwrap_err(),
         read_npz(vec![0; 100_000]).unwrap_err(),
         read_npz(archive(&[], b"")).unwrap_err(),
-        read_npz(archive(&many, b"")).unwrap_err(),
+        read_npz(archive(&members, b"")).unwrap_err(),
         error_after(|m| m.crc ^= 1),
         error_after(|m| m.method = 93),
         error_after(|m| m.bytes += 1),

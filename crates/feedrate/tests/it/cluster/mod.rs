@@ -147,12 +147,12 @@ impl Cluster {
     }
 
     #[track_caller]
-    fn wait_until(&self, what: &str, is_true: impl Fn(&Cluster) -> bool) {
+    fn wait_until(&self, condition: &str, is_true: impl Fn(&Cluster) -> bool) {
         let start = Instant::now();
         while !is_true(self) {
             // A check may start a program; without a pause, the checks would keep the jobs' processors busy.
             std::thread::sleep(POLL_INTERVAL);
-            assert!(start.elapsed() < TIMEOUT, "timeout before {what}:\n{}", self.logs());
+            assert!(start.elapsed() < TIMEOUT, "timeout before {condition}:\n{}", self.logs());
         }
     }
 

@@ -26,10 +26,10 @@ fn edit(run: &Path, name: &str, from: &str, to: &str) {
 /// Reads a run with its steps, and its published form after `change`.
 fn read_whole_and_published(fake: &Fake, change: impl Fn(&Path)) -> (Run, Run) {
     let folder = tempfile::tempdir().unwrap();
-    let whole = read(&fake.write(folder.path(), "w/4/a"));
+    let complete = read(&fake.write(folder.path(), "w/4/a"));
     let run = fake.publish(folder.path(), "closed/x/results/y/w/run_1/20240820_162920");
     change(&run);
-    (whole, read(&run))
+    (complete, read(&run))
 }
 
 fn assert_close(found: Option<f64>, expected: Option<f64>, tolerance: f64) {
@@ -43,18 +43,18 @@ fn doubt_names(run: &Run) -> Vec<&str> {
 
 /// Checks that a published run gives the same values as the run with its steps, and that it may be used.
 fn check(fake: &Fake, change: impl Fn(&Path)) -> Run {
-    let (whole, run) = read_whole_and_published(fake, change);
-    assert_close(run.metric(&AU_ALL_STEPS), whole.metric(&AU_ALL_STEPS), 0.01);
-    let whole_s = whole.step_times.first_step_s;
+    let (complete, run) = read_whole_and_published(fake, change);
+    assert_close(run.metric(&AU_ALL_STEPS), complete.metric(&AU_ALL_STEPS), 0.01);
+    let whole_s = complete.step_times.first_step_s;
     assert_close(run.step_times.first_step_s, whole_s, 0.01 * whole_s.unwrap());
     let same = |metric: &Metric| {
-        let expected = whole.metric(metric).unwrap();
+        let expected = complete.metric(metric).unwrap();
         assert_close(run.metric(metric), Some(expected), 1e-4 * expected);
     };
     [&SAMPLES_WHOLE, &NOMINAL_WHOLE].into_iter().for_each(same);
-    assert_eq!((run.steps, run.epochs), (whole.steps, whole.epochs));
+    assert_eq!((run.steps, run.epochs), (complete.steps, complete.epochs));
     let compute_s = run.step_times.compute_s_per_step;
-    assert_close(compute_s, whole.step_times.compute_s_per_step, 1e-5);
+    assert_close(compute_s, complete.step_times.compute_s_per_step, 1e-5);
     assert_eq!(run.series[&AU_ALL_STEPS.id].len() as u64, run.epochs);
     assert_eq!(run.provenance(&AU_ALL_STEPS), Some(Provenance::Recomputed));
     assert!(run.record.is_none() && run.unusable.is_none(), "{:?}", run.unusable);
@@ -117,7 +117,7 @@ fn values_that_depend_on_the_config_are_bounds() {
 fn steps_of_rank_0_give_the_same_values() {
     let fake = with_equal_waits();
     let folder = tempfile::tempdir().unwrap();
-    let whole = read(&fake.write(folder.path(), "w/4/a"));
+    let complete = read(&fake.write(folder.path(), "w/4/a"));
     let run = fake.write(folder.path(), "closed/x/results/y/training/w/run/20240820_162920");
     for rank in 1..4 {
         remove(&run, &format!("{rank}_output.json"));
@@ -125,7 +125,7 @@ fn steps_of_rank_0_give_the_same_values() {
     }
     let run = read(&run);
     for metric in [&AU_ALL_STEPS, &SAMPLES_WHOLE] {
-        assert_close(run.metric(metric), whole.metric(metric), 0.01);
+        assert_close(run.metric(metric), complete.metric(metric), 0.01);
     }
     assert!(
         run.unusable.is_none() && doubt_names(&run).contains(&"no_step_files"),
@@ -149,14 +149,14 @@ fn a_placeholder_does_not_count_as_damaged() {
         let run = with_equal_waits()
             .write(folder.path(), "closed/x/results/y/training/w/run/20240820_162920");
         fs::rename(run.join(".hydra"), run.join("dlio_config")).unwrap();
-        let whole = read(&run);
+        let complete = read(&run);
         put(&run, "1_output.json".into());
         let part = read(&run);
         assert!(
             part.unusable.is_none() && doubt_names(&part).contains(&"no_step_files"),
             "{part:?}"
         );
-        assert_close(part.metric(&AU_ALL_STEPS), whole.metric(&AU_ALL_STEPS), 0.01);
+        assert_close(part.metric(&AU_ALL_STEPS), complete.metric(&AU_ALL_STEPS), 0.01);
     }
     let (_, damaged) = read_whole_and_published(&with_equal_waits(), |run| {
         fs::write(run.join("1_output.json"), "x").unwrap()
@@ -185,7 +185,7 @@ fn other_benchmarks_of_mlperf_are_not_training() {
 
 #[test]
 fn a_summary_and_a_config_are_a_result_as_reported() {
-    let (whole, run) = read_whole_and_published(&with_equal_waits(), |run| {
+    let (complete, run) = read_whole_and_published(&with_equal_waits(), |run| {
         for name in ["dlio.log", "0_per_epoch_stats.json"] {
             remove(run, name);
         }
@@ -195,9 +195,9 @@ fn a_summary_and_a_config_are_a_result_as_reported() {
         "{:?}",
         run.doubts
     );
-    assert_eq!(run.reported_au_percent(), whole.reported_au_percent());
+    assert_eq!(run.reported_au_percent(), complete.reported_au_percent());
     assert_eq!((run.metric(&AU_ALL_STEPS), run.metric(&SAMPLES_WHOLE)), (None, None));
-    assert_eq!((run.epochs, run.steps), (whole.epochs, whole.steps));
+    assert_eq!((run.epochs, run.steps), (complete.epochs, complete.steps));
     let doubt = run.doubts.iter().find(|doubt| doubt.name == "no_step_files").unwrap();
     assert!(doubt.evidence.contains("AU over all steps is unknown"), "{}", doubt.evidence);
 }

@@ -8,7 +8,7 @@ use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
 const LIBRARY: &str = "libcuda.so.1";
-/// ThreadRank of a kernel block. One block on each multiprocessor keeps the GPU busy and leaves room for kernels of other lanes.
+/// Threads of a kernel block. One block on each multiprocessor keeps the GPU busy and leaves room for kernels of other lanes.
 const BLOCK_THREADS: c_uint = 128;
 
 /// `CUresult`.
