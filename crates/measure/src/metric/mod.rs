@@ -15,6 +15,7 @@ mod latency;
 mod bytes;
 mod device;
 mod access;
+mod sums;
 #[cfg(test)]
 mod tests;
 
@@ -36,6 +37,8 @@ pub use samples::{SAMPLES_WHOLE, SAMPLES_WINDOWED, block_samples_per_second};
 pub use stall::{
     STALL_CLIENT, STALL_DECODE, STALL_OPEN, STALL_PERCENT, STALL_QUEUE, STALL_READ, STALL_SKEW,
 };
+pub(crate) use sums::counters;
+pub use sums::counters_of_run;
 pub use time::{BARRIER_S, COMPUTE_S, LOAD_S};
 
 use crate::record::{AcceleratorEpoch, IoCounters, Record};
@@ -49,6 +52,7 @@ use feedrate_spec::units;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use sums::Portion;
 
 /// All metrics, in the order of the documentation.
 pub static METRICS: &[&Metric] = &[
@@ -151,6 +155,8 @@ pub enum Formula {
     PerAccelerator(fn(Scope, &AcceleratorEpoch) -> Option<f64>, Fold, Fold),
     /// A value for each epoch, combined over epochs.
     PerEpoch(fn(Scope) -> Option<f64>, Fold),
+    /// A share for each accelerator in each epoch. Parts and wholes are added over accelerators and epochs.
+    Percent(fn(&AcceleratorEpoch) -> Option<Portion>),
     /// An amount for each accelerator in each epoch, divided by the length of epochs.
     PerSecond(fn(Scope, &AcceleratorEpoch) -> f64),
     /// A value computed from the added counters of workers.
@@ -408,6 +414,7 @@ impl Metric {
         match self.formula {
             Formula::PerAccelerator(value, ..) => value(scope, accelerator),
             Formula::PerEpoch(..) => None,
+            Formula::Percent(portion) => portion(accelerator).map(Portion::percent),
             Formula::PerSecond(amount) => Some(amount(scope, accelerator) / scope.wall_s()?),
             Formula::FromCounters(value) => value(&accelerator.io),
             Formula::FromMetrics(value) => {
@@ -424,6 +431,9 @@ impl Metric {
         let over_accelerators = match self.formula {
             Formula::PerAccelerator(_, over_accelerators, _) => over_accelerators,
             Formula::PerEpoch(value, _) => return value(scope),
+            Formula::Percent(portion) => {
+                return Portion::sum_epoch(scope, portion).map(Portion::percent);
+            }
             Formula::PerSecond(_) => Fold::Sum,
             Formula::FromCounters(value) => return value(&counters([scope])),
             Formula::FromMetrics(value) => {
@@ -449,6 +459,11 @@ impl Metric {
             Formula::PerAccelerator(_, _, over_epochs) | Formula::PerEpoch(_, over_epochs) => {
                 let epochs: Option<Vec<f64>> = self.epoch_values(record).into_iter().collect();
                 over_epochs.combine(&epochs?)
+            }
+            Formula::Percent(portion) => {
+                let epochs = Scope::whole_epochs(record);
+                let known = epochs.filter_map(|scope| Portion::sum_epoch(scope, portion));
+                known.reduce(Portion::add).map(Portion::percent)
             }
             Formula::PerSecond(amount) => {
                 let mut total = 0.0;
@@ -482,18 +497,4 @@ pub fn stdev(values: &[f64]) -> Option<f64> {
     let mean_value = mean(values)?;
     let squares: Vec<f64> = values.iter().map(|value| (value - mean_value).powi(2)).collect();
     mean(&squares).map(f64::sqrt)
-}
-
-/// Counters of all accelerators, added over the whole epochs of a run.
-pub fn counters_of_run(record: &Record) -> IoCounters {
-    counters(Scope::whole_epochs(record))
-}
-
-/// Counters of all accelerators, added over some epochs.
-pub(crate) fn counters<'a>(epochs: impl IntoIterator<Item = Scope<'a>>) -> IoCounters {
-    let mut sum = IoCounters::default();
-    for scope in epochs {
-        scope.epoch.accelerators.iter().for_each(|accelerator| sum.add(&accelerator.io));
-    }
-    sum
 }

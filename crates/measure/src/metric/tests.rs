@@ -131,6 +131,15 @@ fn values_are_averaged_over_accelerators_and_epochs() {
     );
 }
 
+/// A long epoch counts more than a short one: 2 s of compute in 4 s, and 2 s in 12 s.
+#[test]
+fn utilisation_of_a_run_is_a_quotient_of_totals() {
+    let short = block(0, &[(1000, 1000, 0, 1); 2]);
+    let long = block(4000, &[(5000, 1000, 0, 1); 2]);
+    let run = record(plan(1, 2), vec![epoch(1, vec![vec![short]]), epoch(2, vec![vec![long]])]);
+    assert_eq!(run_value(&AU_ALL_STEPS, &run), Some(25.0));
+}
+
 #[test]
 fn a_missing_value_is_missing() {
     let no_steps = simple(&[]);
