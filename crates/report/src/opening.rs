@@ -145,7 +145,10 @@ fn unusable_runs(report: &Report) -> String {
         _ => None,
     });
     let invalid: Vec<(&ReportedRun, &str)> = invalid.collect();
+    let without_steps = report.runs.iter().filter(|run| run.run.unusable == Some(Reason::NoSteps));
+    let unread = without_steps.count();
     let mut says = match (invalid.len(), counted(results.len() as u64, "run")) {
+        (0, _) if results.is_empty() && unread > 0 => "no run has known steps".into(),
         (0, _) if results.is_empty() => "no run trained".into(),
         (0, _) if results.len() == 1 => {
             format!("no doubt makes the run invalid{}", warning_counts(&results))
@@ -162,9 +165,7 @@ fn unusable_runs(report: &Report) -> String {
             format!("{some} of {all}: {}", list(named))
         }
     };
-    let unread = report.runs.iter();
-    let unread = unread.filter(|run| run.run.unusable == Some(Reason::NoSteps)).count();
-    if unread > 0 {
+    if unread > 0 && !results.is_empty() {
         says += &format!("; {unread} more without known steps");
     }
     let others = report.runs.len() - results.len() - unread;

@@ -97,6 +97,8 @@ fn a_run_that_passes_only_as_reported_is_named_first() {
     assert_eq!(line(&report, "Answer"), "69 % AU over all steps, target 68 %");
     let unusable = line(&report, "Do not use");
     assert!(unusable.ends_with("; 1 more without known steps"), "{unusable}");
+    report.runs[0].run.unusable = Some(Reason::NoSteps);
+    assert_eq!(line(&report, "Do not use"), "no run has known steps");
 }
 
 #[test]

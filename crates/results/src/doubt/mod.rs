@@ -9,6 +9,7 @@ mod duplicate_results;
 mod unreadable_files;
 mod incomplete_run;
 mod missing_ranks;
+mod identical_ranks;
 mod time_runs_backwards;
 mod empty_window;
 mod config_disagrees;
@@ -52,6 +53,7 @@ pub static DOUBTS: &[&RunDoubt] = &[
     &unreadable_files::DOUBT,
     &incomplete_run::DOUBT,
     &missing_ranks::DOUBT,
+    &identical_ranks::DOUBT,
     &time_runs_backwards::DOUBT,
     &empty_window::DOUBT,
     &config_disagrees::DOUBT,

@@ -13,8 +13,8 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "throughput_misreported",
         severity: Severity::Warning,
-        meaning: "The throughput in `summary.json` differs by more than half a percent from the block rates in the ranks' files, or by more than 10 % from the rate that each release of DLIO computes from their steps.",
-        evidence: "{reported_samples_per_second:.2} samples/s are reported[, but {blocks_samples_per_second:.2} follow from the block rates in the ranks' files][, but {steps_samples_per_second:.2} follow from the steps]",
+        meaning: "The throughput in `summary.json` differs by more than half a percent from the block rates in the ranks' files, or by more than 10 % from the rate that each release of DLIO computes from their steps. If files of ranks are missing, it differs by more than half a percent from each rate that follows from the number of steps, the duration of rank 0's blocks, the utilisation and the compute time.",
+        evidence: "{reported_samples_per_second:.2} samples/s are reported[, but {blocks_samples_per_second:.2} follow from the block rates in the ranks' files][, but {steps_samples_per_second:.2} follow from the steps][, but the nearest rate that fits the number of steps and the duration of rank 0's blocks is {totals_samples_per_second:.2}]",
         advice: "use the rates recomputed from steps; the summary may belong to another run",
     },
     check: Check::Import(|run, imported| {
@@ -33,11 +33,19 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
             .into_iter()
             .min_by(|a, b| (a - reported).abs().total_cmp(&(b - reported).abs()))
             .filter(|rate| differs(rate, STEPS_DIFFERENCE_MAX));
+        let from_totals = imported
+            .totals
+            .as_ref()
+            .and_then(|totals| Some(reported * totals.plausible_rate_ratio?))
+            .filter(|rate| differs(rate, BLOCKS_DIFFERENCE_MAX));
+        let [from_blocks, from_steps] =
+            [from_blocks, from_steps].map(|rate| rate.filter(|_| is_complete));
         let facts = Facts::new()
             .with("reported_samples_per_second", reported)
             .with_known("blocks_samples_per_second", from_blocks)
-            .with_known("steps_samples_per_second", from_steps);
-        (is_complete && (from_blocks.is_some() || from_steps.is_some())).then_some(facts)
+            .with_known("steps_samples_per_second", from_steps)
+            .with_known("totals_samples_per_second", from_totals);
+        from_blocks.or(from_steps).or(from_totals).map(|_| facts)
     }),
     #[cfg(test)]
     fires: |root| {

@@ -205,8 +205,9 @@ impl Imported {
         let reported = self.reported.as_ref();
         self.log.trains
             || self.record.is_some()
-            || reported
-                .is_some_and(|summary| summary.metric_or_nan("train_au_mean_percentage").is_some())
+            || reported.is_some_and(|summary| {
+                summary.metrics().any(|(name, _)| name.starts_with("train_"))
+            })
     }
 
     /// Returns whether the run was configured to generate its dataset, or did.
@@ -312,7 +313,7 @@ impl Imported {
             }
         }
         if let Some(bytes) = self.reported.as_ref().and_then(Reported::sample_bytes) {
-            self.plan.dataset.record_bytes = bytes.max(0.0);
+            self.plan.dataset.record_bytes = bytes;
         }
     }
 

@@ -75,10 +75,11 @@ impl Reported {
         Some(items.iter().map(number).collect())
     }
 
-    /// Returns the size of a sample in bytes that follows from the throughputs in MB and in samples.
+    /// Returns the size of a sample in bytes that follows from the throughputs in MB and in samples; `None` if it is less than a byte.
     pub fn sample_bytes(&self) -> Option<f64> {
         let samples = self.metric("train_throughput_mean_samples_per_second");
         let mib_per_second = self.metric("train_io_mean_MB_per_second")?;
-        Some(mib_per_second * MIB / samples.filter(|rate| *rate != 0.0)?)
+        let bytes = mib_per_second * MIB / samples.filter(|rate| *rate != 0.0)?;
+        (1.0 <= bytes).then_some(bytes)
     }
 }

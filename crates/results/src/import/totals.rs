@@ -19,6 +19,8 @@ pub struct Totals {
     pub bound: Option<Bound>,
     /// Steps that the reported throughput counts; `None` if it fits no release of DLIO.
     pub counted: Option<CountedSteps>,
+    /// Median over epochs of a plausible throughput ÷ the reported one; 1 if the reported throughputs are plausible, `None` if unknown.
+    pub plausible_rate_ratio: Option<f64>,
 }
 
 /// Totals of an epoch, summed over its blocks.
@@ -154,7 +156,12 @@ impl Totals {
             (_, true) => Some(Bound::AtLeast),
             _ => None,
         };
-        Some(Totals { epochs, bound, counted: common })
+        let ratios = epochs.iter().enumerate().filter_map(|(index, epoch)| {
+            let rate = rates[index]?;
+            Some(facts.plausible_rate(epoch, epoch_value(&facts.au_percent, index), rate)? / rate)
+        });
+        let plausible_rate_ratio = median(&ratios.collect::<Vec<f64>>());
+        Some(Totals { epochs, bound, counted: common, plausible_rate_ratio })
     }
 
     /// Returns a hash of the totals, used to recognise copies.
@@ -172,13 +179,25 @@ impl Totals {
         let wall_s: f64 = self.epochs.iter().map(|epoch| epoch.wall_s).sum();
         (0.0 < wall_s && 0 < steps).then(|| steps as f64 * samples_per_step / wall_s)
     }
+
+    /// Returns the compute time of all steps ÷ the duration of all blocks, in percent; `None` if the compute time of an epoch is unknown.
+    pub fn au_all_steps_percent(&self) -> Option<f64> {
+        let compute_s = self.epochs.iter().map(EpochTotal::total_compute_s).sum::<Option<f64>>()?;
+        let length_s: f64 = self.epochs.iter().map(|epoch| epoch.length_s).sum();
+        (0.0 < length_s).then(|| compute_s / length_s * 100.0)
+    }
 }
 
 impl EpochTotal {
     /// Returns the compute time of all steps ÷ the duration of their blocks, in percent.
     pub fn au_all_steps_percent(&self) -> Option<f64> {
-        let percent = self.steps as f64 * self.compute_s? / self.length_s * 100.0;
-        (0 < self.steps).then_some(percent)
+        Some(self.total_compute_s()? / self.length_s * 100.0)
+    }
+
+    /// Returns the compute time of all steps.
+    fn total_compute_s(&self) -> Option<f64> {
+        let total_s = self.steps as f64 * self.compute_s?;
+        (0 < self.steps).then_some(total_s)
     }
 }
 
@@ -234,6 +253,47 @@ impl TotalFacts<'_> {
             _ if fits_all && logged_s.is_none() => (self.compute_s, Some(CountedSteps::All)),
             _ => (logged_s.or(self.compute_s), None),
         }
+    }
+
+    /// Returns the throughput nearest to `rate` that a release of DLIO could report for an epoch: all steps ÷ the duration of its blocks, or the steps
+    /// of the window ÷ its duration. A window is no longer than its block, and its duration follows from utilisation and compute time.
+    fn plausible_rate(&self, epoch: &EpochTotal, au: Option<f64>, rate: f64) -> Option<f64> {
+        let samples_per_step = f64::from(self.ranks) * self.batch_size as f64;
+        let steps = epoch.steps as f64;
+        let inside = steps - (self.excluded.iter().sum::<u64>() * epoch.blocks) as f64;
+        let all_but_two = steps - 2.0 * epoch.blocks as f64;
+        if samples_per_step == 0.0 || inside <= 0.0 || all_but_two <= 0.0 {
+            return None;
+        }
+        let logged_s = self.logged_compute_s.get(&epoch.number).copied();
+        let [shortest_s, longest_s] = match (self.measured_compute_s.or(logged_s), self.compute_s) {
+            (Some(measured_s), _) => {
+                let difference_s = LOGGED_MAX * measured_s + LOGGED_MAX_S;
+                [(measured_s - difference_s).max(0.0), measured_s + difference_s]
+            }
+            (None, Some(configured_s)) if self.is_drawn => {
+                [configured_s * (1.0 - DRAWN_MAX), configured_s * (1.0 + DRAWN_MAX) + LATE_MAX_S]
+            }
+            (None, Some(configured_s)) => {
+                [configured_s * (1.0 - EARLY_MAX), configured_s * (1.0 + LATE_MAX) + LATE_MAX_S]
+            }
+            (None, None) => [0.0, f64::INFINITY],
+        };
+        let window_rates = [all_but_two, inside].map(|counted| {
+            let in_window = |window_s: f64| counted * samples_per_step / window_s;
+            let slowest = in_window(epoch.length_s);
+            match au {
+                Some(au) => {
+                    let window_s = |compute_s: f64| inside * compute_s / (au / 100.0);
+                    let fastest = in_window(window_s(shortest_s)).max(slowest);
+                    rate.clamp(in_window(window_s(longest_s)).max(slowest).min(fastest), fastest)
+                }
+                None => rate.max(slowest),
+            }
+        });
+        let whole_rate = steps * samples_per_step / epoch.length_s;
+        let rates = [whole_rate, window_rates[0], window_rates[1]];
+        rates.into_iter().min_by(|a, b| (a - rate).abs().total_cmp(&(b - rate).abs()))
     }
 
     /// Returns whether an inferred compute time agrees with the logged or the configured one.
@@ -318,6 +378,8 @@ mod tests {
             samples_per_second: rates.collect(),
         };
         let totals = Totals::new(&facts).unwrap();
+        let percent = 5.0 * 500.0 * 0.323 / lengths.iter().sum::<f64>() * 100.0;
+        assert!((totals.au_all_steps_percent().unwrap() - percent).abs() < 1e-9);
         assert_eq!((totals.counted, totals.bound), (Some(CountedSteps::All), None));
         for (epoch, length_s) in totals.epochs.iter().zip(lengths) {
             let expected = 500.0 * 0.323 / length_s * 100.0;

@@ -7,7 +7,7 @@ mod tests;
 
 pub use stale_dataset::{SettingDifference, StaleDataset};
 
-use crate::run::{ExperimentKey, Run, StudyKey, group_runs};
+use crate::run::{ExperimentKey, FolderNames, Run, StudyKey, group_runs};
 use feedrate_measure::doubt::Severity;
 use std::collections::{BTreeMap, HashMap};
 
@@ -70,11 +70,13 @@ impl<'a> Relations<'a> {
 }
 
 /// Returns a sort key by which the original precedes its copies. The criteria are, in this order: the run has a summary, started
-/// earlier, has no invalid doubts, was not put aside.
-fn originality_key(run: &Run) -> (bool, bool, Option<i64>, bool, bool) {
+/// earlier, has no invalid doubts, was not put aside, is in a folder named by its number of accelerators.
+fn originality_key(run: &Run) -> (bool, bool, Option<i64>, bool, bool, bool) {
     let started_us = run.dataset_use.started_us;
     let lacks_summary = !run.is_from_feedrate() && run.reported.is_empty();
-    (lacks_summary, started_us.is_none(), started_us, is_invalid(run), run.put_aside.is_some())
+    let is_put_aside = run.put_aside.is_some();
+    let is_misplaced = FolderNames::new(&run.path).processes() != run.accelerators;
+    (lacks_summary, started_us.is_none(), started_us, is_invalid(run), is_put_aside, is_misplaced)
 }
 
 fn is_invalid(run: &Run) -> bool {

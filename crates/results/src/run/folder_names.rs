@@ -51,6 +51,19 @@ impl FolderNames {
         FolderNames { experiment, workload, put_aside }
     }
 
+    /// Drops experiment and workload if the folder's name is only a number and not the number of accelerators, such as the number of a job.
+    #[must_use]
+    pub fn checked(mut self, accelerators: Option<u32>) -> Self {
+        let is_other_number = |experiment: &Experiment| {
+            experiment.settings.is_empty()
+                && accelerators.is_some_and(|accelerators| accelerators != experiment.processes)
+        };
+        if self.experiment.take_if(|experiment| is_other_number(experiment)).is_some() {
+            self.workload = None;
+        }
+        self
+    }
+
     /// Returns the number of processes in the name of the experiment.
     pub fn processes(&self) -> Option<u32> {
         self.experiment.as_ref().map(|experiment| experiment.processes)
@@ -161,6 +174,18 @@ mod tests {
         check("/results/kv_cache/llama3.1-8b/run/20260722", &[], ("processes", "3", None));
         check("x", &[], ("processes", "3", None));
         check("x", &["++workload.dataset.record_length=9"], ("record_length", "9", None));
+    }
+
+    #[test]
+    fn a_number_other_than_that_of_accelerators_names_no_experiment() {
+        let check = |path: &str, accelerators: Option<u32>, expected: Option<&str>| {
+            let names = FolderNames::new(Path::new(path)).checked(accelerators);
+            assert_eq!(names.workload.as_deref(), expected, "{path}");
+        };
+        check("/r/unet/4/2025", Some(4), Some("unet"));
+        check("/r/unet/4/2025", None, Some("unet"));
+        check("/jobs/12345/run1", Some(4), None);
+        check("/r/unet/3_batch_size_1/2025", Some(4), Some("unet"));
     }
 
     #[test]

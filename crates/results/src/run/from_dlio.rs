@@ -27,7 +27,8 @@ impl Run {
         origin: RunOrigin,
         imported: &Imported,
     ) -> Self {
-        let names = FolderNames::new(path);
+        let trained_ranks = if imported.trains() { imported.ranks_expected } else { None };
+        let names = FolderNames::new(path).checked(trained_ranks);
         let plan = &imported.plan;
         let header = Header {
             program: DLIO,
@@ -46,7 +47,7 @@ impl Run {
             !matches!(phase.phase, PhaseKind::BeforeCheckpoint | PhaseKind::AfterCheckpoint)
         });
         let all_overrides = imported.config.overrides.as_deref().unwrap_or_default();
-        let accelerators = imported.ranks_expected.or(names.processes());
+        let accelerators = imported.ranks_expected;
         let overrides = folder_names::varied_overrides(all_overrides);
         let (parameter, value) = names.varied_parameters(&overrides, &[], accelerators);
         let has_config = imported.config.is_known();
@@ -150,7 +151,7 @@ impl Run {
         ];
         if imported.record.is_none() {
             let au: Vec<_> = epochs.iter().map(EpochTotal::au_all_steps_percent).collect();
-            metrics.push((&AU_ALL_STEPS, mean_if_all_known(au.iter().copied()), au));
+            metrics.push((&AU_ALL_STEPS, totals.au_all_steps_percent(), au));
             self.epochs = epochs.len() as u64;
             self.steps = epochs.iter().map(|epoch| epoch.steps).max().unwrap_or(0);
             self.step_times.compute_s_per_step =

@@ -132,9 +132,11 @@ fn configs_that_contradict_their_results_are_doubted() {
         }
     }
     check("config_disagrees", &[], "", with("computation_time: 0.3", "computation_time: 0.29"));
-    check("config_disagrees", &["8/a"], "says 8 accelerators, the files say 4", |root| {
-        drop(good_run().write(root, "w/8/a"))
-    });
+    // A number may be that of a job, a day or an experiment.
+    for name in ["8/a", "12345/run1", "20260711/run1", "3/1"] {
+        let number = |root: &Path| drop(good_run().write(root, &format!("w/{name}")));
+        check("config_disagrees", &[], "", number);
+    }
     let batch = Fake { overrides: vec!["reader.batch_size=7"], ..good_run() };
     check("config_disagrees", &["4_batch_size_9/a"], "says batch_size 9", |root| {
         drop(batch.write(root, "w/4_batch_size_9/a"))
@@ -155,6 +157,33 @@ fn configs_that_contradict_their_results_are_doubted() {
     for name in ["4_read_threads_4_batch_size_7/a", "4_batch_size=7,read_threads=4/a"] {
         check("config_disagrees", &[], "", |root| drop(two.write(root, &format!("w/{name}"))));
     }
+}
+
+/// Without a config, the ratio of the reported rates gives the record length.
+#[test]
+fn a_record_length_of_less_than_a_byte_is_unknown() {
+    let (_folder, analysis) = analyse(|root| {
+        let run = good_run().write(root, "w/4/a");
+        fs::remove_dir_all(run.join(".hydra")).unwrap();
+        let key = "\"train_io_mean_MB_per_second\": ";
+        replace(&run.join("summary.json"), key, &format!("{key}1e-9, \"x\": "));
+    });
+    let run = &analysis.runs[0];
+    assert_eq!((run.record_length_bytes, run.mean_sample_bytes), (None, None));
+    assert_eq!(evidence_by_run(&analysis, "cache_unseen"), []);
+}
+
+#[test]
+fn a_summary_with_epochs_is_a_training() {
+    let (_folder, analysis) = analyse(|root| {
+        let run = good_run().write(root, "w/4/a");
+        let summary = fs::read_to_string(run.join("summary.json")).unwrap();
+        fs::remove_dir_all(&run).unwrap();
+        fs::create_dir(&run).unwrap();
+        let without_mean = summary.replace("train_au_mean_percentage", "x");
+        fs::write(run.join("summary.json"), without_mean).unwrap();
+    });
+    assert_eq!((analysis.runs[0].activity, analysis.runs[0].epochs), (Activity::Training, 2));
 }
 
 /// Ranks leave a step within milliseconds of each other, so rank 0's times hold only approximately for others.

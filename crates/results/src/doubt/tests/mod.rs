@@ -51,6 +51,12 @@ pub(super) fn good_run() -> Fake {
     }
 }
 
+/// Returns a good run whose load times differ between ranks and steps.
+pub(super) fn varied_run() -> Fake {
+    let load_s = |rank: u32, step: u64| 0.3 + 0.001 * f64::from(rank) + 1e-5 * step as f64;
+    Fake { load_s, ..good_run() }
+}
+
 /// Returns a run whose records are four times as large.
 pub(super) fn large_run() -> Fake {
     Fake { record_length: 400_000_000, slower: 4.0, ..Fake::default() }
@@ -173,6 +179,70 @@ fn a_rate_that_no_release_computes_from_the_steps_is_misreported() {
     for name in ["throughput_misreported", "wrong_step_count"] {
         check(name, &[], "", older);
     }
+}
+
+#[test]
+fn forged_values_are_named_without_files_of_ranks() {
+    let without_ranks = |first: u32, rate_factor: f64| {
+        move |root: &Path| {
+            let run = Fake { rate_factor, ..good_run() }.write(root, "w/4/a");
+            for rank in first..4 {
+                fs::remove_file(run.join(format!("{rank}_output.json"))).unwrap();
+                fs::remove_file(run.join(format!("{rank}_per_epoch_stats.json"))).unwrap();
+            }
+        }
+    };
+    for first in [0, 1] {
+        for rate_factor in [0.85, 1.05, 1.2, 1.5] {
+            let forged = without_ranks(first, rate_factor);
+            check("throughput_misreported", &["4/a"], "samples/s are reported", forged);
+        }
+        check("throughput_misreported", &[], "", without_ranks(first, 1.0));
+    }
+    let forged_au = |root: &Path| {
+        without_ranks(1, 1.0)(root);
+        let key = "\"train_au_mean_percentage\": ";
+        replace(&root.join("w/4/a/summary.json"), key, &format!("{key}96.2, \"x\": "));
+    };
+    check("au_misreported", &["4/a"], "96.20 % is reported", forged_au);
+    check("au_misreported", &[], "", without_ranks(1, 1.0));
+}
+
+#[test]
+fn changed_times_of_checkpoints_are_named() {
+    let with_checkpoint = |span_end: &'static str, mean_s: f64| {
+        move |root: &Path| {
+            let run = good_run().write(root, "w/4/a");
+            let metrics = format!(
+                "\"metric\": {{\"checkpoint_size_GB\": 3.3, \"save_checkpoint_duration_mean_seconds\": {mean_s}, \"save_checkpoint_io_mean_GB_per_second\": 3.3, \"x\": 0, "
+            );
+            replace(&run.join("summary.json"), "\"metric\": {", &metrics);
+            let summary = fs::read_to_string(run.join("summary.json")).unwrap();
+            let nan = "\"save_checkpoint_io_mean_GB_per_second\": NaN, ";
+            fs::write(run.join("summary.json"), summary.replace(nan, "")).unwrap();
+            let stats = run.join("0_per_epoch_stats.json");
+            let text = fs::read_to_string(&stats).unwrap();
+            let save = format!(
+                "\"save_ckpt1\": {{\"start\": \"2025-11-30T10:00:30.000000\", \"end\": \"{span_end}\"}}, \"block1\""
+            );
+            fs::write(&stats, text.replacen("\"block1\"", &save, 1)).unwrap();
+        }
+    };
+    let one_second = "2025-11-30T10:00:31.000000";
+    let half_second = "2025-11-30T10:00:30.500000";
+    check("mean_misreported", &[], "", with_checkpoint(one_second, 1.0));
+    check("mean_misreported", &["4/a"], "took 500 ms", with_checkpoint(half_second, 1.0));
+    check("mean_misreported", &["4/a"], "is 6.600", with_checkpoint(one_second, 0.5));
+}
+
+#[test]
+fn a_copied_file_of_a_rank_is_named() {
+    let copied = |root: &Path| {
+        let run = varied_run().write(root, "w/4/a");
+        fs::copy(run.join("1_output.json"), run.join("3_output.json")).unwrap();
+    };
+    check("identical_ranks", &["4/a"], "ranks 1 and 3", copied);
+    check("identical_ranks", &[], "", |root| drop(varied_run().write(root, "w/4/a")));
 }
 
 #[test]
