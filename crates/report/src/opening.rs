@@ -14,6 +14,7 @@ use feedrate_analysis::finding::FindingKind;
 use feedrate_analysis::findings::{MARGIN, exceeds_margin};
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::AU_ALL_STEPS;
+use feedrate_results::doubt::is_reported_au_contradicted;
 use feedrate_results::groups::{Passes, passes_only_as_reported};
 use feedrate_results::run::{Reason, Run};
 use feedrate_spec::units::counted;
@@ -222,9 +223,12 @@ fn artefacts(report: &Report) -> Option<String> {
     let all = counted(compared.len() as u64, "run");
     let passing: Vec<&ComparedAu> =
         compared.iter().filter(|au| passes_only_as_reported(au.run)).collect();
-    let differing = compared.iter().filter(|au| ARTEFACT_POINTS <= au.difference_points()).count();
+    // A contradiction is no artefact of the window.
+    let explained: Vec<&ComparedAu> =
+        compared.iter().filter(|au| !is_reported_au_contradicted(au.run)).collect();
+    let differing = explained.iter().filter(|au| ARTEFACT_POINTS <= au.difference_points()).count();
     let worst =
-        compared.iter().max_by(|a, b| a.difference_points().total_cmp(&b.difference_points()));
+        explained.iter().max_by(|a, b| a.difference_points().total_cmp(&b.difference_points()));
     let mut parts = Vec::new();
     if let Some(au) = passing.first() {
         let count = passing.len();

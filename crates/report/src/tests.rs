@@ -8,7 +8,9 @@ use crate::opening::opening;
 use crate::output;
 use crate::report::*;
 use feedrate_analysis::finding::{EffectUnit, FindingKind};
+use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::example::{block, checkpoint, epoch, plan, record, simple};
+use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, DELIVERED_WHOLE, Provenance, Value};
 use feedrate_measure::record::file;
 use feedrate_measure::record::{Record, StudyRun};
@@ -88,6 +90,18 @@ fn a_run_that_passes_only_as_reported_is_named_first() {
     assert!(says.starts_with(expected), "{says}");
     report.runs[0].run.bar_percent = Some(68.0);
     assert_eq!(artefacts(&report), "");
+    let reported = Value { number: 45.0, provenance: Provenance::Measured };
+    report.runs[0].run.values.insert(AU_WINDOWED.id, reported);
+    assert!(artefacts(&report).contains("at worst 45.0 % instead of 68.6 %"));
+    report.runs[0].run.doubts = vec![Doubt {
+        name: "au_misreported".into(),
+        severity: Severity::Warning,
+        evidence: String::new(),
+        advice: String::new(),
+        facts: Facts::new(),
+    }];
+    assert_eq!(artefacts(&report), "", "a contradiction is not explained");
+    report.runs[0].run.doubts.clear();
     // Runs of feedrate have answers; for DLIO's runs the line counts those that reach the target.
     assert_eq!(line(&report, "Answer"), "");
     report.runs.iter_mut().for_each(|run| run.run.origin = RunOrigin::Dlio);

@@ -28,7 +28,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "config_disagrees",
         severity: Severity::Invalid,
-        meaning: "Config, overrides, folder name and result files contradict each other: the results may belong to another config.",
+        meaning: "Config, overrides, folder name and result files contradict each other, or result files name different machines: the results may belong to another config.",
         evidence: "{contradictions:.5}",
         advice: "find out which of them is right before using any number; folders may have been mixed up",
     },
@@ -43,6 +43,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
             format!("compute of a step: {configured} in the config, {median} in the steps")
         }));
         contradictions.extend(different_sample_size(imported));
+        contradictions.extend(imported.machine_contradictions.iter().cloned());
         let overrides = config.overrides.iter().flatten();
         contradictions.extend(overrides.filter_map(|text| ineffective_override(config, text)));
         contradictions.extend(different_folder_name(run));

@@ -1,22 +1,19 @@
-//! A mean in the summary is not the mean of its list.
+//! A mean in `summary.json` does not follow from the values next to it, or from the checkpoints in the ranks' files.
 
 #[cfg(test)]
 use super::tests;
 use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
-use crate::import::{Imported, Reported};
+use crate::import::{CheckpointSpan, Imported, Reported};
 use feedrate_measure::record::CheckpointKind;
 use feedrate_measure::stats::mean;
-use feedrate_measure::window::seconds;
 use feedrate_spec::units;
+use std::collections::BTreeMap;
 
 /// Maximum relative difference between the reported and the recomputed mean.
 const DIFFERENCE_MAX: f64 = 1e-3;
 /// Maximum relative difference between means of checkpoints, and time between two clock calls.
 const CHECKPOINT_DIFFERENCE_MAX: f64 = 0.05;
 const CLOCK_S: f64 = 0.001;
-/// Names of the mean duration and the mean rate of checkpoints in `summary.json`.
-const SAVE_S: &str = "save_checkpoint_duration_mean_seconds";
-const SAVE_RATE: &str = "save_checkpoint_io_mean_GB_per_second";
 /// Names of lists with one value per epoch in `summary.json`, and of their means.
 const LISTS: [[&str; 2]; 4] = [
     ["train_au_percentage", "train_au_mean_percentage"],
@@ -25,9 +22,12 @@ const LISTS: [[&str; 2]; 4] = [
     ["eval_throughput_samples_per_second", "eval_throughput_mean_samples_per_second"],
 ];
 
+/// Name of the doubt.
+pub(super) const NAME: &str = "mean_misreported";
+
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
-        name: "mean_misreported",
+        name: NAME,
         severity: Severity::Warning,
         meaning: "A mean in `summary.json` is not the mean of the epochs listed next to it or of the checkpoints in the ranks' files: one of them was changed or belongs to another run.",
         evidence: "{means}",
@@ -35,9 +35,13 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     },
     check: Check::Import(|_, imported| {
         let reported = imported.reported.as_ref()?;
-        let means = LISTS.iter().filter_map(|[list, mean]| wrong_mean(reported, list, mean));
-        let checkpoints = [long_checkpoints(reported, imported), slow_checkpoints(reported)];
-        Facts::from_list("means", means.chain(checkpoints.into_iter().flatten()).collect())
+        let lists = LISTS.iter().filter_map(|[list, mean]| wrong_mean(reported, list, mean));
+        let mut means: Vec<String> = lists.collect();
+        for kind in [CheckpointKind::Save, CheckpointKind::Load] {
+            means.extend(wrong_duration(reported, imported, kind));
+            means.extend(wrong_rate(reported, imported, kind));
+        }
+        Facts::from_list("means", means)
     }),
     #[cfg(test)]
     fires: |root| {
@@ -54,24 +58,65 @@ fn wrong_mean(reported: &Reported, list: &str, name: &str) -> Option<String> {
         .then(|| format!("`{name}` is {stated:.2}, but the mean of `{list}` is {recomputed:.2}"))
 }
 
-/// Compares the mean duration of checkpoints with the ranks' files. No rank takes longer than the slowest.
-fn long_checkpoints(reported: &Reported, imported: &Imported) -> Option<String> {
-    let stated_s = reported.metric(SAVE_S)?;
-    let checkpoints = imported.epochs().iter().flat_map(|epoch| &epoch.checkpoints);
-    let saves = checkpoints.filter(|checkpoint| checkpoint.kind == CheckpointKind::Save);
-    let lengths_s: Vec<f64> =
-        saves.map(|save| seconds(save.end_ns.saturating_sub(save.start_ns))).collect();
-    let slowest_s = mean(&lengths_s)?;
-    (slowest_s * (1.0 + CHECKPOINT_DIFFERENCE_MAX) + CLOCK_S < stated_s).then(|| {
-        let [stated, slowest] = [stated_s, slowest_s].map(units::seconds);
-        format!("`{SAVE_S}` is {stated}, but the slowest rank took {slowest} on average")
+/// Compares the mean duration of checkpoints with those of the ranks.
+fn wrong_duration(
+    reported: &Reported,
+    imported: &Imported,
+    kind: CheckpointKind,
+) -> Option<String> {
+    let name = format!("{}_checkpoint_duration_mean_seconds", kind.name());
+    let stated_s = reported.metric(&name)?;
+    let [fastest_s, slowest_s] = range_of_ranks(imported, kind, |span| Some(span.length_s))?;
+    let differs = stated_s < fastest_s * (1.0 - CHECKPOINT_DIFFERENCE_MAX) - CLOCK_S
+        || slowest_s * (1.0 + CHECKPOINT_DIFFERENCE_MAX) + CLOCK_S < stated_s;
+    differs.then(|| {
+        let [stated, fastest, slowest] = [stated_s, fastest_s, slowest_s].map(units::seconds);
+        format!("`{name}` is {stated}, but the ranks took {fastest} to {slowest} on average")
     })
 }
 
-/// Compares the mean rate of checkpoints with their mean duration. The mean of rates is at least the rate of the mean duration.
-fn slow_checkpoints(reported: &Reported) -> Option<String> {
-    let rate = reported.metric(SAVE_RATE)?;
-    let lowest = reported.metric("checkpoint_size_GB")? / reported.metric(SAVE_S)?;
-    (lowest.is_finite() && rate < lowest * (1.0 - CHECKPOINT_DIFFERENCE_MAX))
-        .then(|| format!("`{SAVE_RATE}` is {rate:.3}, but size ÷ mean duration is {lowest:.3}"))
+/// Compares the mean rate of checkpoints with those of the ranks, and with the mean duration.
+fn wrong_rate(reported: &Reported, imported: &Imported, kind: CheckpointKind) -> Option<String> {
+    let name = format!("{}_checkpoint_io_mean_GB_per_second", kind.name());
+    let stated = reported.metric(&name)?;
+    let from_ranks = range_of_ranks(imported, kind, |span| span.gib_per_second);
+    if let Some([lowest, highest]) = from_ranks.filter(|range| !is_within(stated, *range)) {
+        return Some(format!(
+            "`{name}` is {stated:.3}, but the ranks have {lowest:.3} to {highest:.3}"
+        ));
+    }
+    let duration = |statistic: &str| {
+        reported.metric(&format!("{}_checkpoint_duration_{statistic}_seconds", kind.name()))
+    };
+    let mean_s = duration("mean")?;
+    let expected = reported.metric("checkpoint_size_GB")? / mean_s;
+    // A mean of rates is at least the rate of the mean duration, and about as large if durations vary little.
+    let variation = duration("stdev").map_or(f64::INFINITY, |stdev_s| stdev_s / mean_s);
+    let range = [expected, expected * (1.0 + 4.0 * variation.powi(2))];
+    (0.0 < expected && expected.is_finite() && !is_within(stated, range))
+        .then(|| format!("`{name}` is {stated:.3}, but size ÷ mean duration is {expected:.3}"))
+}
+
+fn is_within(value: f64, [low, high]: [f64; 2]) -> bool {
+    let low = low * (1.0 - CHECKPOINT_DIFFERENCE_MAX);
+    (low..=high * (1.0 + CHECKPOINT_DIFFERENCE_MAX)).contains(&value)
+}
+
+/// Returns the lowest and the highest mean of a value of checkpoints over the ranks. `None` if it is unknown for a rank.
+fn range_of_ranks(
+    imported: &Imported,
+    kind: CheckpointKind,
+    value: impl Fn(&CheckpointSpan) -> Option<f64>,
+) -> Option<[f64; 2]> {
+    let mut by_rank: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for span in imported.checkpoint_spans.iter().filter(|span| span.kind == kind) {
+        by_rank.entry(span.rank).or_default().push(value(span)?);
+    }
+    let means: Vec<f64> = by_rank.values().filter_map(|values| mean(values)).collect();
+    // Some versions of DLIO have times of checkpoints only for the ranks that write.
+    let has_all_block_times =
+        imported.ranks_missing().is_empty() && imported.shared_times_file.is_none();
+    let is_complete = has_all_block_times || imported.ranks_expected == Some(means.len() as u32);
+    let lowest = means.iter().copied().reduce(f64::min).filter(|_| is_complete)?;
+    Some([lowest, means.into_iter().reduce(f64::max)?])
 }

@@ -9,7 +9,7 @@ mod duplicate_results;
 mod unreadable_files;
 mod incomplete_run;
 mod missing_ranks;
-mod identical_ranks;
+mod mixed_ranks;
 mod time_runs_backwards;
 mod empty_window;
 mod config_disagrees;
@@ -31,6 +31,7 @@ mod checkpoint_too_small;
 mod no_config;
 mod cores_short;
 mod no_replicates;
+mod outlier;
 #[cfg(test)]
 mod tests;
 
@@ -53,7 +54,7 @@ pub static DOUBTS: &[&RunDoubt] = &[
     &unreadable_files::DOUBT,
     &incomplete_run::DOUBT,
     &missing_ranks::DOUBT,
-    &identical_ranks::DOUBT,
+    &mixed_ranks::DOUBT,
     &time_runs_backwards::DOUBT,
     &empty_window::DOUBT,
     &config_disagrees::DOUBT,
@@ -69,6 +70,7 @@ pub static DOUBTS: &[&RunDoubt] = &[
     &eval_divided_by_ranks::DOUBT,
     &ignored_setting::DOUBT,
     &settings_differ::DOUBT,
+    &outlier::DOUBT,
     &hosts_apart::DOUBT,
     &no_step_files::DOUBT,
     &checkpoint_too_small::DOUBT,
@@ -122,6 +124,12 @@ pub fn set_doubts(relations: &Relations, index: usize) -> Vec<Doubt> {
 pub fn sort(doubts: &mut Vec<Doubt>) {
     doubts.sort_by_key(|doubt| (doubt.severity, display_position(&doubt.name)));
     doubts.dedup_by(|later, first| later.name == first.name);
+}
+
+/// Returns whether the reported utilisation of a run contradicts the rest of its files, so that no property of the measurement explains it.
+pub fn is_reported_au_contradicted(run: &Run) -> bool {
+    let names = [au_misreported::NAME, mean_misreported::NAME];
+    run.doubts.iter().any(|doubt| names.contains(&doubt.name.as_str()))
 }
 
 fn display_position(name: &str) -> usize {

@@ -1,4 +1,4 @@
-//! The wall clock, from which DLIO computes durations, was set during the run.
+//! Times contradict each other: the wall clock, from which DLIO computes durations, was set during the run, or files were changed.
 
 #[cfg(test)]
 use super::tests;
@@ -12,9 +12,9 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "time_runs_backwards",
         severity: Severity::Invalid,
-        meaning: "Blocks end before they begin, or are shorter than the sum of their steps: the wall clock, from which DLIO computes durations, was set during the run.",
+        meaning: "Blocks end before they begin, are shorter than the sum of their steps, begin before their epoch, or last longer or shorter than stated: the wall clock, from which DLIO computes durations, was set during the run, or files were changed.",
         evidence: "{backwards:.3}",
-        advice: "prevent time services from stepping the clock during runs, and run again",
+        advice: "prevent time services from stepping the clock during runs, and run again, or copy the folder again from where it was written",
     },
     check: Check::Import(|_, imported| {
         let mut backwards = imported.backwards.clone();

@@ -10,6 +10,7 @@ use super::machine;
 use super::names::{LOG, OUTPUT, SUMMARY, rank_of};
 use super::plan::{self, ConfiguredCounts};
 use super::reported::Reported;
+use super::spans::CheckpointSpan;
 use super::steps::{self, BlockSpans, RANKS_MAX, Rates, SpanSource, Steps};
 use super::totals::{TotalFacts, Totals};
 use feedrate_measure::record::{Block, EpochRecord, RECORD_VERSION, Record, System};
@@ -62,6 +63,10 @@ pub struct Imported {
     pub shared_times_file: Option<&'static str>,
     /// Missing parts of the run, as one sentence each.
     pub missing: Vec<String>,
+    /// Facts about machines that contradict each other, as one sentence each.
+    pub machine_contradictions: Vec<String>,
+    /// Durations of checkpoints on the ranks with block times.
+    pub(crate) checkpoint_spans: Vec<CheckpointSpan>,
 }
 
 /// Compute time of a step as configured, and the median of the measured times.
@@ -160,6 +165,7 @@ pub(super) fn read(
         .max()
         .or(log.steps)
         .or_else(|| counts.steps(&config, ranks_expected.unwrap_or(accelerators)));
+    let machine_contradictions = machine::contradictions(reported.as_ref(), &steps.machine);
     let mut imported = Imported {
         plan: plan::plan(&config, counts, accelerators, steps_per_epoch.unwrap_or(0)),
         system: machine::system(reported.as_ref(), &steps.machine),
@@ -179,6 +185,8 @@ pub(super) fn read(
         backwards: steps.backwards,
         shared_times_file: steps.shared_times_file,
         missing: Vec::new(),
+        machine_contradictions,
+        checkpoint_spans: steps.checkpoint_spans,
     };
     imported.add_steps(steps.epochs.into_values().collect());
     let unpublished = ranks_with_placeholders(placeholders);
@@ -319,8 +327,13 @@ impl Imported {
 
     /// Returns all blocks with DLIO's throughput and the duration of its measurement window.
     pub(crate) fn blocks(&self) -> Vec<ReportedBlock> {
+        self.blocks_by_rank().into_iter().flatten().collect()
+    }
+
+    /// Returns these blocks for each rank with steps.
+    pub(crate) fn blocks_by_rank(&self) -> Vec<Vec<ReportedBlock>> {
         let excluded = self.plan.metric.exclude_start_steps as usize;
-        let mut blocks = Vec::new();
+        let mut by_rank: Vec<Vec<ReportedBlock>> = self.ranks.iter().map(|_| Vec::new()).collect();
         for epoch in self.epochs() {
             for (rank, accelerator) in epoch.accelerators.iter().enumerate() {
                 let rates = self.rates.get(&(epoch.number, rank)).into_iter().flatten();
@@ -328,7 +341,7 @@ impl Imported {
                     let outside = block.load_ns.iter().zip(&block.compute_ns).take(excluded);
                     let outside_ns: u64 = outside.map(|(load, compute)| load + compute).sum();
                     let length_ns = block.end_ns.saturating_sub(block.start_ns);
-                    blocks.push(ReportedBlock {
+                    by_rank[rank].push(ReportedBlock {
                         steps: block.steps() as u64,
                         samples_per_second,
                         window_s: seconds(length_ns.saturating_sub(outside_ns)),
@@ -337,7 +350,7 @@ impl Imported {
                 }
             }
         }
-        blocks
+        by_rank
     }
 
     /// Computes the throughput that DLIO's summary should have, from DLIO's throughputs of blocks. `None` if a block has none.

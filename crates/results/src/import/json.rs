@@ -109,6 +109,13 @@ pub(super) fn number(value: &Value) -> f64 {
     }
 }
 
+/// Returns `MemTotal` in `host_meminfo` in GiB.
+pub(super) fn memory_total_gib(fields: &Fields) -> Option<f64> {
+    let total = fields.get("host_meminfo")?.get("MemTotal")?.as_str()?;
+    let kib: f64 = total.strip_suffix(" kB")?.trim().parse().ok()?;
+    Some(kib / f64::from(1 << 20))
+}
+
 /// Returns a non-empty string.
 pub(super) fn text(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(str::to_string)

@@ -4,9 +4,10 @@
 //! If ranks are not distributed in that order, an entry is the sum of several hosts, and others are 0.
 
 use super::reported::Reported;
-use super::steps::RankMachine;
+use super::steps::{RankHost, RankMachine};
 use feedrate_measure::record::System;
 use feedrate_spec::units::{self, GIB};
+use std::collections::BTreeMap;
 
 /// Describes the machines of a run. The hostname and processor describe the machine of rank 0; CPU and memory cover all hosts.
 pub(super) fn system(reported: Option<&Reported>, ranks: &RankMachine) -> System {
@@ -47,6 +48,62 @@ pub(super) fn hosts(reported: Option<&Reported>, ranks: &RankMachine) -> Option<
     reported_hosts
         .or_else(|| reported.is_none().then_some(ranks.hostnames.len() as u64))
         .filter(|hosts| 0 < *hosts)
+}
+
+/// Lists facts about machines that contradict each other, in the summary and in the files of ranks.
+pub(super) fn contradictions(reported: Option<&Reported>, ranks: &RankMachine) -> Vec<String> {
+    let mut found = Vec::new();
+    let reported_hosts = reported.and_then(|reported| reported.count("num_hosts"));
+    let names = &ranks.hostnames;
+    if let Some(hosts) = reported_hosts.filter(|hosts| *hosts < names.len() as u64) {
+        let hosts = units::counted(hosts, "host");
+        let names = names.join("`, `");
+        found.push(format!("`summary.json` has {hosts}, but the files of ranks name `{names}`"));
+    }
+    let mut first_of_host: BTreeMap<Option<&str>, &RankHost> = BTreeMap::new();
+    for host in &ranks.rank_hosts {
+        let rank = host.rank;
+        let first = *first_of_host.entry(host.hostname.as_deref()).or_insert(host);
+        found.extend(different_memory(host.memory_gib, host.memory_total_gib).map(
+            |[list, total]| {
+                format!(
+                    "rank {rank} has {list} of memory in `host_memory_GB`, {total} in `MemTotal`"
+                )
+            },
+        ));
+        if host.hostname.is_some() {
+            let pair = different_memory(host.memory_total_gib, first.memory_total_gib);
+            found.extend(pair.map(|[memory, other]| {
+                format!(
+                    "the host of ranks {} and {rank} has {other} and {memory} of memory",
+                    first.rank
+                )
+            }));
+        }
+    }
+    let total_gib = reported.and_then(Reported::memory_gib);
+    if let Some(rank_0) = ranks.rank_hosts.first().filter(|host| host.rank == 0) {
+        found.extend(different_memory(total_gib, rank_0.memory_total_gib).map(
+            |[total, rank_0]| {
+                format!("rank 0 has {total} of memory in `summary.json`, {rank_0} in its own file")
+            },
+        ));
+    }
+    // With several hosts, an entry may be the sum of several.
+    let list = reported.map(|reported| reported.numbers("host_memory_GB")).unwrap_or_default();
+    if let ([entry], Some(1)) = (&list[..], reported_hosts) {
+        found.extend(different_memory(Some(*entry), total_gib).map(|[list, total]| {
+            format!("the host has {list} of memory in `host_memory_GB`, {total} in `MemTotal` of `summary.json`")
+        }));
+    }
+    found
+}
+
+/// Formats two sizes of the memory of one host, if both are known and differ.
+fn different_memory(gib: Option<f64>, other_gib: Option<f64>) -> Option<[String; 2]> {
+    let both = [gib?, other_gib?];
+    let differs = EQUAL_TOLERANCE * both[1] < (both[0] - both[1]).abs();
+    differs.then(|| both.map(|gib| units::bytes_binary((gib * GIB) as u64)))
 }
 
 /// Relative difference up to which hosts count as equal. Firmware reserves different amounts of memory.
@@ -183,6 +240,55 @@ mod tests {
         check(&summary(mixed, rank_0_total), ["", "64 GiB (reported by 1 of 10 hosts)"], None);
         // Nothing is known without rank 0's memory.
         check(&summary(placed, ""), ["", ""], None);
+    }
+
+    #[test]
+    fn machines_that_contradict_each_other_are_listed() {
+        let host = |rank: u32, hostname: &str, gib: f64| RankHost {
+            rank,
+            hostname: Some(hostname.into()),
+            memory_gib: Some(gib),
+            memory_total_gib: Some(64.0),
+        };
+        let check = |memory: f64, rank_hosts: Vec<RankHost>, expected: &[&str]| {
+            let summary = json!({
+                "num_hosts": 1, "host_memory_GB": [memory],
+                "host_meminfo": {"MemTotal": "67108864 kB"},
+            });
+            let reported = Reported::new(summary.as_object().unwrap().clone());
+            let mut hostnames: Vec<String> =
+                rank_hosts.iter().filter_map(|host| host.hostname.clone()).collect();
+            hostnames.dedup();
+            let ranks = RankMachine { hostnames, rank_hosts, ..RankMachine::default() };
+            assert_eq!(contradictions(Some(&reported), &ranks), expected);
+        };
+        check(64.0, vec![host(0, "a", 64.0), host(1, "a", 64.0)], &[]);
+        check(
+            640.0,
+            Vec::new(),
+            &[
+                "the host has 640 GiB of memory in `host_memory_GB`, 64 GiB in `MemTotal` of `summary.json`",
+            ],
+        );
+        check(
+            64.0,
+            vec![host(0, "a", 64.0), host(1, "a", 640.0)],
+            &["rank 1 has 640 GiB of memory in `host_memory_GB`, 64 GiB in `MemTotal`"],
+        );
+        check(
+            64.0,
+            vec![host(0, "a", 64.0), host(1, "b", 64.0)],
+            &["`summary.json` has 1 host, but the files of ranks name `a`, `b`"],
+        );
+        let other = RankHost { memory_total_gib: Some(640.0), ..host(0, "a", 640.0) };
+        check(
+            64.0,
+            vec![other, host(1, "a", 64.0)],
+            &[
+                "the host of ranks 0 and 1 has 640 GiB and 64 GiB of memory",
+                "rank 0 has 64 GiB of memory in `summary.json`, 640 GiB in its own file",
+            ],
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Gives access to the values of a run's `summary.json` without changing them.
 
-use super::json::{Fields, number};
+use super::json::{self, Fields, number};
 use feedrate_spec::units::MIB;
 use serde_json::Value;
 
@@ -42,9 +42,7 @@ impl Reported {
 
     /// Returns `MemTotal` of rank 0's host in GiB.
     pub fn memory_gib(&self) -> Option<f64> {
-        let total = self.root.get("host_meminfo")?.get("MemTotal")?.as_str()?;
-        let kib: f64 = total.strip_suffix(" kB")?.trim().parse().ok()?;
-        Some(kib / f64::from(1 << 20))
+        json::memory_total_gib(&self.root)
     }
 
     /// Returns the entries of `metric`.

@@ -4,6 +4,7 @@
 use super::json::{self, Fields, text};
 use super::log;
 use super::names::{LOG, OUTPUT, SHARED_STATS, STATS, rank_of};
+use super::spans::{self, CheckpointSpan};
 use feedrate_measure::dlio::micros;
 use feedrate_measure::record::{
     AcceleratorEpoch, Block, CheckpointKind, CheckpointRecord, EpochRecord,
@@ -38,6 +39,8 @@ pub(super) struct Steps {
     /// The file with rank 0's block times, if other ranks have none and use them too.
     pub(super) shared_times_file: Option<&'static str>,
     pub(super) rates: Rates,
+    /// Durations of checkpoints on each rank.
+    pub(super) checkpoint_spans: Vec<CheckpointSpan>,
     /// Origin of all times: a day before the first block that was read.
     origin_us: Option<i64>,
     /// Sum of the times of all blocks.
@@ -57,6 +60,18 @@ pub(super) struct RankMachine {
     pub(super) memory_gib: Option<f64>,
     pub(super) cpus: Option<u64>,
     pub(super) processor: Option<String>,
+    /// Host and memory of each rank.
+    pub(super) rank_hosts: Vec<RankHost>,
+}
+
+/// The host of a rank, and its memory from two fields of the rank's file.
+pub(super) struct RankHost {
+    pub(super) rank: u32,
+    pub(super) hostname: Option<String>,
+    /// `host_memory_GB`.
+    pub(super) memory_gib: Option<f64>,
+    /// `MemTotal` of `host_meminfo`.
+    pub(super) memory_total_gib: Option<f64>,
 }
 
 /// The blocks of one epoch of one rank.
@@ -85,13 +100,21 @@ impl Steps {
         let shared_stats = json::read(folder, SHARED_STATS, &mut steps.unreadable);
         let has_rank_stats =
             names.iter().any(|name| name.ends_with(STATS) && rank_of(name).is_some());
+        if let Some(shared_stats) = &shared_stats {
+            steps.backwards.extend(spans::contradictions(SHARED_STATS, shared_stats));
+        }
         let logged_spans = LazyCell::new(|| log::spans(&folder.join(LOG)));
         let mut rank_epochs = Vec::new();
         let mut failed_ranks = BTreeSet::new();
         for rank in steps.ranks_with_files.clone().into_iter().take(RANKS_MAX) {
             let output = json::read(folder, &format!("{rank}{OUTPUT}"), &mut steps.unreadable);
+            let stats_name = format!("{rank}{STATS}");
+            let rank_stats = json::read(folder, &stats_name, &mut steps.unreadable);
+            if let Some(rank_stats) = &rank_stats {
+                steps.backwards.extend(spans::contradictions(&stats_name, rank_stats));
+                steps.checkpoint_spans.extend(spans::checkpoints(rank, rank_stats));
+            }
             let Some(output) = output else { continue };
-            let rank_stats = json::read(folder, &format!("{rank}{STATS}"), &mut steps.unreadable);
             let (stats, shared_file) = match (&rank_stats, &shared_stats) {
                 (Some(rank_stats), _) => (Some(rank_stats), None),
                 (None, Some(shared_stats)) => (Some(shared_stats), Some(SHARED_STATS)),
@@ -115,7 +138,7 @@ impl Steps {
                     None => drop(failed_ranks.insert(rank)),
                 }
             }
-            steps.machine.add(&output);
+            steps.machine.add(rank, &output);
             rank_epochs.push((rank, epochs));
         }
         steps.join_ranks(rank_epochs, &failed_ranks);
@@ -378,13 +401,16 @@ impl From<&str> for BlockError {
 const TIME_UNKNOWN: &str = "its start or end time is unknown";
 
 impl RankMachine {
-    fn add(&mut self, output: &Fields) {
+    fn add(&mut self, rank: u32, output: &Fields) {
         let hostname = output.get("hostname").and_then(text);
         let processor = output.get("host_processor_name").and_then(text);
-        self.hostnames.extend(hostname.filter(|name| !self.hostnames.contains(name)));
-        self.memory_gib = self.memory_gib.or(output.get("host_memory_GB").map(json::number));
+        let memory_gib = output.get("host_memory_GB").map(json::number);
+        self.hostnames.extend(hostname.clone().filter(|name| !self.hostnames.contains(name)));
+        self.memory_gib = self.memory_gib.or(memory_gib);
         self.cpus = self.cpus.or(output.get("host_cpu_count").and_then(Value::as_u64));
         self.processor = self.processor.take().or(processor);
+        let memory_total_gib = json::memory_total_gib(output);
+        self.rank_hosts.push(RankHost { rank, hostname, memory_gib, memory_total_gib });
     }
 }
 

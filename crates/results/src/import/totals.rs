@@ -21,6 +21,11 @@ pub struct Totals {
     pub counted: Option<CountedSteps>,
     /// Median over epochs of a plausible throughput ÷ the reported one; 1 if the reported throughputs are plausible, `None` if unknown.
     pub plausible_rate_ratio: Option<f64>,
+    /// Median over epochs of the reported utilisation ÷ the one that follows from the reported throughput and the measured compute time. `None` if
+    /// the version of DLIO computes the throughput from other times, or a value is unknown.
+    pub au_to_rate: Option<f64>,
+    /// Median over epochs of the reported utilisation ÷ the lowest possible one, for which the window is as long as the blocks. `None` if unknown.
+    pub au_to_lowest: Option<f64>,
 }
 
 /// Totals of an epoch, summed over its blocks.
@@ -99,11 +104,15 @@ const ALL_TOLERANCE: f64 = 2e-4;
 const CLOCK_S: f64 = 0.002;
 /// Maximum relative difference for the median epoch. On several hosts, ranks may start blocks at other times than rank 0.
 const ALL_MEDIAN_MAX: f64 = 0.005;
+/// Share by which the throughput of all steps may differ, if ranks started blocks at other times than rank 0.
+const STARTS_APART_MAX: f64 = 0.015;
 /// Share by which a sleep may be shorter than configured.
 const EARLY_MAX: f64 = 2e-4;
 /// Share by which a sleep may be longer than configured, in addition to [`LATE_MAX_S`].
 const LATE_MAX: f64 = 0.1;
 const LATE_MAX_S: f64 = 0.001;
+/// The same in older versions of DLIO, whose utilisation is computed with the configured time.
+const OLDER_LATE_MAX: f64 = 0.01;
 /// Rounding error of logged times.
 const LOGGED_MAX_S: f64 = 6e-5;
 /// Share by which the mean of all ranks may differ from rank 0's logged time.
@@ -161,7 +170,25 @@ impl Totals {
             Some(facts.plausible_rate(epoch, epoch_value(&facts.au_percent, index), rate)? / rate)
         });
         let plausible_rate_ratio = median(&ratios.collect::<Vec<f64>>());
-        Some(Totals { epochs, bound, counted: common, plausible_rate_ratio })
+        let au_to_rate = epochs.iter().enumerate().filter_map(|(index, epoch)| {
+            let au = epoch_value(&facts.au_percent, index)?;
+            facts.au_to_rate(epoch, au, rates[index]?)
+        });
+        let au_to_rate = median(&au_to_rate.collect::<Vec<f64>>());
+        let is_exact = bound.is_none() && !facts.is_drawn;
+        let au_ratios = epochs.iter().enumerate().filter_map(|(index, epoch)| {
+            let lowest = facts.lowest_au_percent(epoch).filter(|_| is_exact)?;
+            Some(epoch_value(&facts.au_percent, index)? / lowest)
+        });
+        let au_to_lowest = median(&au_ratios.collect::<Vec<f64>>());
+        Some(Totals {
+            epochs,
+            bound,
+            counted: common,
+            plausible_rate_ratio,
+            au_to_rate,
+            au_to_lowest,
+        })
     }
 
     /// Returns a hash of the totals, used to recognise copies.
@@ -233,7 +260,7 @@ impl TotalFacts<'_> {
         let samples_per_step = f64::from(self.ranks) * self.batch_size as f64;
         let difference = (rate * epoch.length_s / samples_per_step / steps - 1.0).abs();
         let fits_all = difference <= ALL_TOLERANCE.max(CLOCK_S / epoch.length_s);
-        let inside = steps - (self.excluded.iter().sum::<u64>() * epoch.blocks) as f64;
+        let inside = steps - self.left_out(epoch);
         let all_but_two = steps - 2.0 * epoch.blocks as f64;
         let logged_s = self.logged_compute_s.get(&epoch.number).copied();
         let candidates = [(all_but_two, CountedSteps::AllButTwo), (inside, CountedSteps::Window)]
@@ -255,12 +282,43 @@ impl TotalFacts<'_> {
         }
     }
 
+    /// Returns the reported utilisation ÷ the one that follows from the throughput, if the throughput is of the window and the compute time was
+    /// measured. The nearer formula of two versions of DLIO is used.
+    fn au_to_rate(&self, epoch: &EpochTotal, au: f64, rate: f64) -> Option<f64> {
+        let logged_s = self.logged_compute_s.get(&epoch.number).copied();
+        let compute_s = self.measured_compute_s.or(logged_s).filter(|_| !self.is_older)?;
+        let steps = epoch.steps as f64;
+        let inside = steps - self.left_out(epoch);
+        let samples_per_step = f64::from(self.ranks) * self.batch_size as f64;
+        let ratios = [steps - 2.0 * epoch.blocks as f64, inside].map(|counted| {
+            let window_s = counted * samples_per_step / rate;
+            au / (inside * compute_s / window_s * 100.0)
+        });
+        let positive = ratios.into_iter().filter(|ratio| ratio.is_finite() && 0.0 < *ratio);
+        positive.min_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs()))
+    }
+
+    /// Returns the utilisation of the steps in the window if the window is as long as the blocks. Without measured compute times, steps take at least
+    /// the configured time.
+    fn lowest_au_percent(&self, epoch: &EpochTotal) -> Option<f64> {
+        let logged_s = self.logged_compute_s.get(&epoch.number).copied();
+        let compute_s = self.measured_compute_s.or(logged_s).or(self.compute_s)?;
+        let inside = epoch.steps as f64 - self.left_out(epoch);
+        let percent = inside * compute_s / epoch.length_s * 100.0;
+        (0.0 < percent).then_some(percent)
+    }
+
+    /// Returns the number of steps outside the window.
+    fn left_out(&self, epoch: &EpochTotal) -> f64 {
+        (self.excluded.iter().sum::<u64>() * epoch.blocks) as f64
+    }
+
     /// Returns the throughput nearest to `rate` that a release of DLIO could report for an epoch: all steps ÷ the duration of its blocks, or the steps
     /// of the window ÷ its duration. A window is no longer than its block, and its duration follows from utilisation and compute time.
     fn plausible_rate(&self, epoch: &EpochTotal, au: Option<f64>, rate: f64) -> Option<f64> {
         let samples_per_step = f64::from(self.ranks) * self.batch_size as f64;
         let steps = epoch.steps as f64;
-        let inside = steps - (self.excluded.iter().sum::<u64>() * epoch.blocks) as f64;
+        let inside = steps - self.left_out(epoch);
         let all_but_two = steps - 2.0 * epoch.blocks as f64;
         if samples_per_step == 0.0 || inside <= 0.0 || all_but_two <= 0.0 {
             return None;
@@ -273,6 +331,9 @@ impl TotalFacts<'_> {
             }
             (None, Some(configured_s)) if self.is_drawn => {
                 [configured_s * (1.0 - DRAWN_MAX), configured_s * (1.0 + DRAWN_MAX) + LATE_MAX_S]
+            }
+            (None, Some(configured_s)) if self.is_older => {
+                [configured_s * (1.0 - EARLY_MAX), configured_s * (1.0 + OLDER_LATE_MAX)]
             }
             (None, Some(configured_s)) => {
                 [configured_s * (1.0 - EARLY_MAX), configured_s * (1.0 + LATE_MAX) + LATE_MAX_S]
@@ -292,6 +353,8 @@ impl TotalFacts<'_> {
             }
         });
         let whole_rate = steps * samples_per_step / epoch.length_s;
+        let apart = if self.is_older { STARTS_APART_MAX } else { 0.0 };
+        let whole_rate = rate.clamp(whole_rate * (1.0 - apart), whole_rate * (1.0 + apart));
         let rates = [whole_rate, window_rates[0], window_rates[1]];
         rates.into_iter().min_by(|a, b| (a - rate).abs().total_cmp(&(b - rate).abs()))
     }

@@ -73,6 +73,16 @@ fn clocks_that_were_set_are_doubted_and_offsets_are_corrected() {
         )
     };
     check("time_runs_backwards", &run_a, "before it began", with_broken_run(backwards));
+    let late_epoch = |run: &Path| {
+        let epoch = "{\"1\": {\"start\": \"2025-11-30T10:00:01";
+        replace(&run.join("0_per_epoch_stats.json"), epoch, &epoch.replace(":01", ":04"));
+    };
+    check(
+        "time_runs_backwards",
+        &run_a,
+        "epoch 1 began 3 s after its `block1`",
+        with_broken_run(late_epoch),
+    );
     // One hour ahead at each start and end.
     let ahead = |run: &Path| replace(&run.join("1_per_epoch_stats.json"), "T10:", "T11:");
     let short = |run: &Path| {
@@ -157,6 +167,14 @@ fn configs_that_contradict_their_results_are_doubted() {
     for name in ["4_read_threads_4_batch_size_7/a", "4_batch_size=7,read_threads=4/a"] {
         check("config_disagrees", &[], "", |root| drop(two.write(root, &format!("w/{name}"))));
     }
+}
+
+#[test]
+fn machines_that_differ_between_files_are_doubted() {
+    let other_host = with_broken_run(|run| {
+        replace(&run.join("2_output.json"), "\"node1\"", "\"node7\"");
+    });
+    check("config_disagrees", &["4/a"], "the files of ranks name `node1`, `node7`", other_host);
 }
 
 /// Without a config, the ratio of the reported rates gives the record length.

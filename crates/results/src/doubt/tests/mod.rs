@@ -57,6 +57,13 @@ pub(super) fn varied_run() -> Fake {
     Fake { load_s, ..good_run() }
 }
 
+/// Writes four runs of an experiment with slightly different load times, of which the last are multiplied by `slower`.
+pub(super) fn write_replicates(root: &Path, slower: f64) {
+    for (name, factor) in [("a", 1.0), ("b", 1.001), ("c", 1.002), ("d", slower)] {
+        Fake { slower: factor, ..good_run() }.write(root, &format!("w/4/{name}"));
+    }
+}
+
 /// Returns a run whose records are four times as large.
 pub(super) fn large_run() -> Fake {
     Fake { record_length: 400_000_000, slower: 4.0, ..Fake::default() }
@@ -223,26 +230,55 @@ fn changed_times_of_checkpoints_are_named() {
             let stats = run.join("0_per_epoch_stats.json");
             let text = fs::read_to_string(&stats).unwrap();
             let save = format!(
-                "\"save_ckpt1\": {{\"start\": \"2025-11-30T10:00:30.000000\", \"end\": \"{span_end}\"}}, \"block1\""
+                "\"save_ckpt1\": {{\"start\": \"2025-11-30T10:00:20.000000\", \"end\": \"{span_end}\"}}, \"block1\""
             );
             fs::write(&stats, text.replacen("\"block1\"", &save, 1)).unwrap();
         }
     };
-    let one_second = "2025-11-30T10:00:31.000000";
-    let half_second = "2025-11-30T10:00:30.500000";
+    let one_second = "2025-11-30T10:00:21.000000";
+    let half_second = "2025-11-30T10:00:20.500000";
     check("mean_misreported", &[], "", with_checkpoint(one_second, 1.0));
     check("mean_misreported", &["4/a"], "took 500 ms", with_checkpoint(half_second, 1.0));
     check("mean_misreported", &["4/a"], "is 6.600", with_checkpoint(one_second, 0.5));
 }
 
 #[test]
-fn a_copied_file_of_a_rank_is_named() {
+fn files_of_ranks_that_do_not_belong_together_are_named() {
     let copied = |root: &Path| {
         let run = varied_run().write(root, "w/4/a");
         fs::copy(run.join("1_output.json"), run.join("3_output.json")).unwrap();
     };
-    check("identical_ranks", &["4/a"], "ranks 1 and 3", copied);
-    check("identical_ranks", &[], "", |root| drop(varied_run().write(root, "w/4/a")));
+    check("mixed_ranks", &["4/a"], "all load times of ranks 1 and 3 are equal", copied);
+    check("mixed_ranks", &[], "", |root| drop(varied_run().write(root, "w/4/a")));
+    // Files of rank 1 and 2 in a folder with those of other runs of the same settings.
+    let replaced = |names: &'static [&'static str], slower: f64| {
+        move |root: &Path| {
+            let run = varied_run().write(root, "w/4/a");
+            let other = Fake { slower, ..varied_run() }.write(root, "other/4/a");
+            for name in names {
+                fs::copy(other.join(name), run.join(name)).unwrap();
+            }
+            fs::remove_dir_all(root.join("other")).unwrap();
+        }
+    };
+    let foreign = replaced(&["2_output.json"], 1.1);
+    check("mixed_ranks", &["4/a"], "the rates of rank 2 differ by 5 %", foreign);
+    let both_files = &["1_output.json", "1_per_epoch_stats.json"];
+    check("mixed_ranks", &[], "", replaced(both_files, 1.02));
+    let swapped = |root: &Path| {
+        replaced(both_files, 1.02)(root);
+        let output = |rank: u32| root.join(format!("w/4/a/{rank}_output.json"));
+        fs::rename(output(1), output(9)).unwrap();
+        fs::rename(output(2), output(1)).unwrap();
+        fs::rename(output(9), output(2)).unwrap();
+    };
+    check("mixed_ranks", &["4/a"], "steps of rank 1 fit the block times of rank 2", swapped);
+}
+
+#[test]
+fn a_run_far_from_its_replicates_is_named() {
+    check("outlier", &["4/d"], "the 3 other runs of", |root| write_replicates(root, 1.5));
+    check("outlier", &[], "", |root| write_replicates(root, 1.05));
 }
 
 #[test]
