@@ -22,14 +22,18 @@ const PROBED_MAX: u64 = 16;
 const PIECE_BYTES: usize = 4096;
 /// Relative difference of mean sizes above which a note is added.
 const SIZE_TOLERANCE: f64 = 0.02;
+/// Number of standard errors by which the mean of random sizes may differ from the plan.
+const RANDOM_FACTOR: f64 = 4.0;
 
 /// Files that were opened, and how they differ from the plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Probe {
     /// The files that were opened.
     pub files: Vec<ProbedFile>,
-    /// Harmless differences from the plan, one sentence each.
+    /// Differences from the plan with which the files can be read, one sentence each.
     pub notes: Vec<String>,
+    /// Mean size of a sample, if it differs from the plan.
+    pub other_sample_bytes: Option<f64>,
 }
 
 /// One file that was opened.
@@ -67,7 +71,8 @@ pub fn probe_foreign(
     });
     let files = probed.collect::<Result<Vec<_>, _>>()?;
     let notes = describe_differences(&files, names);
-    Ok(Probe { files, notes })
+    let other_sample_bytes = other_sample_bytes(&files, names);
+    Ok(Probe { files, notes, other_sample_bytes })
 }
 
 /// Counts the files with the plan's extension in the training folders and in the evaluation folders.
@@ -145,6 +150,35 @@ fn describe_differences(
         ));
     }
     notes
+}
+
+/// The mean size of a sample in the opened files if it differs from the plan by more than random sizes can. It follows from the shapes that the
+/// files state, or from their lengths if these are exact. `None` if it is unknown.
+fn other_sample_bytes(
+    files: &[ProbedFile],
+    FileNames { plan, layout, format }: FileNames<'_>,
+) -> Option<f64> {
+    let mean = |bytes: &[u64]| {
+        let sum: u128 = bytes.iter().copied().map(u128::from).sum();
+        (!bytes.is_empty()).then(|| sum as f64 / bytes.len() as f64)
+    };
+    let planned_shapes = || file_numbers_to_probe(layout.files()).map(|file| layout.shape(file));
+    let planned = mean(&planned_shapes().map(|shape| shape.sample_bytes()).collect::<Vec<_>>())?;
+    let stated = files.iter().map(|file| Some(file.shape?.sample_bytes()));
+    let found = if let Some(stated) = stated.collect::<Option<Vec<u64>>>() {
+        mean(&stated)?
+    } else if format.entry.has_exact_size(&plan.encoding) && 0 < plan.samples_per_file {
+        let file_bytes: Vec<u64> = files.iter().map(|file| file.bytes).collect();
+        let planned_file_bytes: Vec<u64> =
+            planned_shapes().map(|shape| format.file_bytes(&shape, &plan.encoding)).collect();
+        let excess = mean(&file_bytes)? - mean(&planned_file_bytes)?;
+        planned + excess / plan.samples_per_file as f64
+    } else {
+        return None;
+    };
+    let standard_error = plan.record_stdev_bytes / (files.len() as f64).sqrt();
+    let difference_max = (SIZE_TOLERANCE * planned).max(RANDOM_FACTOR * standard_error);
+    (difference_max < (found - planned).abs()).then_some(found)
 }
 
 /// A note if the samples do not have the planned length. Runs read the real length, but nominal rates use the plan's.

@@ -451,7 +451,7 @@ fn a_foreign_dataset_is_probed() {
         generate_dataset(&plan, storage).unwrap();
         let probed = probe(storage, &plan).unwrap();
         assert_eq!(probed.notes, [""; 0]);
-        assert_eq!(probed.files.len(), 14);
+        assert_eq!((probed.files.len(), probed.other_sample_bytes), (14, None));
         let has_shape = !format.member().has(Ability::Undescribed);
         let is_single_sample =
             |shape: Option<FileShape>| shape.map_or(!has_shape, |shape| shape.samples == 1);
@@ -468,9 +468,11 @@ fn a_foreign_dataset_is_probed() {
         assert!(error.to_string().contains("no sample 4"), "{error}");
 
         let smaller = DatasetPlan { record_bytes: 100_000.0, ..plan.clone() };
-        let notes = probe(storage, &smaller).unwrap().notes;
+        let Probe { notes, other_sample_bytes, .. } = probe(storage, &smaller).unwrap();
         let has_size_note = notes.iter().any(|note| note.contains("on average"));
-        assert_eq!(has_size_note, format.entry.has_exact_size(&plan.encoding), "{notes:?}");
+        let has_exact_size = format.entry.has_exact_size(&plan.encoding);
+        assert_eq!(has_size_note, has_exact_size, "{notes:?}");
+        assert_eq!(other_sample_bytes.is_some(), has_shape || has_exact_size);
 
         change(storage, &file_path(&plan, 0), |bytes| bytes.truncate(90));
         let broken = probe(storage, &plan);

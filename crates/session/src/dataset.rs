@@ -42,7 +42,7 @@ pub struct OpenDataset {
     pub generated: GenerationSummary,
     /// Counts of the files that were opened or generated before the run.
     pub preparation: Preparation,
-    /// Settings in the manifest, as in [`Choice::found`].
+    /// Settings of the dataset, as in [`Choice::found`].
     pub found: Option<DatasetPlan>,
     /// Lock that rank 0 holds during reading. Processes that change the dataset wait for it.
     pub lock: Option<DatasetLock>,
@@ -79,7 +79,15 @@ pub struct Choice {
     pub probed_files: u64,
     /// Index of the files' names, if they differ from the plan's.
     pub names: Option<PathBuf>,
-    /// Settings in the dataset's manifest, if they differ from the plan's.
+    /// Settings of the dataset, from its manifest or its files, if they differ from the plan's.
+    pub found: Option<DatasetPlan>,
+}
+
+/// Foreign files that were examined.
+pub struct ProbedDataset {
+    /// Number of files that were opened.
+    pub probed_files: u64,
+    /// The plan's dataset with the size of samples in the files, if it differs from the plan's.
     pub found: Option<DatasetPlan>,
 }
 
@@ -122,20 +130,24 @@ fn choose_foreign(
     Layout::new(&plan.dataset).write_path(0, &mut first);
     let can_be_listed = needs_files(plan, &*storage) && root.is_dir();
     if !can_be_listed || storage.stat(&first)?.is_some() {
-        let probed_files = probe(plan, &*storage, root, None, listener)?;
-        return Ok(Choice { probed_files, ..chosen });
+        let ProbedDataset { probed_files, found } = probe(plan, &*storage, root, None, listener)?;
+        return Ok(Choice { probed_files, found, ..chosen });
     }
-    let found = folder::list(&plan.dataset, root, names)?;
-    if plan.dataset.files_train < found[0] {
+    let counts = folder::list(&plan.dataset, root, names)?;
+    if plan.dataset.files_train < counts[0] {
         let wanted = plan.dataset.files_train;
         return refuse(
-            format!("the plan uses {wanted} of {} files in `{}`", found[0], root.display()),
-            format!("set `dataset.num_files_train={}`, or give a folder with only those", found[0]),
+            format!("the plan uses {wanted} of {} files in `{}`", counts[0], root.display()),
+            format!(
+                "set `dataset.num_files_train={}`, or give a folder with only those",
+                counts[0]
+            ),
         );
     }
     let files = open(plan, root, Some(names), None)?;
-    let probed_files = probe(plan, &*files, root, Some(found), listener)?;
-    Ok(Choice { probed_files, names: Some(names.into()), ..chosen })
+    let probed = probe(plan, &*files, root, Some(counts), listener)?;
+    let ProbedDataset { probed_files, found } = probed;
+    Ok(Choice { probed_files, found, names: Some(names.into()), ..chosen })
 }
 
 /// Opens the plan's storage at `folder`, with the index of the files' names if they differ from the plan's.
@@ -179,7 +191,7 @@ fn refuse_settings_for_generated_files(plan: &Plan) -> anyhow::Result<()> {
 }
 
 /// Examines foreign files. `counts` has the numbers of training and evaluation files; if it is `None`, the files with the plan's names are
-/// counted. Returns the number of files that were opened.
+/// counted.
 ///
 /// # Errors
 /// Fails if the files do not match the plan.
@@ -189,7 +201,7 @@ pub fn probe(
     folder: &Path,
     counts: Option<[u64; 2]>,
     listener: &dyn Listener,
-) -> anyhow::Result<u64> {
+) -> anyhow::Result<ProbedDataset> {
     refuse_settings_for_generated_files(plan)?;
     let layout = Layout::new(&plan.dataset);
     let dataset = &plan.dataset;
@@ -200,7 +212,10 @@ pub fn probe(
     for note in &probe.notes {
         listener.important(format!("warning: {note}"));
     }
-    Ok(probe.files.len() as u64)
+    let found = probe
+        .other_sample_bytes
+        .map(|bytes| DatasetPlan { record_bytes: bytes.round(), ..dataset.clone() });
+    Ok(ProbedDataset { probed_files: probe.files.len() as u64, found })
 }
 
 /// Prepares the chosen dataset. Missing files are generated, a share by each process. `lock` is a lock that rank 0 already holds: exclusive

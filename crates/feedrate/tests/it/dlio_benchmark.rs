@@ -372,6 +372,15 @@ fn a_run_on_a_dataset_with_other_settings_is_invalid() {
         }
     }
     fs::remove_dir_all(run_dir).unwrap();
+    // Files of another program have no manifest, but their size.
+    let manifest = test.path("data/manifest.json");
+    let content = fs::read(&manifest).unwrap();
+    fs::remove_file(&manifest).unwrap();
+    let by_size = ["workload=tiny", "++workload.dataset.num_samples_per_file=4"];
+    let evidence = "disagree: record_length_bytes is 16384, and 4096 was planned";
+    dlio_benchmark(&test, &by_size).warns(&["`stale_data` (invalid)", evidence]);
+    fs::remove_dir_all(results(&test)).unwrap();
+    fs::write(manifest, content).unwrap();
     dlio_benchmark(&test, &[&["workload=tiny"][..], &larger, &more_samples].concat());
     let record = json(results(&test).join("record.json"));
     assert!(record.get("found_dataset").is_none() && record["complete"] == true, "{record}");

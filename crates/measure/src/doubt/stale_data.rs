@@ -9,7 +9,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         name: "stale_data",
         severity: Severity::Invalid,
         meaning: "The run read files that were generated with other settings: its numbers describe another dataset, and its nominal MB/s assume a sample size that it did not read. For results of DLIO this is a warning, because their logs and configs only suggest it.",
-        evidence: "the manifest of the dataset and the plan disagree: {differs:.99}",
+        evidence: "the dataset and the plan disagree: {differs:.99}",
         advice: "generate the dataset again before each run whose settings change it, in a separate folder, and repeat the run",
     },
     needs_loader: false,

@@ -71,7 +71,7 @@ pub struct Record {
     /// The copy that was read instead of the dataset; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staging: Option<StagingRecord>,
-    /// Settings in the dataset's manifest if they differ from the plan; `None` if they agree or there is no manifest.
+    /// Settings of the dataset, from its manifest or its files, if they differ from the plan; `None` if they agree or are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found_dataset: Option<DatasetPlan>,
     /// Epochs, in order.

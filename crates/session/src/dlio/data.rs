@@ -1,6 +1,6 @@
 //! Datasets of `dlio_benchmark`, which are exactly the files in `data_folder/{train,valid}`, as in DLIO.
 
-use crate::dataset::{self, Choice};
+use crate::dataset::{self, Choice, ProbedDataset};
 use crate::output::refuse_root;
 use anyhow::Context;
 use feedrate_data::error::DatasetError;
@@ -73,15 +73,15 @@ pub(super) fn choose_existing(
         plan.dataset.files_eval = 0;
     }
     let probed = dataset::probe(plan, &*storage, root, None, listener);
-    let probed_files = match mismatch {
+    let ProbedDataset { probed_files, found } = match mismatch {
         Some(mismatch) => {
-            let probed_files = probed.context(mismatch.clone())?;
+            let probed = probed.context(mismatch.clone())?;
             warnings.push(mismatch);
-            probed_files
+            probed
         }
         None => probed?,
     };
-    let found = manifest.map(|manifest| manifest.settings);
+    let found = manifest.map(|manifest| manifest.settings).or(found);
     Ok(Choice { folder, foreign: true, probed_files, found, ..Choice::default() })
 }
 
