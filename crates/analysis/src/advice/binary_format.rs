@@ -11,7 +11,9 @@ use feedrate_spec::shape::Compression;
 
 /// Override for a format with uncompressed binary samples that can be read individually. It is not proposed if the dataset has this
 /// format already.
-const BINARY: &str = "dataset.format=hdf5";
+const INDIVIDUAL: &str = "dataset.format=hdf5";
+/// Override for a format with short samples, of which one request reads many.
+const SEQUENTIAL: &str = "dataset.format=tfrecord";
 /// Read amplification above which a file probably holds numbers as text, which takes several bytes for each byte of the sample.
 const TEXT_AMPLIFICATION_MIN: f64 = 1.5;
 /// Read amplification above which reading fewer bytes is worth rewriting the dataset.
@@ -23,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
     name: "binary_format",
     source: "I/O analysis of candle_nt3 with Darshan: 4.4 bytes of text to one; Plumber",
     sees: "decoding is slower than 400 MB/s, or two bytes are read for each byte of samples",
-    proposes: "`dataset.format=hdf5`, or no compression",
+    proposes: "`dataset.format=hdf5`, `tfrecord` for many short samples in a file, or no compression",
     change: "",
     why: "[decoding a sample of {format} takes {decode_s}, {decoded_bytes_per_second}|files of {format} hold more than samples][; {amplification:.1} bytes are read for each byte of payload]",
     answers: &[AnswerKind::No],
@@ -37,6 +39,13 @@ fn propose(case: &Case) -> Option<Proposal> {
         Some(lost_s) => propose_faster_decoding(case, lost_s),
         None => propose_fewer_bytes(case, case.lost_s(&[WaitCause::Read])?),
     }
+}
+
+/// Returns the override for the binary format that fits the size of the samples.
+fn binary_format(case: &Case) -> String {
+    let has_short_samples =
+        case.sample_bytes() <= TINY_BYTES && 1 < case.plan().dataset.samples_per_file;
+    if has_short_samples { SEQUENTIAL.into() } else { INDIVIDUAL.into() }
 }
 
 fn is_compressed(case: &Case) -> bool {
@@ -58,7 +67,7 @@ fn propose_fewer_bytes(case: &Case, lost_s: f64) -> Option<Proposal> {
             .with("amplification", amplification)
             .with("format", dataset.format.as_str());
         let saved_s = lost_s * (1.0 - 1.0 / amplification);
-        let proposal = RULE.proposal(&[BINARY.to_string()], saved_s, evidence);
+        let proposal = RULE.proposal(&[binary_format(case)], saved_s, evidence);
         Proposal { cost: Cost::Dataset, ..proposal }
     })
 }
@@ -78,7 +87,7 @@ fn propose_faster_decoding(case: &Case, lost_s: f64) -> Option<Proposal> {
     if !is_slow_format {
         return None;
     }
-    let binary = [BINARY.to_string()];
+    let binary = [binary_format(case)];
     let overrides = if is_compressed(case) && (!is_text || !has_effect(plan, &binary)) {
         ["dataset.compression=none".to_string()]
     } else {

@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
     sees: "training waits for checkpoints on several machines, or where steps are too short to hide the writing",
     proposes: "`checkpoint.checkpoint_folder=DIR` on a local disk",
     change: "checkpoint.checkpoint_folder=DIR, on a[ disk of each of the {machines} machines| faster disk]",
-    why: "training waited {stall_s}, {run_percent:.0} % of the run, for {checkpoints} of {checkpoint_bytes}[; each takes {duration_s}, and the training between them {trains_s}]",
+    why: "training waited {stall_s}, {run_percent:.0} % of the run, for {checkpoints} of {checkpoint_bytes}[; each takes {duration_s}, and the training between them {trains_s}][; asynchronous writing could hide {hideable_s} of the wait]",
     answers: &[AnswerKind::Yes, AnswerKind::No],
     propose,
     #[cfg(test)]
@@ -26,7 +26,10 @@ fn propose(case: &Case) -> Option<Proposal> {
     if lost_s <= 0.0 {
         return None;
     }
-    let evidence = stall.evidence.with_known("machines", is_shared.then_some(machines));
+    let evidence = stall
+        .evidence
+        .with_known("machines", is_shared.then_some(machines))
+        .with_known("hideable_s", (!is_shared).then_some(stall.hideable_s));
     let proposal = RULE.proposal(&[], lost_s, evidence);
     if !is_shared {
         return Some(Proposal { cost: Cost::Hardware, ..proposal });

@@ -358,6 +358,20 @@ fn the_first_advice_addresses_the_cause() {
     });
 }
 
+/// BERT's text has examples of about 200 bytes.
+#[test]
+fn text_with_short_samples_should_become_tfrecord() {
+    let proposed = |samples_per_file: u64| {
+        let mut record = waiting_record();
+        text_files(&mut record);
+        record.plan.dataset.record_bytes = 200.0;
+        record.plan.dataset.samples_per_file = samples_per_file;
+        with_case(&record, |case| (super::binary_format::RULE.propose)(case)).unwrap().overrides
+    };
+    assert_eq!(proposed(3600), ["dataset.format=tfrecord"]);
+    assert_eq!(proposed(1), ["dataset.format=hdf5"]);
+}
+
 #[test]
 fn storage_is_not_advised_if_it_is_not_the_cause() {
     assert_eq!(advised_rules(served_from_memory), ["run_again"]);
