@@ -216,6 +216,32 @@ fn forged_values_are_named_without_files_of_ranks() {
 }
 
 #[test]
+fn forged_values_are_named_in_older_results() {
+    let published = |rate_factor: f64| {
+        move |root: &Path| {
+            let older = Fake { is_older: true, rate_factor, ..good_run() };
+            older.publish(root, "w/4/a");
+        }
+    };
+    for rate_factor in [0.85, 0.95, 1.05, 1.2, 1.5] {
+        let evidence = "the nearest rate that fits";
+        check("throughput_misreported", &["4/a"], evidence, published(rate_factor));
+    }
+    for name in ["throughput_misreported", "au_misreported"] {
+        check(name, &[], "", published(1.0));
+    }
+    let forged_au = |root: &Path| {
+        published(1.0)(root);
+        let summary = root.join("w/4/a/summary.json");
+        for (key, value) in [("percentage", "[30.0, 30.0]"), ("mean_percentage", "30.0")] {
+            let key = format!("\"train_au_{key}\": ");
+            replace(&summary, &key, &format!("{key}{value}, \"x\": "));
+        }
+    };
+    check("au_misreported", &["4/a"], "30.00 % is reported, but at least 48.51 %", forged_au);
+}
+
+#[test]
 fn changed_times_of_checkpoints_are_named() {
     let with_checkpoint = |span_end: &'static str, mean_s: f64| {
         move |root: &Path| {
