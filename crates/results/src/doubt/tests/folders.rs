@@ -179,16 +179,28 @@ fn machines_that_differ_between_files_are_doubted() {
 
 /// Without a config, the ratio of the reported rates gives the record length.
 #[test]
-fn a_record_length_of_less_than_a_byte_is_unknown() {
-    let (_folder, analysis) = analyse(|root| {
-        let run = good_run().write(root, "w/4/a");
-        fs::remove_dir_all(run.join(".hydra")).unwrap();
-        let key = "\"train_io_mean_MB_per_second\": ";
-        replace(&run.join("summary.json"), key, &format!("{key}1e-9, \"x\": "));
-    });
-    let run = &analysis.runs[0];
-    assert_eq!((run.record_length_bytes, run.mean_sample_bytes), (None, None));
-    assert_eq!(evidence_by_run(&analysis, "cache_unseen"), []);
+fn a_record_length_of_a_byte_or_less_is_unknown() {
+    for rates in [
+        "\"train_io_mean_MB_per_second\": 1e-9, \"x\": ",
+        "\"train_throughput_mean_samples_per_second\": 1048576.0, \"train_io_mean_MB_per_second\": 1.0, \"x\": ",
+    ] {
+        let (_folder, analysis) = analyse(|root| {
+            let run = good_run().write(root, "w/4/a");
+            fs::remove_dir_all(run.join(".hydra")).unwrap();
+            let summary = fs::read_to_string(run.join("summary.json")).unwrap();
+            let reported = "\"train_throughput_mean_samples_per_second\": ";
+            let without_rate = if rates.contains(reported) {
+                summary.replace(reported, "\"y\": ")
+            } else {
+                summary
+            };
+            let key = "\"train_io_mean_MB_per_second\": ";
+            fs::write(run.join("summary.json"), without_rate.replace(key, rates)).unwrap();
+        });
+        let run = &analysis.runs[0];
+        assert_eq!((run.record_length_bytes, run.mean_sample_bytes), (None, None));
+        assert_eq!(evidence_by_run(&analysis, "cache_unseen"), []);
+    }
 }
 
 #[test]
