@@ -4,10 +4,12 @@
 
 use feedrate_measure::budget::{BudgetPart, TimeBudget};
 use feedrate_measure::derived::Derived;
-use feedrate_measure::doubt::{Doubt, Severity};
+use feedrate_measure::doubt::{Bias, Doubt, Severity};
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Metric, SAMPLES_WHOLE, Values};
+use feedrate_measure::noise::{Noise, is_too_wide};
 use feedrate_measure::record::Record;
 use feedrate_measure::slow_accelerators::SlowAccelerators;
+use feedrate_measure::stats::Interval;
 use feedrate_measure::summary::Summary;
 use feedrate_measure::supply::{AnswerWindow, RunEnd, Supply};
 use feedrate_measure::verdict::{self, Bound, Verdict};
@@ -77,6 +79,8 @@ pub struct Answer {
     pub au_kind: Option<&'static str>,
     /// The 95 % interval of au_all_steps if that is the deciding metric, assuming independent steps; `null` for fewer than two steps.
     pub interval: Option<[f64; 2]>,
+    /// The reason why the bottleneck is not named and nothing is advised; `null` if the measurement is precise enough.
+    pub noise: Option<Noise>,
     /// The utilisation that is required: `metric.au` of the workload, or that of `--fail-below-au`.
     #[serde(rename = "asked_percent")]
     pub required_percent: f64,
@@ -166,7 +170,7 @@ impl Answer {
             _ => None,
         };
         let windowed = supply.deciding_metric.and_then(|_| value(&AU_WINDOWED));
-        Answer {
+        let answer = Answer {
             kind,
             fed,
             unknown_because: if kind == AnswerKind::Unknown { unknown } else { None },
@@ -175,7 +179,8 @@ impl Answer {
             is_memory_served: supply.is_memory_served,
             au_percent,
             au_kind: supply.deciding_metric.map(|metric| metric.id.name()),
-            interval: supply.interval,
+            interval: supply.interval.map(|interval| [interval.low, interval.high]),
+            noise: None,
             required_percent,
             windowed_disagrees_percent: windowed
                 .filter(|&percent| fed.is_some_and(|fed| fed != is_reached(percent))),
@@ -191,6 +196,16 @@ impl Answer {
             time_budget: supply.time_budget,
             evaluation_au_percent: supply.evaluation_au_percent,
             window: supply.window,
+        };
+        Answer { noise: answer.find_noise(supply.interval), ..answer }
+    }
+
+    /// A wide interval matters only if it leaves open whether the accelerators were fed.
+    fn find_noise(&self, interval: Option<Interval>) -> Option<Noise> {
+        let is_wide = self.rests_on_few_steps() && interval.as_ref().is_some_and(is_too_wide);
+        match self.verdict {
+            Bound::CpuSaturated => Some(Noise::BusyCores),
+            _ => is_wide.then_some(Noise::WideInterval),
         }
     }
 
@@ -226,6 +241,25 @@ impl Answer {
         self.fed.is_some() && uses_all_steps && !self.interval.is_some_and(excludes_required)
     }
 
+    /// Whether a doubt could change the answer. Notes could not. A cause that only made the run slower cannot change a YES, and one that
+    /// only made it faster cannot change a NO. An unknown answer could change if its own cause were removed.
+    pub fn could_be_changed_by(&self, doubt: &Doubt) -> bool {
+        match (doubt.severity, self.kind, doubt.bias) {
+            (Severity::Invalid, _, _) => true,
+            (Severity::Note, _, _) | (_, _, Bias::Unaffected) => false,
+            (_, AnswerKind::Checkpoints, _) => true,
+            (_, _, Bias::Checkpoints) => false,
+            (_, AnswerKind::Yes, bias) => bias != Bias::Lowered,
+            (_, AnswerKind::No, bias) => bias != Bias::Raised,
+            (_, AnswerKind::Rate, _) => true,
+            (_, AnswerKind::Unknown, bias) => match self.unknown_because {
+                Some(UnknownBecause::CacheFed) => bias != Bias::Lowered,
+                Some(UnknownBecause::CpuSaturated) => bias != Bias::Raised,
+                _ => bias == Bias::Either,
+            },
+        }
+    }
+
     /// The rate that is missing to reach the required utilisation; `None` if the accelerators do not wait for reads, or a
     /// rate is unknown.
     pub fn missing_bytes_per_second(&self) -> Option<f64> {
@@ -234,6 +268,15 @@ impl Answer {
         let waits_for_reads = self.fed == Some(false) && self.verdict == Bound::StorageBound;
         (waits_for_reads && missing > 0.0).then_some(missing)
     }
+}
+
+/// The doubts that could change an answer. Runs of other programs have no answer, and their notes are left out.
+pub fn relevant_doubts<'a>(answer: Option<&Answer>, doubts: &'a [Doubt]) -> Vec<&'a Doubt> {
+    let is_relevant = |doubt: &&Doubt| match answer {
+        Some(answer) => answer.could_be_changed_by(doubt),
+        None => doubt.severity != Severity::Note,
+    };
+    doubts.iter().filter(is_relevant).collect()
 }
 
 /// Whether a part takes more than [`NAMED_PERCENT_MIN`] of the run.
@@ -260,8 +303,10 @@ mod tests {
     use feedrate_measure::example::{
         block, checkpoint_only_record, epoch, plan, record, set_stall, simple,
     };
+    use feedrate_measure::facts::Facts;
     use feedrate_measure::record::Stall;
     use feedrate_measure::waits::WaitCause;
+    use feedrate_spec::plan::PlanDoubt;
     use feedrate_spec::workload::TimeSpec;
     use std::path::Path;
 
@@ -327,6 +372,120 @@ mod tests {
         check(stopped(Some("interrupted")), unknown, Some(UnknownBecause::Interrupted));
         check(stopped(Some("cannot read")), unknown, Some(UnknownBecause::Incomplete));
         check(stopped(None), unknown, Some(UnknownBecause::Incomplete));
+    }
+
+    #[test]
+    fn a_doubt_is_relevant_only_if_it_could_change_the_answer() {
+        let [fed, not_fed] = [50.0, 90.0].map(|target_percent| {
+            let mut record = simple(&[(500, 500, 0, 1_000_000); 20]);
+            record.plan.metric.au_target_percent = target_percent;
+            answer(&record)
+        });
+        let rate = Answer { kind: AnswerKind::Rate, ..fed.clone() };
+        let unknown = |because| {
+            let unknown_because = Some(because);
+            Answer { kind: AnswerKind::Unknown, unknown_because, ..fed.clone() }
+        };
+        let cached = unknown(UnknownBecause::CacheFed);
+        let saturated = unknown(UnknownBecause::CpuSaturated);
+        let checkpoints = Answer { kind: AnswerKind::Checkpoints, ..fed.clone() };
+        let answers = [&fed, &not_fed, &rate, &cached, &saturated, &checkpoints];
+        let check = |severity, bias, expected: [bool; 6]| {
+            let doubt = Doubt {
+                name: "d".into(),
+                severity,
+                bias,
+                evidence: String::new(),
+                advice: String::new(),
+                facts: Facts::new(),
+            };
+            let found = answers.map(|answer| answer.could_be_changed_by(&doubt));
+            assert_eq!(found, expected, "{severity:?} {bias:?}");
+        };
+        check(Severity::Warning, Bias::Raised, [true, false, true, true, false, true]);
+        check(Severity::Warning, Bias::Lowered, [false, true, true, false, true, true]);
+        check(Severity::Warning, Bias::Either, [true; 6]);
+        let only_checkpoints = [false, false, false, false, false, true];
+        check(Severity::Warning, Bias::Checkpoints, only_checkpoints);
+        check(Severity::Warning, Bias::Unaffected, [false; 6]);
+        check(Severity::Note, Bias::Either, [false; 6]);
+        check(Severity::Invalid, Bias::Unaffected, [true; 6]);
+    }
+
+    /// Records of typical sound runs: many doubts, but at most two could change the answer.
+    #[test]
+    fn a_typical_sound_run_has_at_most_two_relevant_doubts() {
+        let typical = |load_ms: u64, change: &dyn Fn(&mut Record)| {
+            let mut record = simple(&[(load_ms, 500, 0, 1_000_000); 40]);
+            let host = &mut record.epochs[0].host;
+            host.cpu_busy_share = Some(0.6);
+            host.process_device_read_bytes = Some(40_000_000);
+            host.resident_before_bytes = Some(0);
+            for name in ["emulated", "dataset_fits_page_cache", "scaled"] {
+                record.doubts.push(PlanDoubt {
+                    name: name.into(),
+                    evidence: "e".into(),
+                    advice: "a".into(),
+                });
+            }
+            change(&mut record);
+            let answered = AnsweredSummary::new(&record);
+            let doubts = &answered.summary.doubts;
+            let names = |doubts: &[&Doubt]| -> Vec<String> {
+                doubts.iter().map(|doubt| doubt.name.clone()).collect()
+            };
+            let shown = relevant_doubts(Some(&answered.answer), doubts);
+            assert!(shown.len() <= 2, "{:?}", names(&shown));
+            assert!(2 < doubts.len(), "{:?}", names(&doubts.iter().collect::<Vec<_>>()));
+        };
+        let in_memory = |record: &mut Record| {
+            record.epochs[0].host.resident_before_bytes = None;
+            record.epochs[0].host.process_device_read_bytes = Some(0);
+        };
+        let emulated =
+            |record: &mut Record| record.plan.storage.throttle_bytes_per_second = Some(2e6);
+        let mpi = |record: &mut Record| {
+            let accelerator = record.epochs[0].accelerators[0].clone();
+            record.epochs[0].accelerators.push(accelerator);
+            record.plan.accelerators = 2;
+        };
+        let other_programs = |record: &mut Record| {
+            record.epochs[0].host.device_read_bytes = Some(400_000_000);
+            record.epochs[0].host.cpu_busy_share = Some(0.97);
+        };
+        let partly_cached = |record: &mut Record| {
+            record.epochs[0].host.process_device_read_bytes = Some(38_000_000);
+        };
+        // A long start makes the window differ from the rest.
+        let slow_start = |record: &mut Record| {
+            record.epochs[0].accelerators[0].blocks[0].load_ns[0] = 20_000_000_000;
+        };
+        for load_ms in [0, 10, 800] {
+            typical(load_ms, &|_| {});
+            typical(load_ms, &in_memory);
+            typical(load_ms, &emulated);
+            typical(load_ms, &mpi);
+            typical(load_ms, &other_programs);
+            typical(load_ms, &partly_cached);
+            typical(load_ms, &slow_start);
+        }
+    }
+
+    #[test]
+    fn a_wide_interval_or_busy_cores_are_noise() {
+        let noise = |steps: &[(u64, u64, u64, u64)], change: &dyn Fn(&mut Record)| {
+            let mut record = simple(steps);
+            change(&mut record);
+            answer(&record).noise
+        };
+        let wait = |ms: u64| (ms, 100, 0, 4_000_000);
+        assert_eq!(noise(&[wait(200), wait(400)], &|_| {}), Some(Noise::WideInterval));
+        // The interval is wide, but excludes the required utilisation.
+        let low_target = |record: &mut Record| record.plan.metric.au_target_percent = 97.0;
+        assert_eq!(noise(&[wait(200), wait(400)], &low_target), None);
+        assert_eq!(noise(&[wait(300), wait(300)], &|_| {}), None);
+        let busy = |record: &mut Record| record.epochs[0].host.cpu_busy_share = Some(0.97);
+        assert_eq!(noise(&[wait(300); 40], &busy), Some(Noise::BusyCores));
     }
 
     #[test]

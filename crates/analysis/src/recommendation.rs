@@ -2,11 +2,11 @@
 //!
 //! This module compares the means of cells and predicts nothing about configurations that were not run.
 
+use crate::answer::{Answer, relevant_doubts};
 use crate::design::{Design, DesignCell, Factor, Stratum};
 use crate::estimate::{Middle, scaled};
 use crate::precision::ALPHA;
 use crate::throughput::throughput;
-use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{AU_ALL_STEPS, Metric, SAMPLES_WHOLE, Unit};
 use feedrate_measure::stats::{holm, welch_difference};
 use feedrate_results::run::Run;
@@ -41,7 +41,7 @@ pub struct Recommendation {
     pub followed: Vec<(String, Vec<String>)>,
     /// Whether the utilisation of all compared configurations is known.
     pub is_au_known: bool,
-    /// Names of the warnings about runs of `best`.
+    /// Names of the doubts that could change the answers of runs of `best`.
     pub doubts: Vec<String>,
 }
 
@@ -159,9 +159,10 @@ fn recommend(
         if best.is_empty() || au.zip(highest_au).is_some_and(|(au, highest)| highest < au) {
             highest_au = au.or(highest_au);
             best.push(configuration);
-            let run_doubts = cell.runs.iter().flat_map(|&run| &runs[run].doubts);
-            let warnings = run_doubts.filter(|doubt| doubt.severity == Severity::Warning);
-            doubts.extend(warnings.map(|doubt| doubt.name.clone()));
+            for run in cell.runs.iter().map(|&run| runs[run]) {
+                let relevant = relevant_doubts(Answer::from_run(run).as_ref(), &run.doubts);
+                doubts.extend(relevant.into_iter().map(|doubt| doubt.name.clone()));
+            }
         }
     }
     let level_counts = design.factors.iter().map(|factor| factor.levels.len() as u64);

@@ -72,6 +72,12 @@ impl<'a> Derived<'a> {
             || is_at_least_half(opens_s + self.emulated_reads_s(), all_ns)
     }
 
+    /// Whether emulated preprocessing accounts for at least half of the time to decode samples.
+    pub fn decoding_is_emulated(&self) -> bool {
+        let preprocess_s = self.record.plan.loader.preprocess.mean_s();
+        is_at_least_half(self.io.samples as f64 * preprocess_s, self.io.decode_ns)
+    }
+
     /// Seconds that all readers together spent in the throttle and in delays of reads.
     fn emulated_reads_s(&self) -> f64 {
         let plan = &self.record.plan;

@@ -13,6 +13,7 @@ pub mod phase;
 pub mod plot_data;
 pub mod data_origin;
 pub mod derived;
+pub mod noise;
 pub mod facts;
 pub mod doubt;
 pub mod checkpoints;

@@ -7,19 +7,16 @@ use crate::doubt::Doubt;
 use crate::metric::{
     self, AU_ALL_STEPS, AU_SUSTAINED, COMPUTE_S, Metric, SteadyReads, steady_reads,
 };
+use crate::noise::StepTimes;
 use crate::record::{AcceleratorEpoch, Record};
 use crate::slow_accelerators::SlowAccelerators;
-use crate::stats;
+use crate::stats::Interval;
 use crate::verdict::{self, Verdict};
 use crate::waits::{WaitPart, Waits};
 use crate::window::{Scope, seconds};
 use feedrate_spec::workload::TimeSpec;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::iter;
-
-/// Confidence level of the interval of a utilisation.
-const CONFIDENCE: f64 = 0.95;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +44,7 @@ pub struct Supply {
     /// Whether memory served more than half of the bytes, or may have served them.
     pub is_memory_served: bool,
     /// The 95 % interval of `au_all_steps` if that is the deciding metric. It assumes independent steps; `None` for fewer than two steps.
-    pub interval: Option<[f64; 2]>,
+    pub interval: Option<Interval>,
     /// The read rate at which no accelerator would wait.
     pub needed_bytes_per_second: Option<f64>,
     /// The read rate in the window.
@@ -82,6 +79,8 @@ impl Supply {
         let deciding_metric = deciding_metric(derived);
         let is_deciding = |metric: &Metric| deciding_metric.is_some_and(|au| au.id == metric.id);
         let rates = Rates::new(record, is_deciding(&AU_SUSTAINED));
+        let interval =
+            if is_deciding(&AU_ALL_STEPS) { StepTimes::new(record).interval() } else { None };
         Supply {
             end: match record.stopped_because.as_deref() {
                 _ if record.complete => RunEnd::Complete,
@@ -92,7 +91,7 @@ impl Supply {
             verdict: verdict::judge(derived, doubts),
             is_memory_served: derived.is_memory_served(),
             deciding_metric,
-            interval: if is_deciding(&AU_ALL_STEPS) { utilisation_interval(record) } else { None },
+            interval,
             needed_bytes_per_second: rates.and_then(Rates::needed_bytes_per_second),
             delivered_bytes_per_second: rates.and_then(Rates::delivered_bytes_per_second),
             wait: Waits::new(derived).and_then(|waits| waits.main_part()),
@@ -110,32 +109,6 @@ fn deciding_metric(derived: &Derived) -> Option<&'static Metric> {
     let computed = derived.value(&COMPUTE_S).is_some_and(|compute_s| compute_s > 0.0);
     let known = |metric: &&Metric| computed && derived.value(metric).is_some();
     [&AU_SUSTAINED, &AU_ALL_STEPS].into_iter().find(known)
-}
-
-/// Computes the confidence interval of the utilisation over all steps. The times of each step are summed over accelerators.
-fn utilisation_interval(record: &Record) -> Option<[f64; 2]> {
-    let mut computes = Vec::new();
-    let mut lengths = Vec::new();
-    for scope in Scope::whole_epochs(record) {
-        let first_index = computes.len();
-        for accelerator in &scope.epoch.accelerators {
-            let steps = accelerator.blocks.iter().flat_map(|block| {
-                let barriers = block.barrier_ns.iter().chain(iter::repeat(&0));
-                let times = block.load_ns.iter().zip(&block.compute_ns).zip(barriers);
-                times.map(|((load, compute), barrier)| (*compute, load + compute + barrier))
-            });
-            for (index, (compute, length)) in (first_index..).zip(steps) {
-                if computes.len() == index {
-                    computes.push(0.0);
-                    lengths.push(0.0);
-                }
-                computes[index] += compute as f64;
-                lengths[index] += length as f64;
-            }
-        }
-    }
-    let interval = stats::share_interval(&computes, &lengths, CONFIDENCE)?;
-    Some([interval.low, interval.high])
 }
 
 /// Sums over the measured epochs.

@@ -2,10 +2,11 @@
 
 use crate::checkpoints::{CheckpointSummary, Checkpoints};
 use crate::derived::Derived;
-use crate::doubt::{CPU_SATURATED, Doubt, Severity, is_saturated};
+use crate::doubt::{CPU_SATURATED, Doubt, Severity};
 use crate::facts::Facts;
 use crate::metric::{AU_ALL_STEPS, AU_SUSTAINED, COMPUTE_S, LOAD_S, STALL_SKEW};
-use crate::record::{EpochRecord, Record};
+use crate::noise;
+use crate::record::Record;
 use crate::slow_accelerators::SlowAccelerators;
 use crate::waits::{WaitCause, Waits};
 use feedrate_spec::{names, units};
@@ -80,7 +81,7 @@ impl Bound {
                 "{read_bytes} were read[, {device_bytes} of them from the device. Memory served the rest, so|. It is unknown how many of them came from the device; memory may have served them, so] the run shows nothing about the storage."
             }
             Bound::CpuSaturated => {
-                "Most of the wait was opening and reading, but {saturated}: these may have waited for a core, so the run shows nothing about the storage."
+                "But [{saturated}|the cores were busy]: these waits may have been for a core, so the run shows nothing about the storage."
             }
             Bound::CheckpointsOnly | Bound::Invalid => "",
         }
@@ -104,23 +105,12 @@ pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
     let Some(waits) = Waits::new(derived) else {
         return Verdict { name: Bound::Invalid, evidence: "No step was finished.".into() };
     };
-    let saturated = if is_mostly_saturated(derived.record) {
-        doubts.iter().find(|doubt| doubt.name == CPU_SATURATED)
-    } else {
-        None
-    };
-    let unchecked_bound = find_bound(derived, &waits);
-    let name = match unchecked_bound {
+    let name = match find_bound(derived, &waits) {
         Bound::ComputeBound | Bound::StorageBound if derived.is_memory_served() => Bound::CacheFed,
-        // A throttle or delay takes the same time on an idle machine.
-        Bound::StorageBound if saturated.is_some() && !derived.reads_are_emulated() => {
-            Bound::CpuSaturated
-        }
-        Bound::MetadataBound if saturated.is_some() && !derived.opens_are_emulated() => {
-            Bound::CpuSaturated
-        }
+        other if may_be_busy_cores(derived, other) => Bound::CpuSaturated,
         other => other,
     };
+    let saturated = doubts.iter().find(|doubt| doubt.name == CPU_SATURATED);
     let waits_template = match derived.value(&STALL_SKEW) {
         Some(_) => {
             "for data (its own or that of the slowest accelerator in a step) and {skew_s} for slower accelerators"
@@ -142,16 +132,21 @@ pub fn invalid_verdict(doubts: &[Doubt]) -> Option<Verdict> {
     Some(Verdict { name: Bound::Invalid, evidence: to_sentence(&doubt.evidence) })
 }
 
-/// Whether epochs with saturated cores account for at least half of the time of all epochs.
-fn is_mostly_saturated(record: &Record) -> bool {
-    let total_ns: u64 = record.epochs.iter().map(duration_ns).sum();
-    let busy_epochs = record.epochs.iter().filter(|epoch| is_saturated(epoch));
-    let busy_ns: u64 = busy_epochs.map(duration_ns).sum();
-    total_ns <= busy_ns.saturating_mul(2)
-}
-
-fn duration_ns(epoch: &EpochRecord) -> u64 {
-    epoch.end_ns.saturating_sub(epoch.start_ns)
+/// Whether the waits that lead to this bound may have been waits for a core. Emulated times are the same on an idle machine.
+fn may_be_busy_cores(derived: &Derived, bound: Bound) -> bool {
+    let plan = &derived.record.plan;
+    let is_caused_by_cores = match bound {
+        Bound::StorageBound => !derived.reads_are_emulated(),
+        Bound::MetadataBound => !derived.opens_are_emulated(),
+        // This work takes processor time, so the run itself may have kept the cores busy.
+        Bound::DecodeBound => !derived.decoding_is_emulated() && noise::are_used_by_others(derived),
+        Bound::ClientBound => noise::are_used_by_others(derived),
+        Bound::BarrierBound => {
+            plan.train.slow_accelerators.is_empty() && noise::are_used_by_others(derived)
+        }
+        _ => false,
+    };
+    is_caused_by_cores && noise::are_mostly_busy(derived.record)
 }
 
 /// The verdict on a watched training loop, whose compute time includes waits for other accelerators.
@@ -261,6 +256,7 @@ mod tests {
     use crate::example::{block, checkpoint, epoch, set_stall, simple};
     use crate::record::{Record, Stall};
     use feedrate_spec::plan::ClientPlan;
+    use feedrate_spec::workload::TimeSpec;
 
     fn check(expected: Bound, evidence: &str, change: impl Fn(&mut Record)) {
         let mut record = simple(&vec![(500, 500, 0, 1_000_000); 20]);
@@ -433,16 +429,23 @@ mod tests {
     fn with_busy_cores_reads_may_have_waited_for_a_core() {
         let busy = |r: &mut Record, share| r.epochs[0].host.cpu_busy_share = Some(share);
         check(Bound::StorageBound, "", |r| busy(r, 0.95));
-        let reason = "the 8 cores were 97 % busy in an epoch: these may have waited for a core";
+        let reason = "the 8 cores were 97 % busy in an epoch: these waits may have been for a core";
         check(Bound::CpuSaturated, reason, |r| busy(r, 0.97));
         check(Bound::CpuSaturated, reason, |r| {
             busy(r, 0.97);
             set_waits(r, 6, 3, 1, 0);
         });
         // Decoding is slow because of the cores, and a fed run has no bottleneck.
-        check(Bound::DecodeBound, "", |r| {
+        let decodes = |r: &mut Record, own_ns| {
             busy(r, 0.97);
             set_waits(r, 1, 2, 7, 0);
+            r.epochs[0].host.process_cpu_ns = Some(own_ns);
+        };
+        check(Bound::DecodeBound, "", |r| decodes(r, 100_000_000_000));
+        check(Bound::CpuSaturated, reason, |r| decodes(r, 0));
+        check(Bound::DecodeBound, "", |r| {
+            decodes(r, 0);
+            r.plan.loader.preprocess = TimeSpec::Constant { mean: 10.0 };
         });
         check(Bound::ComputeBound, "", |r| {
             busy(r, 0.97);

@@ -1,5 +1,6 @@
 //! Renders diagnoses as text for terminals, plots and reports. Decides nothing.
 
+use feedrate_measure::noise::Noise;
 #[cfg(test)]
 use feedrate_results::diagnosis::largest_drop;
 use feedrate_results::diagnosis::{
@@ -11,6 +12,9 @@ use std::cmp::Ordering::Equal;
 /// Names the part with the largest drop, or states that no drop exceeds the noise.
 pub fn answer(diagnosis: &Diagnosis) -> String {
     let rate = |samples: f64| units::per_second(samples, "samples");
+    if let Some(noise) = diagnosis.noise {
+        return noise_text(noise).into();
+    }
     match (diagnosis.largest_drop, diagnosis.needed_samples_per_second) {
         (Some(drop), needed) => {
             let to = units::per_second(drop.to_samples_per_second, "");
@@ -43,6 +47,18 @@ pub fn answer(diagnosis: &Diagnosis) -> String {
             format!(
                 "no certain drop: {needed} are needed, and {slowest}, which is within the noise of the measurement; try a longer `--budget` or a quieter machine"
             )
+        }
+    }
+}
+
+/// The reason why no part is named.
+fn noise_text(noise: Noise) -> &'static str {
+    match noise {
+        Noise::BusyCores => {
+            "the bottleneck is unknown: the cores were busy, and parts may have waited for them; repeat it on an idle machine"
+        }
+        Noise::WideInterval => {
+            "the bottleneck is unknown: a rate varied by more than half of its value; repeat it with a longer `--budget` or on a quieter machine"
         }
     }
 }
@@ -166,6 +182,8 @@ pub(crate) fn example(workload: &str) -> Diagnosis {
             in_flight: Some(4),
             request_bytes: (name == PipelineStage::FileSystem).then_some(4_194_304.0),
             read_from: (name == PipelineStage::FileSystem).then_some(ReadFrom::Direct),
+            cpu_busy_share: Some(0.3),
+            own_cpu_share: Some(0.2),
             not_measured: None,
             ..none.clone()
         };
@@ -177,6 +195,7 @@ pub(crate) fn example(workload: &str) -> Diagnosis {
         needed_samples_per_second: Some(1000.0),
         needed_bytes_per_second: None,
         largest_drop: largest_drop(&ceilings, Some(1000.0)),
+        noise: None,
         ceilings,
         bytes_per_sample: None,
         device_bytes_per_sample: None,
@@ -216,6 +235,9 @@ mod tests {
         assert_eq!(answer(&diagnosis), format!("{fed}; your own code is not measured yet"));
         diagnosis.ceilings[1].slices_samples_per_second = vec![100.0, 480.0];
         assert!(answer(&diagnosis).starts_with("no certain drop: 200"), "{}", answer(&diagnosis));
+        diagnosis.noise = Some(Noise::WideInterval);
+        assert!(answer(&diagnosis).starts_with("the bottleneck is unknown: a rate varied"));
+        diagnosis.noise = None;
         diagnosis.ceilings.clear();
         assert_eq!(answer(&diagnosis), "no part was measured");
     }

@@ -272,7 +272,8 @@ impl Report {
         vec![Block::Figures(figures), Block::Fold("Not drawn".into(), not_drawn)]
     }
 
-    /// The report's size: `18 runs from `a` and `b`, 6 experiments, 3 findings, 2 doubts in 18 runs`.
+    /// The report's size: `18 runs from `a` and `b`, 6 experiments, 3 findings, 2 doubts in 18 runs`. Doubts that could not change an answer
+    /// do not count.
     fn summary(&self) -> String {
         let sources = self.sources.iter().filter(|_| self.has_several_sources());
         let sources = sources
@@ -284,7 +285,7 @@ impl Report {
             counted(self.runs.len(), "run"),
             counted(experiments(self).len(), "experiment"),
             counted(self.findings.len(), "finding"),
-            counted(self.doubts.len(), "doubt"),
+            counted(self.doubts.iter().filter(|doubt| doubt.is_relevant).count(), "doubt"),
             counted(self.doubted_runs(), "run"),
         );
         if !self.left_out.is_empty() {
@@ -325,13 +326,22 @@ impl Report {
     }
 
     fn doubt_blocks(&self) -> Vec<Block> {
-        let doubts = (0..self.doubts.len()).map(|index| self.doubt(index)).collect();
+        let is_relevant = |index: &usize| self.doubts[*index].is_relevant;
+        let relevant = (0..self.doubts.len()).filter(is_relevant);
+        let doubts: Vec<Item> = relevant.map(|index| self.doubt(index)).collect();
+        let others = self.doubts.len() - doubts.len();
         let left_out = self.left_out.iter();
         let left_out = left_out.map(|folder| {
             format!("left out: {}: {}", quoted(&folder.path.display().to_string()), folder.why)
         });
         let mut blocks =
             vec![Block::List { first: None, items: doubts }, Block::sentences(left_out)];
+        if others > 0 {
+            blocks.push(Block::Sentence(format!(
+                "{} could not change any answer; `feedrate show RUN` and the JSON list them.",
+                counted(others, "other doubt"),
+            )));
+        }
         if self.doubts.is_empty() && self.left_out.is_empty() {
             blocks.push(Block::Sentence(
                 "There are no doubts. This does not prove that the numbers are right.".into(),

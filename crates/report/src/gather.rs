@@ -17,7 +17,7 @@ use crate::report::{
 use crate::run_page::answer_lines;
 use crate::words;
 use feedrate_analysis::advice::{Case, advise, advise_without_plans};
-use feedrate_analysis::answer::Answer;
+use feedrate_analysis::answer::{Answer, relevant_doubts};
 use feedrate_analysis::design::{DeclaredFactors, HOST, SOURCE, designs};
 use feedrate_analysis::predict::Pipeline;
 use feedrate_measure::derived::Derived;
@@ -380,15 +380,21 @@ fn doubts(runs: &[ReportedRun]) -> Vec<SeenDoubt> {
     let all = runs.iter().enumerate();
     let all = all.flat_map(|(index, run)| run.run.doubts.iter().map(move |doubt| (index, doubt)));
     for (index, doubt) in all {
+        let answer = runs[index].answer.as_ref();
+        let is_relevant = !relevant_doubts(answer, std::slice::from_ref(doubt)).is_empty();
         let evidence = doubt.evidence.clone();
         let seen = Seen { run: Some(index), evidence, advice: doubt.advice.clone() };
         let is_same =
             |known: &&mut SeenDoubt| known.name == doubt.name && known.severity == doubt.severity;
         match found.iter_mut().find(is_same) {
-            Some(known) => known.seen.push(seen),
+            Some(known) => {
+                known.seen.push(seen);
+                known.is_relevant |= is_relevant;
+            }
             None => found.push(SeenDoubt {
                 name: doubt.name.clone(),
                 severity: doubt.severity,
+                is_relevant,
                 seen: vec![seen],
             }),
         }

@@ -4,7 +4,7 @@ use crate::experiment::{EpochMiddles, ReportedExperiment, SaveMiddles, experimen
 use crate::number::{UNKNOWN, megabytes, percent, run_numbers, significant};
 use crate::report::{Report, ReportedRun};
 use crate::table::{ColumnKind, ReportTable, TableCell};
-use crate::words::answer::{counted, passes};
+use crate::words::answer::{doubt_names, passes};
 use feedrate_analysis::design::{PROCESSES, SOURCE};
 use feedrate_analysis::estimate::Middle;
 use feedrate_measure::metric::{
@@ -65,14 +65,15 @@ pub(super) fn table_of_runs(report: &Report) -> ReportTable {
     table
 }
 
-/// The number of doubts of a run, with a link to the evidence of each doubt.
+/// The doubts of a run that could change its answer, with a link to the evidence of each doubt.
 fn doubt_cell(report: &Report, run: &ReportedRun) -> TableCell {
-    let links = run.doubts().into_iter().filter_map(|name| {
-        let index = report.doubts.iter().position(|doubt| doubt.name == name)?;
-        Some((name.to_string(), format!("#{}", report.doubt_id(index))))
+    let relevant = run.relevant_doubts();
+    let links = relevant.iter().filter_map(|doubt| {
+        let index = report.doubts.iter().position(|seen| seen.name == doubt.name)?;
+        Some((doubt.name.clone(), format!("#{}", report.doubt_id(index))))
     });
-    let value = Some(run.run.doubts.len() as f64);
-    TableCell { text: counted(&run.run.doubts), value, links: links.collect() }
+    let value = Some(relevant.len() as f64);
+    TableCell { text: doubt_names(&relevant), value, links: links.collect() }
 }
 
 /// The table of checkpoints that DLIO's files report.

@@ -182,7 +182,7 @@ fn unusable_runs(report: &Report) -> String {
 /// The number of runs with warnings: `; 3 have warnings, most often `page_cache``.
 fn warning_counts(results: &[&ReportedRun]) -> String {
     let warned: Vec<Vec<&str>> =
-        results.iter().map(|run| warnings(&run.run)).filter(|names| !names.is_empty()).collect();
+        results.iter().map(|run| warnings(run)).filter(|names| !names.is_empty()).collect();
     let names = count_names(warned.concat());
     let Some((commonest, _)) = names.first() else { return String::new() };
     let have = match (results.len(), warned.len()) {
@@ -193,8 +193,10 @@ fn warning_counts(results: &[&ReportedRun]) -> String {
     format!("; {have} warnings, most often `{commonest}`")
 }
 
-fn warnings(run: &Run) -> Vec<&str> {
-    let warnings = run.doubts.iter().filter(|doubt| doubt.severity == Severity::Warning);
+/// The names of the warnings that could change the answer of a run.
+fn warnings(run: &ReportedRun) -> Vec<&str> {
+    let relevant = run.relevant_doubts().into_iter();
+    let warnings = relevant.filter(|doubt| doubt.severity == Severity::Warning);
     warnings.map(|doubt| doubt.name.as_str()).collect()
 }
 
@@ -318,7 +320,7 @@ pub(super) const STEPS_MAX: usize = 3;
 
 /// The next steps, the most important first.
 fn to_do(report: &Report) -> String {
-    let serious = report.doubts.iter().filter(|doubt| doubt.severity != Severity::Note);
+    let serious = report.doubts.iter().filter(|doubt| doubt.is_relevant);
     let mut steps: Vec<(&str, String)> = Vec::new();
     for (doubt, seen) in serious.filter_map(|doubt| Some((doubt, doubt.seen.first()?))) {
         let runs = match report.runs.len() {
@@ -377,6 +379,7 @@ mod tests {
         let doubt = |name: &str, advice: &str| SeenDoubt {
             name: name.into(),
             severity: Severity::Warning,
+            is_relevant: true,
             seen: vec![Seen { run: None, evidence: String::new(), advice: advice.into() }],
         };
         let mut report = Report { doubts: vec![doubt("a", "do a; or not")], ..Report::default() };

@@ -3,10 +3,10 @@
 //! Long because it contains every part of a report and of its JSON.
 
 use crate::table::ReportTable;
-use feedrate_analysis::answer::Answer;
+use feedrate_analysis::answer::{Answer, relevant_doubts};
 use feedrate_analysis::finding::{EffectSize, FindingKind};
 use feedrate_analysis::recommendation::Configuration;
-use feedrate_measure::doubt::Severity;
+use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::metric::{
     self, AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, METRICS, Metric,
     NOMINAL_WINDOWED, Provenance, SAMPLES_WHOLE, Value,
@@ -238,6 +238,8 @@ pub struct SeenDoubt {
     pub name: String,
     /// Severity.
     pub severity: Severity,
+    /// Whether it could change the answer of one of the runs.
+    pub is_relevant: bool,
     /// Runs that have the doubt, each with its evidence.
     pub seen: Vec<Seen>,
 }
@@ -327,6 +329,11 @@ impl ReportedRun {
     /// The names of its doubts.
     pub fn doubts(&self) -> Vec<&str> {
         self.run.doubts.iter().map(|doubt| doubt.name.as_str()).collect()
+    }
+
+    /// The doubts that could change its answer.
+    pub fn relevant_doubts(&self) -> Vec<&Doubt> {
+        relevant_doubts(self.answer.as_ref(), &self.run.doubts)
     }
 
     /// Whether bytes were not counted but estimated: samples times the mean sample size of DLIO's generator.
@@ -542,8 +549,8 @@ impl Report {
         self.runs.iter().filter(|run| run.unused().is_none())
     }
 
-    /// The number of runs with at least one doubt.
+    /// The number of runs with at least one doubt that could change their answer.
     pub fn doubted_runs(&self) -> usize {
-        self.runs.iter().filter(|run| !run.run.doubts.is_empty()).count()
+        self.runs.iter().filter(|run| !run.relevant_doubts().is_empty()).count()
     }
 }

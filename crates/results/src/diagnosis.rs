@@ -2,6 +2,7 @@
 //! that loses the most of the required rate. The method (differential runs) comes from DS-Analyzer (Mohan et al., VLDB 2021).
 
 use crate::place::{folder_and_entries, read_json};
+use feedrate_measure::noise::{Noise, are_cores_busy, is_too_wide};
 use feedrate_measure::stats::{Interval, mean_interval, welch_difference};
 use feedrate_spec::names;
 use feedrate_spec::plan::{DatasetPlan, LoaderPlan, Plan, StoragePlan};
@@ -99,6 +100,15 @@ pub struct Ceiling {
     pub request_bytes: Option<f64>,
     /// Source of the bytes of plain reads.
     pub read_from: Option<ReadFrom>,
+    /// Busy share of all cores during the measurement, 0 to 1.
+    #[serde(default)]
+    pub cpu_busy_share: Option<f64>,
+    /// Share of all cores that the measurement itself used, 0 to 1.
+    #[serde(default)]
+    pub own_cpu_share: Option<f64>,
+    /// Whether a throttle, delays, preprocessing or a client are emulated in this stage. Their times do not depend on other load.
+    #[serde(default)]
+    pub is_emulated: bool,
     /// Reason why the ceiling was not measured.
     pub not_measured: Option<NotMeasured>,
 }
@@ -129,8 +139,11 @@ pub struct Diagnosis {
     pub needed_bytes_per_second: Option<f64>,
     /// Ceilings of the stages, in the order of the path: file system, opens, decode, client, loader.
     pub ceilings: Vec<Ceiling>,
-    /// The largest drop; `null` if no ceiling is significantly below the required rate.
+    /// The largest drop; `null` if no ceiling is significantly below the required rate, or if the measurement is too noisy.
     pub largest_drop: Option<LargestDrop>,
+    /// The reason why no largest drop is named; `null` if the ceilings are precise enough.
+    #[serde(default)]
+    pub noise: Option<Noise>,
     /// Bytes that read calls return for a sample.
     pub bytes_per_sample: Option<f64>,
     /// Bytes read from the device for a sample, if it reports them. The remaining bytes came from the page cache.
@@ -171,6 +184,9 @@ impl Ceiling {
             in_flight: None,
             request_bytes: None,
             read_from: None,
+            cpu_busy_share: None,
+            own_cpu_share: None,
+            is_emulated: false,
             not_measured: Some(why),
         }
     }
@@ -178,6 +194,26 @@ impl Ceiling {
     /// Returns Student's interval of the mean over slices; `None` for a single slice.
     pub fn interval(&self) -> Option<Interval> {
         mean_interval(&self.slices_samples_per_second, CONFIDENCE)
+    }
+
+    /// Returns whether the stage may have waited for a core. Decoding and the client take processor time, so their measurements may keep the
+    /// cores busy themselves.
+    fn may_wait_for_cores(&self) -> bool {
+        let takes_cores = matches!(self.name, PipelineStage::Decode | PipelineStage::Client);
+        let shares = self.own_cpu_share.zip(self.cpu_busy_share);
+        let is_own_use = shares.is_some_and(|(own, busy)| busy < 2.0 * own);
+        let is_busy = self.cpu_busy_share.is_some_and(are_cores_busy);
+        is_busy && !(takes_cores && is_own_use)
+    }
+
+    /// Returns whether the ceiling may be below the required rate: a slice is, and the interval contains lower rates. Without a required rate,
+    /// every ceiling counts.
+    fn may_miss(&self, needed: Option<f64>) -> bool {
+        let low = self.interval().map(|interval| interval.low).or(self.samples_per_second);
+        needed.is_none_or(|needed| {
+            low.is_none_or(|low| low < needed)
+                && self.slices_samples_per_second.iter().any(|slice| *slice < needed)
+        })
     }
 
     /// Returns whether the ceiling is significantly lower than `other` (Welch's test).
@@ -208,15 +244,44 @@ pub fn split_comparable(ceilings: &[Ceiling]) -> (Vec<&Ceiling>, Vec<&Ceiling>) 
     (compared, exceeded)
 }
 
-/// Finds the stage with the largest significant drop below the lowest ceiling before it and the required rate. `None` if there is no such drop.
+/// Finds the reason why no stage must be named as the bottleneck: a stage that may miss the required rate has a wide interval, or may have
+/// waited for a core. Noise of an emulated rate does not hide the emulated limit.
+pub fn noise(ceilings: &[Ceiling], needed: Option<f64>) -> Option<Noise> {
+    let (compared, _) = split_comparable(ceilings);
+    // Decoding that keeps all cores busy also slows the loader, which contains it.
+    let drop = largest_drop_of(&compared, needed).map(|drop| drop.name);
+    let is_named = |name| drop.is_none_or(|drop| drop == name);
+    let is_candidate = |ceiling: &&&Ceiling| !ceiling.is_emulated && ceiling.may_miss(needed);
+    let mut candidates = compared.iter().filter(is_candidate);
+    let is_busy = candidates.clone().any(|ceiling| {
+        let is_loader = ceiling.name == PipelineStage::Loader;
+        ceiling.may_wait_for_cores() && (!is_loader || is_named(ceiling.name))
+    });
+    let is_wide = candidates.any(|ceiling| ceiling.interval().as_ref().is_some_and(is_too_wide));
+    match (is_busy, is_wide) {
+        (true, _) => Some(Noise::BusyCores),
+        (false, true) => Some(Noise::WideInterval),
+        (false, false) => None,
+    }
+}
+
+/// Finds the stage with the largest significant drop below the lowest ceiling before it and the required rate. `None` if there is no such drop,
+/// or if the ceilings are too noisy.
 pub fn largest_drop(ceilings: &[Ceiling], needed: Option<f64>) -> Option<LargestDrop> {
     let (compared, _) = split_comparable(ceilings);
+    if noise(ceilings, needed).is_some() {
+        return None;
+    }
+    largest_drop_of(&compared, needed)
+}
+
+fn largest_drop_of(compared: &[&Ceiling], needed: Option<f64>) -> Option<LargestDrop> {
     // The ceiling from which the next drop is measured; `None` while drops are measured from the required rate.
     let mut lowest = if needed.is_none() { compared.first().copied() } else { None };
     let base = needed.or_else(|| lowest?.samples_per_second).filter(|rate| *rate > 0.0)?;
     let mut from = base;
     let mut largest = None::<LargestDrop>;
-    for ceiling in compared {
+    for &ceiling in compared {
         let is_below = match lowest {
             Some(lowest) => ceiling.is_below(lowest),
             // The required rate is exact.
@@ -347,6 +412,42 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_named_if_a_ceiling_is_too_noisy() {
+        let drop = |all: &[Ceiling]| largest_drop(all, Some(1000.0)).map(|drop| drop.name);
+        let mut all = ceilings([5000.0, 5000.0, 400.0, 400.0, 390.0].map(Some));
+        assert_eq!(drop(&all), Some(PipelineStage::Decode));
+        // The interval of opens is wide, but all of its slices reach the required rate.
+        all[1].slices_samples_per_second = vec![1100.0, 5000.0, 8900.0];
+        assert_eq!(drop(&all), Some(PipelineStage::Decode));
+        all[1].slices_samples_per_second = vec![900.0, 5000.0, 9100.0];
+        assert_eq!((drop(&all), noise(&all, Some(1000.0))), (None, Some(Noise::WideInterval)));
+        all[1].is_emulated = true;
+        assert_eq!(drop(&all), Some(PipelineStage::Decode));
+        // Without a required rate, every ceiling counts.
+        all[1].is_emulated = false;
+        all[1].slices_samples_per_second = vec![4400.0, 5000.0, 5600.0];
+        assert_eq!(noise(&all, None), Some(Noise::WideInterval));
+    }
+
+    #[test]
+    fn nothing_is_named_if_the_cores_were_busy() {
+        let check = |index: usize, own: f64, expected: Option<Noise>| {
+            let mut all = ceilings([600.0, 500.0, 400.0, 400.0, 390.0].map(Some));
+            all[index].cpu_busy_share = Some(0.99);
+            all[index].own_cpu_share = Some(own);
+            assert_eq!(noise(&all, Some(1000.0)), expected, "{index}, {own}");
+            all[index].is_emulated = true;
+            assert_eq!(noise(&all, Some(1000.0)), None, "{index}, {own}");
+        };
+        check(0, 0.9, Some(Noise::BusyCores));
+        check(1, 0.1, Some(Noise::BusyCores));
+        check(2, 0.1, Some(Noise::BusyCores));
+        // The measurement itself decoded on all cores, which also slows the loader.
+        check(2, 0.9, None);
+        check(4, 0.9, None);
+    }
+
+    #[test]
     fn a_diagnosis_is_found_for_runs_that_read_the_same_dataset_in_the_same_way() {
         let folder = tempfile::tempdir().unwrap();
         let plan = feedrate_measure::example::plan(2, 8);
@@ -357,6 +458,7 @@ mod tests {
             needed_bytes_per_second: None,
             ceilings: ceilings([None; 5]),
             largest_drop: None,
+            noise: None,
             bytes_per_sample: None,
             device_bytes_per_sample: None,
             opens_per_sample: None,

@@ -292,7 +292,7 @@ pub fn run_folder(wanted: &Path, listener: &dyn Listener) -> PathBuf {
 }
 
 /// Returns the folders of feedrate's runs below a folder, the newest first.
-fn runs_below(folder: &Path) -> Vec<PathBuf> {
+pub fn runs_below(folder: &Path) -> Vec<PathBuf> {
     let (found, _) = find_runs(folder).unwrap_or_default();
     let ours = found.into_iter().filter(|run| run.origin == RunOrigin::Feedrate);
     let modified =

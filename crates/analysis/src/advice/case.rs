@@ -3,13 +3,13 @@
 //! This module contains no rule.
 
 use crate::answer::Answer;
-use crate::predict::{NotPredictable, Pipeline, PipelineChange, Prediction};
+use crate::predict::{NotPredictable, Pipeline, PipelineChange, PipelinePool, Prediction};
 use feedrate_measure::checkpoints::CheckpointSummary;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::Doubt;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{COMPUTE_S, DELIVERED_WHOLE, DURATION_S};
-use feedrate_measure::record::System;
+use feedrate_measure::record::{Record, System};
 use feedrate_measure::waits::{WaitCause, Waits};
 use feedrate_spec::plan::{Plan, THREADS_MAX};
 
@@ -28,8 +28,8 @@ pub struct Case<'a> {
     pub answer: &'a Answer,
     /// Reasons not to trust the run's numbers.
     pub doubts: &'a [Doubt],
-    /// The fitted pipeline; `None` if nothing can be predicted from the record.
-    pub pipeline: Option<Pipeline>,
+    /// The fitted pipelines of the record and of its replicates; `None` if nothing can be predicted from the record.
+    pub pool: Option<PipelinePool>,
     waits: Option<Waits>,
 }
 
@@ -68,8 +68,15 @@ impl SampleTimes {
 impl<'a> Case<'a> {
     /// Creates the case of a record with its answer and doubts.
     pub fn new(derived: &'a Derived<'a>, answer: &'a Answer, doubts: &'a [Doubt]) -> Self {
-        let pipeline = Pipeline::from_derived(derived).ok();
-        Case { derived, answer, doubts, pipeline, waits: Waits::new(derived) }
+        let pool = Pipeline::from_derived(derived).ok().map(PipelinePool::new);
+        Case { derived, answer, doubts, pool, waits: Waits::new(derived) }
+    }
+
+    /// Adds further records of the same plan to predict from.
+    #[must_use]
+    pub fn with_replicates(self, replicates: &[Record]) -> Self {
+        let others = replicates.iter().filter_map(|record| Pipeline::new(record).ok());
+        Case { pool: self.pool.map(|pool| pool.with_others(others)), ..self }
     }
 
     pub(super) fn plan(&self) -> &Plan {
@@ -82,7 +89,7 @@ impl<'a> Case<'a> {
         plan: &Plan,
         changes: &[PipelineChange],
     ) -> Option<Result<Prediction, NotPredictable>> {
-        Some(self.pipeline.as_ref()?.predict(plan, changes))
+        Some(self.pool.as_ref()?.predict(plan, changes))
     }
 
     /// Mean compute time of an accelerator over the run.
@@ -223,8 +230,8 @@ impl<'a> Case<'a> {
         if self.derived.reads_are_emulated() {
             return ReadLimit::Latency;
         }
-        let Some(pipeline) = &self.pipeline else { return ReadLimit::Either };
-        let rates = pipeline.storage.iter().map(|model| model.bytes_per_second);
+        let Some(pool) = &self.pool else { return ReadLimit::Either };
+        let rates = pool.first().storage.iter().map(|model| model.bytes_per_second);
         let saturated = rates.clone().flatten().filter(|rate| *rate <= full_rate).count();
         match saturated {
             0 => ReadLimit::Latency,

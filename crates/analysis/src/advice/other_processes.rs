@@ -34,8 +34,11 @@ fn propose(case: &Case) -> Option<Proposal> {
     let derived = case.derived;
     let is_cached = derived.is_memory_served();
     let is_starved = case.answer.au_percent? < case.answer.required_percent;
-    let is_cache_fed = case.answer.unknown_because == Some(UnknownBecause::CacheFed);
-    if case.answer.kind == AnswerKind::Unknown && !(is_cache_fed && is_starved) {
+    let is_about_this_machine = matches!(
+        case.answer.unknown_because,
+        Some(UnknownBecause::CacheFed | UnknownBecause::CpuSaturated)
+    );
+    if case.answer.kind == AnswerKind::Unknown && !(is_about_this_machine && is_starved) {
         return None;
     }
     // Waiting for storage needs no processor, but copying out of the page cache does.

@@ -8,12 +8,15 @@ mod miniature;
 mod shared_files;
 mod storage;
 mod pipeline;
+mod pool;
 #[cfg(test)]
 mod tests;
 
 pub use model::StorageModel;
 pub use pipeline::Pipeline;
+pub use pool::PipelinePool;
 
+use feedrate_measure::noise::Noise;
 use feedrate_measure::verdict::Bound;
 use feedrate_spec::names;
 use feedrate_spec::plan::Plan;
@@ -82,6 +85,18 @@ pub enum NotPredictable {
     NotCounted,
     /// The record is of a watched training whose loader is unknown. A run of a similar workload is needed.
     OnlyWatched,
+    /// The record has too few steps. A longer run is needed.
+    TooFewSteps {
+        /// Number of finished steps over all epochs.
+        steps: u64,
+        /// Number of steps that a prediction needs.
+        needed: u64,
+    },
+    /// The cores were busy, or steps differ too much. A run on an idle machine, or a longer run, is needed.
+    TooNoisy {
+        /// The reason why no model is fitted.
+        noise: Noise,
+    },
     /// Memory served most bytes, so the storage is unknown. A run with a cold cache or a larger dataset is needed.
     ServedFromMemory,
     /// The changed plan reads other files, or reads files differently, at an unknown cost. A run of that plan is needed.

@@ -7,7 +7,9 @@ use super::shared_files::SampleWork;
 use super::storage::Reads;
 use super::{NotPredictable, Prediction, miniature};
 use feedrate_measure::derived::Derived;
+use feedrate_measure::noise::Noise;
 use feedrate_measure::record::Record;
+use feedrate_measure::verdict::{self, Bound};
 use feedrate_spec::plan::{FileAccess, LoaderPlan, Plan};
 use feedrate_spec::workload::TimeSpec;
 use std::cell::OnceCell;
@@ -103,6 +105,8 @@ pub(super) struct Residual {
 /// Ratio of simulated waits to compute time above which waits are corrected by a ratio instead of a difference.
 const WAITS_SHARE: f64 = 0.25;
 
+/// Minimum number of steps of an accelerator, over all epochs, from which a model is fitted.
+const STEPS_MIN: f64 = 16.0;
 /// Share of a limit above which reads count as waiting for it.
 const REACHED_SHARE: f64 = 0.8;
 /// Share of busy time above which the cores count as busy.
@@ -123,6 +127,11 @@ impl Pipeline {
         let pipeline = Pipeline::from_counters(derived, &epochs)?;
         if derived.is_memory_served() {
             return Err(NotPredictable::ServedFromMemory);
+        }
+        let waited_for_cores = verdict::judge(derived, &[]).name == Bound::CpuSaturated;
+        let noise = waited_for_cores.then_some(Noise::BusyCores).or(Noise::in_record(derived));
+        if let Some(noise) = noise {
+            return Err(NotPredictable::TooNoisy { noise });
         }
         pipeline.fit(derived, &epochs)
     }
@@ -152,6 +161,10 @@ impl Pipeline {
         }
         if record.watched.is_some() {
             return Err(NotPredictable::OnlyWatched);
+        }
+        if steps < STEPS_MIN {
+            let [steps, needed] = [steps, STEPS_MIN].map(|steps| steps as u64);
+            return Err(NotPredictable::TooFewSteps { steps, needed });
         }
         if io.access.samples_read == 0 || io.reads == 0 {
             return Err(NotPredictable::NotCounted);

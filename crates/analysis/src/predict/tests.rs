@@ -275,7 +275,9 @@ fn reads_of_shared_files_depend_on_the_number_of_workers() {
 #[test]
 fn random_latencies_are_not_mistaken_for_a_shared_rate() {
     let latency = TimeSpec::Gamma { shape: 0.2, scale: 0.05 };
-    let models = fitted_models(4, SimulatedStorage { latency, ..SimulatedStorage::default() });
+    let plan = plan(|plan| (plan.loader.workers, plan.train.steps_per_epoch) = (4, 600));
+    let storage = SimulatedStorage { latency, ..SimulatedStorage::default() };
+    let models = Pipeline::new(&run(&plan, storage)).unwrap().storage;
     assert!(models.iter().any(|model| !model.is_shared()), "{models:#?}");
 }
 
@@ -389,6 +391,61 @@ fn records_without_the_needed_figures_are_refused() {
         record.epochs[0].host.resident_before_bytes = Some(1 << 30);
     };
     assert_eq!(fit(cached), Err(NotPredictable::ServedFromMemory));
+    let busy = |record: &mut Record| {
+        record.epochs[0].host.cpu_busy_share = Some(0.99);
+        record.epochs[0].host.process_cpu_ns = Some(0);
+    };
+    assert_eq!(fit(busy), Err(NotPredictable::TooNoisy { noise: Noise::BusyCores }));
+    let saturated = |record: &mut Record| {
+        *record = run(&plan(threads(2)), storage(20.0, None, None));
+        record.epochs[0].host.cpu_busy_share = Some(0.99);
+    };
+    assert_eq!(fit(saturated), Err(NotPredictable::TooNoisy { noise: Noise::BusyCores }));
+    let irregular = |record: &mut Record| {
+        for block in &mut record.epochs[0].accelerators[0].blocks {
+            for load_ns in block.load_ns.iter_mut().step_by(16).take(2) {
+                *load_ns = 60_000_000_000;
+            }
+        }
+    };
+    assert_eq!(fit(irregular), Err(NotPredictable::TooNoisy { noise: Noise::WideInterval }));
+}
+
+#[test]
+fn a_prediction_needs_sixteen_steps_over_all_epochs() {
+    let fit = |steps: u64, epochs: usize| {
+        let mut plan = plan(threads(2));
+        plan.train.steps_per_epoch = steps;
+        let mut record = run(&plan, storage(10.0, None, None));
+        record.epochs = vec![record.epochs[0].clone(); epochs];
+        Pipeline::new(&record).map(|_| ())
+    };
+    let too_few = |steps| Err(NotPredictable::TooFewSteps { steps, needed: 16 });
+    assert_eq!(fit(15, 1), too_few(15));
+    assert_eq!(fit(5, 3), too_few(15));
+    assert_eq!(fit(16, 1), Ok(()));
+    assert_eq!(fit(6, 3), Ok(()));
+}
+
+/// One of four records of a plan was slowed down by something.
+#[test]
+fn predictions_from_several_records_are_pooled() {
+    let plan = plan(threads(2));
+    let pipeline =
+        |latency_ms| Pipeline::new(&run(&plan, storage(latency_ms, None, None))).unwrap();
+    let predict = |first: f64, others: &[f64]| {
+        let others = others.iter().map(|latency_ms| pipeline(*latency_ms));
+        PipelinePool::new(pipeline(first)).with_others(others).predict(&plan, &[])
+    };
+    let slow = predict(14.0, &[]).unwrap();
+    let usual = predict(10.5, &[]).unwrap();
+    assert!(slow.au_percent < 80.0 && 90.0 < usual.au_percent, "{slow:?} {usual:?}");
+    let pooled = predict(14.0, &[10.5, 10.5, 10.4]).unwrap();
+    assert!(90.0 < pooled.au_percent, "{pooled:?}");
+    let [low, high] = pooled.interval;
+    assert!(low <= slow.interval[0] && usual.interval[1] <= high, "{pooled:?}");
+    let too_noisy = Err(NotPredictable::TooNoisy { noise: Noise::WideInterval });
+    assert_eq!(predict(40.0, &[10.5, 10.5, 10.4]), too_noisy);
 }
 
 #[test]

@@ -210,7 +210,7 @@ fn normalized(text: &str, block: &Block) -> String {
     if block.word("varies").is_none() {
         return text;
     }
-    let lines = text.lines().filter(|line| !line.trim_start().starts_with("Doubts"));
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with("Doubt"));
     lines.map(|line| mask_numbers(line) + "\n").collect()
 }
 

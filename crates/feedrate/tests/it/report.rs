@@ -3,7 +3,7 @@
 
 use crate::harness::{Test, venv_python};
 use feedrate_analysis::finding::FindingKind;
-use feedrate_measure::doubt::{Doubt, Severity};
+use feedrate_measure::doubt::{Bias, Doubt, Severity};
 use feedrate_measure::example::{block, epoch, plan, record};
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{
@@ -54,7 +54,7 @@ fn results_are_reported_in_all_formats() {
         }
     };
     let records =
-        ["href=\"some%20results/", "/record.json\"", "dataset_fits_page_cache", "Methods"];
+        ["href=\"some%20results/", "/record.json\"", "could not change any answer", "Methods"];
     check("report.html", &[], &records);
     check("r.md", &["--title", "Two runs"], &["# Two runs\n", "## Findings", "| batch_size |"]);
     check(
@@ -174,6 +174,7 @@ fn example() -> Report {
     let doubt = |name: &str, severity, runs: &[usize]| SeenDoubt {
         name: name.into(),
         severity,
+        is_relevant: true,
         seen: runs
             .iter()
             .map(|&run| Seen {
@@ -238,6 +239,7 @@ fn run(format: &str, slope: f64, accelerators: u32, replicate: u32) -> ReportedR
     let doubt = |name: &str, severity| Doubt {
         name: name.into(),
         severity,
+        bias: Bias::Either,
         evidence: String::new(),
         advice: String::new(),
         facts: Facts::new(),

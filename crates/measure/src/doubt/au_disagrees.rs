@@ -1,6 +1,6 @@
 //! Utilisation in the window differs from utilisation over all steps.
 
-use super::{DoubtKind, RecordDoubt, Severity};
+use super::{Bias, DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 use crate::metric::{AU_ALL_STEPS, AU_WINDOWED};
 
@@ -11,6 +11,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "au_disagrees",
         severity: Severity::Warning,
+        bias: Bias::Unaffected,
         meaning: "au_windowed and au_all_steps differ by more than a point: leaving out the first steps changes the answer.",
         evidence: "{au_windowed_percent} in the window, {au_all_steps_percent} over all steps",
         advice: "run more steps, until AU in the window and over all steps agree; until then, au_all_steps describes the run and au_sustained a longer one",

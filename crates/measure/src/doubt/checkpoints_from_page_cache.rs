@@ -1,6 +1,6 @@
 //! Checkpoints were loaded from memory instead of the storage.
 
-use super::{DoubtKind, RecordDoubt, Severity};
+use super::{Bias, DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 use crate::record::CheckpointKind;
 #[cfg(test)]
@@ -14,6 +14,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "checkpoints_from_page_cache",
         severity: Severity::Warning,
+        bias: Bias::Checkpoints,
         meaning: "Part of the checkpoints was read from the page cache, not from the storage, or may have been: rates of loading can exceed what the storage can do.",
         evidence: "{read_bytes} of checkpoints were read[ and {device_bytes} came from the device ({from_memory_percent:.0} % from memory)|, and how much of it came from the device is unknown]",
         advice: "[write the checkpoints to a device whose reads the kernel counts, since {used_option} was not enough|use `--cold`, which removes each checkpoint from the page cache before it is read]",

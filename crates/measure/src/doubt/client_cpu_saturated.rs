@@ -1,24 +1,18 @@
 //! All processors of the machine were busy.
 
-use super::{DoubtKind, RecordDoubt, Severity};
+use super::{Bias, DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
-use crate::record::{EpochRecord, System};
+use crate::noise::are_cores_busy;
+use crate::record::System;
 
 /// Name of the doubt.
 pub const NAME: &str = "client_cpu_saturated";
-
-/// Largest busy share of all cores that causes no doubt.
-const BUSY_SHARE_MAX: f64 = 0.95;
-
-/// Whether all cores were busy in an epoch.
-pub(crate) fn is_saturated(epoch: &EpochRecord) -> bool {
-    epoch.host.cpu_busy_share.is_some_and(|share| BUSY_SHARE_MAX < share)
-}
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: NAME,
         severity: Severity::Warning,
+        bias: Bias::Lowered,
         meaning: "All cores of this machine were busy: it may be the client that is slow, not the storage.",
         evidence: "the {cores} were {busy_percent:.0} % busy in an epoch",
         advice: "use fewer accelerators or workers on this machine, stop other programs, or check less (`--verify`, checksums)",
@@ -27,7 +21,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     check: Some(|derived| {
         let shares = derived.record.epochs.iter().filter_map(|epoch| epoch.host.cpu_busy_share);
         let busiest = shares.fold(0.0, f64::max);
-        if busiest <= BUSY_SHARE_MAX {
+        if !are_cores_busy(busiest) {
             return None;
         }
         let cores: u32 = derived.record.machines().iter().map(System::all_cpus).sum();

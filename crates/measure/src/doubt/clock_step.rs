@@ -1,6 +1,6 @@
 //! The wall clock was set during the run.
 
-use super::{DoubtKind, RecordDoubt, Severity};
+use super::{Bias, DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 
 /// Largest drift of the wall clock that is not a step, as a share of elapsed time: twice the 500 ppm by which time services slew.
@@ -12,6 +12,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "clock_step",
         severity: Severity::Note,
+        bias: Bias::Unaffected,
         meaning: "The wall clock was set during an epoch: timestamps are off, durations are not, as they come from the monotonic clock.",
         evidence: "it moved by {moved_s} in epoch {epoch}",
         advice: "use the durations; do not compare timestamps with logs of other machines",

@@ -1,6 +1,6 @@
 //! Emulated compute steps took longer than configured.
 
-use super::{DoubtKind, RecordDoubt, Severity};
+use super::{Bias, DoubtKind, RecordDoubt, Severity};
 use crate::derived::Derived;
 use crate::facts::Facts;
 use crate::metric::COMPUTE_S;
@@ -19,6 +19,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "compute_overshoot",
         severity: Severity::Warning,
+        bias: Bias::Raised,
         meaning: "Compute steps took more than one percent longer than configured (if a client is emulated, by an additional 0.1 ms): the accelerators requested data at a lower rate than they should have.",
         evidence: "a step's compute took {step_compute_s} on average, but {configured_s} is configured",
         advice: "[on {device}, a step lasts at least as long as the copy of its batch: use smaller batches, longer steps, or a device for each accelerator\

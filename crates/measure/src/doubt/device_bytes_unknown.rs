@@ -1,6 +1,6 @@
 //! The kernel did not report how many bytes came from the device, and nothing suggests that memory served them.
 
-use super::{DoubtKind, RecordDoubt, Severity, page_cache};
+use super::{Bias, DoubtKind, RecordDoubt, Severity, page_cache};
 use crate::data_origin::DataOrigin;
 use crate::facts::Facts;
 
@@ -8,6 +8,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "device_bytes_unknown",
         severity: Severity::Warning,
+        bias: Bias::Raised,
         meaning: "How many bytes came from the device is unknown: a cache below the file system may have served them, and then rates exceed what the device can do.",
         evidence: "{read_bytes} were read, and how much of it came from the device is unknown[: the kernel does not count reads of {file_system}|, as the counters of the process cannot be read]",
         advice: "compare with the counters of the storage, or use a dataset of at least five times the memory of the machines that serve it",

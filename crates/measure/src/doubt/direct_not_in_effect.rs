@@ -1,6 +1,6 @@
 //! O_DIRECT was requested, but reads did not come from the device.
 
-use super::{DoubtKind, RecordDoubt, Severity};
+use super::{Bias, DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 
 /// Largest share of cached bytes that causes no doubt.
@@ -10,6 +10,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "direct_not_in_effect",
         severity: Severity::Warning,
+        bias: Bias::Raised,
         meaning: "Reads should have bypassed the page cache (O_DIRECT), but fewer bytes came from the device: the file system ignores the flag, or is in memory.",
         evidence: "{read_bytes} were read and {device_bytes} came from the device",
         advice: "[point `--data` at a file system on a device, since {memory_file_system} is memory|point `--data` at a file system on a device, or use `storage.engine=psync` with `--cold`]",

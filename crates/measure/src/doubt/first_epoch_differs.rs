@@ -1,6 +1,6 @@
 //! The rate of the first epoch differs from the rate of the other epochs.
 
-use super::{DoubtKind, RecordDoubt, Severity};
+use super::{Bias, DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 use crate::metric::{SAMPLES_WHOLE, mean};
 
@@ -11,6 +11,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "first_epoch_differs",
         severity: Severity::Note,
+        bias: Bias::Unaffected,
         meaning: "The rate of the first epoch differs from the rate of the other epochs by more than 5 %: a cache filled, or something started up.",
         evidence: "{first_samples_per_second} in the first epoch, {others_samples_per_second:.1} in the others",
         advice: "look at each epoch; with `--cold`, all epochs have the same rate if the page cache was the cause",

@@ -1,6 +1,6 @@
 //! The run did not reach its end.
 
-use super::{DoubtKind, RecordDoubt, Severity};
+use super::{Bias, DoubtKind, RecordDoubt, Severity};
 use crate::derived::Derived;
 use crate::facts::Facts;
 use crate::window::Scope;
@@ -9,6 +9,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "incomplete_run",
         severity: Severity::Invalid,
+        bias: Bias::Either,
         meaning: "The run was interrupted or failed: its measurements are kept, but they are no result.",
         evidence: "[{checkpoints} were written and read|{epochs_done} of {epochs_planned} epochs are complete|steps of {begun_epochs} are recorded]: {why}",
         advice: "run again to the end",

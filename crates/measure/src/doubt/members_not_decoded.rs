@@ -1,6 +1,6 @@
 //! Samples inside containers were not decoded, so decoding took no time.
 
-use super::{DoubtKind, RecordDoubt, Severity};
+use super::{Bias, DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 use crate::record::IoCounters;
 
@@ -8,6 +8,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "members_not_decoded",
         severity: Severity::Warning,
+        bias: Bias::Raised,
         meaning: "Samples with an unknown encoding or damaged content were not decoded: a framework's reader would be slower, or would fail.",
         evidence: "{undecoded_samples} of {read_samples} were not decoded: {kinds}",
         advice: "use only the read metrics, or convert the samples to jpeg, png or npy; `reader.decode=false` reads without decoding",

@@ -1,6 +1,6 @@
 //! The metadata of files was already in memory, because files had been opened before.
 
-use super::{DoubtKind, RecordDoubt, Severity};
+use super::{Bias, DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 use crate::record::EpochRecord;
 #[cfg(test)]
@@ -13,6 +13,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "metadata_warm",
         severity: Severity::Note,
+        bias: Bias::Raised,
         meaning: "Files had been opened or created on this machine since it last dropped dentries and inodes: opening them again can be faster than the storage is.",
         evidence: "when epoch {epoch} began, {opened_files:.0} of {dataset_files} ({opened_percent:.1} %) or more had been opened or created on a machine since its dentries and inodes were last dropped[; `--cold` was not allowed to drop them before {not_dropped_epochs}]",
         advice: "use `--cold` where the process may write /proc/sys/vm/drop_caches, as root may",

@@ -27,7 +27,6 @@ mod clock_step;
 mod tests;
 
 pub use client_cpu_saturated::NAME as CPU_SATURATED;
-pub(crate) use client_cpu_saturated::is_saturated;
 pub use page_cache::NAME as PAGE_CACHE;
 
 use crate::derived::Derived;
@@ -43,15 +42,22 @@ pub static DOUBTS: &[&RecordDoubt] = &[
     &stale_data::DOUBT,
     &warning(
         "records_shrunk",
+        Bias::Either,
         "Samples were made smaller than the workload's: this is another workload.",
     ),
-    &warning("not_cold", "The dataset should have been removed from the page cache, but was not."),
+    &warning(
+        "not_cold",
+        Bias::Raised,
+        "The dataset should have been removed from the page cache, but was not.",
+    ),
     &warning(
         "not_warm",
+        Bias::Lowered,
         "The dataset should have been in the page cache when training began, but part of it was not.",
     ),
     &warning(
         "device_not_quiet",
+        Bias::Lowered,
         "Other processes used the device or the processors shortly before a run of a study began.",
     ),
     &window_shorter_than_stock::DOUBT,
@@ -104,10 +110,12 @@ pub static DOUBTS: &[&RecordDoubt] = &[
     ),
     &warning(
         "workers_outnumber_shards",
+        Bias::Lowered,
         "Each worker reads whole files, and some had no file to read: fewer workers were active than configured.",
     ),
     &warning(
         "ranks_share_no_memory",
+        Bias::Lowered,
         "Ranks of a machine waited for each other through the MPI library instead of shared memory, so steps started late: barriers are too long.",
     ),
     &note(
@@ -120,16 +128,19 @@ pub static DOUBTS: &[&RecordDoubt] = &[
     ),
     &warning(
         "client_of_others",
+        Bias::Either,
         "The client's costs were measured with another loader or another file format than those of this run.",
     ),
     &warning(
         "checkpoints_exceed_disk",
+        Bias::Unaffected,
         "All checkpoints together are larger than the free space of the file system they are written to.",
     ),
     &results_on_device_under_test::DOUBT,
     &clock_step::DOUBT,
     &warning(
         "replicates_differ",
+        Bias::Either,
         "Runs whose rows make them replicates had different plans: a workload file or a default changed in between.",
     ),
     &note(
@@ -138,22 +149,23 @@ pub static DOUBTS: &[&RecordDoubt] = &[
     ),
 ];
 
-const fn warning(name: &'static str, meaning: &'static str) -> RecordDoubt {
-    reported_doubt(name, Severity::Warning, meaning)
+const fn warning(name: &'static str, bias: Bias, meaning: &'static str) -> RecordDoubt {
+    reported_doubt(name, Severity::Warning, bias, meaning)
 }
 
 const fn note(name: &'static str, meaning: &'static str) -> RecordDoubt {
-    reported_doubt(name, Severity::Note, meaning)
+    reported_doubt(name, Severity::Note, Bias::Unaffected, meaning)
 }
 
 /// A doubt that is reported while planning or running, because it cannot be found from a record. It is shown with the reported text.
 const fn reported_doubt(
     name: &'static str,
     severity: Severity,
+    bias: Bias,
     meaning: &'static str,
 ) -> RecordDoubt {
     RecordDoubt {
-        kind: DoubtKind { name, severity, meaning, evidence: "", advice: "" },
+        kind: DoubtKind { name, severity, bias, meaning, evidence: "", advice: "" },
         needs_loader: false,
         check: None,
         #[cfg(test)]
@@ -180,6 +192,8 @@ pub struct DoubtKind {
     pub name: &'static str,
     /// Severity.
     pub severity: Severity,
+    /// The possible effect of the cause on the run's utilisation and rates.
+    pub bias: Bias,
     /// The reason for the doubt, in one sentence.
     pub meaning: &'static str,
     /// Template of the evidence; see [`Facts::render`].
@@ -194,6 +208,7 @@ impl DoubtKind {
         Doubt {
             name: self.name.into(),
             severity: self.severity,
+            bias: self.bias,
             evidence: facts.render(self.evidence),
             advice: facts.render(self.advice),
             facts,
@@ -215,6 +230,21 @@ names! {
     }
 }
 
+/// The possible effect of a doubt's cause on the utilisation and the rates of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bias {
+    /// They can only be too high.
+    Raised,
+    /// They can only be too low.
+    Lowered,
+    /// They can be too high or too low, or the run is not the requested one.
+    Either,
+    /// Only rates of checkpoints can be wrong.
+    Checkpoints,
+    /// They are right; other numbers may mislead.
+    Unaffected,
+}
+
 /// A doubt about a run, of feedrate or of another program.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Doubt {
@@ -222,6 +252,9 @@ pub struct Doubt {
     pub name: String,
     /// Severity.
     pub severity: Severity,
+    /// The possible effect of the cause on the run's utilisation and rates.
+    #[serde(skip)]
+    pub bias: Bias,
     /// The facts in a sentence.
     pub evidence: String,
     /// How to remove the cause.
@@ -263,9 +296,11 @@ pub fn table_position(name: &str) -> usize {
 
 /// Converts a reported doubt. A name that is not in the table comes from another version and counts as a warning.
 fn from_report(reported: &PlanDoubt) -> Doubt {
+    let kind = find(&reported.name);
     Doubt {
         name: reported.name.clone(),
-        severity: find(&reported.name).map_or(Severity::Warning, |kind| kind.severity),
+        severity: kind.map_or(Severity::Warning, |kind| kind.severity),
+        bias: kind.map_or(Bias::Either, |kind| kind.bias),
         evidence: reported.evidence.clone(),
         advice: reported.advice.clone(),
         facts: Facts::new(),

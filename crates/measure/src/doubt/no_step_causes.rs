@@ -1,6 +1,6 @@
 //! An older record does not contain the causes of waits at the barrier.
 
-use super::{DoubtKind, RecordDoubt, Severity};
+use super::{Bias, DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 use crate::window::Scope;
 
@@ -8,6 +8,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "no_step_causes",
         severity: Severity::Note,
+        bias: Bias::Unaffected,
         meaning: "The record does not contain which accelerator came last in each step and why: waits for other accelerators count as skew, although the last accelerator may have waited for data.",
         evidence: "an older feedrate wrote the record, without the causes of the waits of {steps}",
         advice: "run again to learn the causes of waits at the barrier",

@@ -1,6 +1,6 @@
 //! Other processes used the device.
 
-use super::{DoubtKind, RecordDoubt, Severity};
+use super::{Bias, DoubtKind, RecordDoubt, Severity};
 use crate::derived::Derived;
 use crate::facts::Facts;
 use crate::record::CheckpointKind;
@@ -14,6 +14,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "other_io",
         severity: Severity::Warning,
+        bias: Bias::Lowered,
         meaning: "The device under the dataset transferred many bytes for other processes during the epochs: the measured rates are lower than the storage allows.",
         evidence: "besides the {own_bytes} of this run, the device read {others_read_bytes} and wrote {others_written_bytes} during the epochs",
         advice: "wait until other jobs and the writeback of newly generated files (`sync`) are done, then run again",

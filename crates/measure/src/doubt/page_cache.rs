@@ -1,6 +1,6 @@
 //! The dataset was read from memory instead of the storage.
 
-use super::{DoubtKind, RecordDoubt, Severity};
+use super::{Bias, DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 use feedrate_spec::plan::Cache;
 
@@ -15,6 +15,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: NAME,
         severity: Severity::Warning,
+        bias: Bias::Raised,
         meaning: "Part of the dataset was read from the page cache, not from the storage: rates can exceed what the storage can do.",
         evidence: "{read_bytes} were read[ and {device_bytes} came from the device ({from_memory_percent:.0} % from memory)|, and how much of it came from the device is unknown][; the disk delivered {disk_bytes} to all processes|]; [the file system {memory_file_system} keeps all files in memory|about {resident_bytes} of its files were in the page cache when an epoch began|how much of its files was in the page cache is unknown]",
         advice: "[put the dataset on the storage that you want to measure, since {memory_file_system} is memory|use a dataset of at least five times the memory, since {used_option} was not enough|use `--cold`, or a dataset of at least five times the memory]",

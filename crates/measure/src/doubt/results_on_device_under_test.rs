@@ -1,12 +1,13 @@
 //! Results are written to the measured device.
 
-use super::{DoubtKind, RecordDoubt, Severity};
+use super::{Bias, DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "results_on_device_under_test",
         severity: Severity::Note,
+        bias: Bias::Unaffected,
         meaning: "Results are written to the device under the dataset; they are small, and written between epochs.",
         evidence: "both are on `{source}` ({device}), mounted at `{mount_point}`",
         advice: "set `--results` to a folder on another device",

@@ -1,6 +1,6 @@
 //! The dataset was generated with settings that differ from the plan.
 
-use super::{DoubtKind, RecordDoubt, Severity};
+use super::{Bias, DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 use feedrate_spec::plan::DatasetPlan;
 
@@ -8,6 +8,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "stale_data",
         severity: Severity::Invalid,
+        bias: Bias::Either,
         meaning: "The run read files that were generated with other settings: its numbers describe another dataset, and its nominal MB/s assume a sample size that it did not read. For results of DLIO this is a warning, because their logs and configs only suggest it.",
         evidence: "the dataset and the plan disagree: {differs:.99}",
         advice: "generate the dataset again before each run whose settings change it, in a separate folder, and repeat the run",

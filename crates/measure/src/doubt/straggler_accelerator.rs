@@ -1,6 +1,6 @@
 //! One accelerator holds up all the others.
 
-use super::{DoubtKind, RecordDoubt, Severity};
+use super::{Bias, DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 use crate::record::Record;
 use crate::window::{Scope, seconds};
@@ -12,6 +12,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "straggler_accelerator",
         severity: Severity::Warning,
+        bias: Bias::Lowered,
         meaning: "One accelerator took much longer to load and compute than the others, which waited for it at the barrier.",
         evidence: "accelerator {accelerator} loaded and computed for {busy_s}, the median one for {median_busy_s}",
         advice: "check the files it reads and its number of workers; with random record sizes, use more steps",

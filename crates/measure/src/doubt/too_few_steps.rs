@@ -1,6 +1,6 @@
 //! Epochs have too few steps for a steady state.
 
-use super::{DoubtKind, RecordDoubt, Severity};
+use super::{Bias, DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 use crate::metric::sustained_needs_steps;
 
@@ -8,6 +8,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "too_few_steps",
         severity: Severity::Warning,
+        bias: Bias::Lowered,
         meaning: "An epoch has fewer steps than four times the batches in flight: au_sustained is not measurable, and the other figures include the start-up.",
         evidence: "{epoch_steps} an epoch, and at least {steps_needed} are needed to reach a steady state",
         advice: "use more files (a larger `--scale`, or `dataset.num_files_train`), a smaller batch, or fewer reading threads",

@@ -1,12 +1,13 @@
 //! The record is from a watched training loop, so only the times between its batches are known.
 
-use super::{DoubtKind, RecordDoubt, Severity};
+use super::{Bias, DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "watched",
         severity: Severity::Note,
+        bias: Bias::Unaffected,
         meaning: "The training loop was not feedrate's and was only watched: load and compute time of its steps are measured; files, reads and decoding are unknown.",
         evidence: "batches of `{loader}` were timed; all time between two of them counts as compute[, of the {unsynchronised}|]",
         advice: "to learn what the loader waits for, run a similar workload: `feedrate run`",

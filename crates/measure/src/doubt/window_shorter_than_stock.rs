@@ -1,12 +1,13 @@
 //! The window is so short that the batches loaded during step 1 may fill all of it.
 
-use super::{DoubtKind, RecordDoubt, Severity};
+use super::{Bias, DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "window_shorter_than_stock",
         severity: Severity::Warning,
+        bias: Bias::Unaffected,
         meaning: "The window has no more steps than the loader may have loaded in advance: au_windowed can be near 100 % although accelerators were mostly idle.",
         evidence: "{window_steps} are judged, and the loader may hold {in_flight_batches} by then",
         advice: "use more files, fewer accelerators, or fewer reading threads; believe au_all_steps",

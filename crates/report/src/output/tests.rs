@@ -10,7 +10,7 @@ use crate::report::{
 use crate::table::ReportTable;
 use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_analysis::finding::FindingKind;
-use feedrate_measure::doubt::{Doubt, Severity};
+use feedrate_measure::doubt::{Bias, Doubt, Severity};
 use feedrate_measure::example::simple;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Provenance, Value};
@@ -29,6 +29,7 @@ fn runs(name: &str) -> Vec<ReportedRun> {
     let doubt = Doubt {
         name: name.into(),
         severity: Severity::Warning,
+        bias: Bias::Either,
         evidence: name.into(),
         advice: name.into(),
         facts: Facts::new(),
@@ -104,6 +105,7 @@ fn report(name: &str) -> Report {
         doubts: vec![SeenDoubt {
             name: name.into(),
             severity: Severity::Warning,
+            is_relevant: true,
             seen: vec![Seen { run: Some(0), evidence: name.into(), advice: name.into() }],
         }],
         figures: vec![ReportFigure {

@@ -2,9 +2,9 @@
 
 use super::block::PlotBlock;
 use crate::draw::figure::Figure;
+use feedrate_analysis::answer::{Answer, relevant_doubts};
 use feedrate_analysis::design::Design;
 use feedrate_analysis::throughput::throughput;
-use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{AU_ALL_STEPS, Metric, SAMPLES_WHOLE};
 use feedrate_results::diagnosis::Diagnosis;
 use feedrate_results::overview::Overview;
@@ -112,7 +112,7 @@ impl Data {
         PlotBlock::all(&self.runs, &self.designs)
     }
 
-    /// Sentences for a caption on the number of runs that a figure shows, and on their warnings. Empty if all runs are shown and have no warnings. A figure
+    /// Sentences for a caption on the number of runs that a figure shows, and on the doubts that could change their answers. Empty if all runs are shown and have no such doubts. A figure
     /// whose marks name no folders counts as showing all runs.
     pub fn doubts(&self, figure: &Figure) -> String {
         let drawn: BTreeSet<&Path> =
@@ -122,8 +122,8 @@ impl Data {
         let all = self.used().count();
         let shown = runs.len();
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for doubt in runs.iter().flat_map(|run| &run.doubts) {
-            if doubt.severity != Severity::Note {
+        for run in &runs {
+            for doubt in relevant_doubts(Answer::from_run(run).as_ref(), &run.doubts) {
                 *counts.entry(&doubt.name).or_default() += 1;
             }
         }

@@ -131,7 +131,7 @@ impl<'a> RunPage<'a> {
         })
     }
 
-    /// The answer in at most six lines. The heading describes the user's `files`, if given, which `cores` read. `next` is a hint on the next run.
+    /// The answer in about six lines. The heading describes the user's `files`, if given, which `cores` read. `next` is a hint on the next run.
     pub fn brief_answer(&self, files: Option<&str>, cores: u64, next: Option<&str>) -> Document {
         let AnsweredSummary { summary, answer } = self.answered;
         let workers = u64::from(self.record.plan.loader.workers.max(1));
@@ -143,12 +143,8 @@ impl<'a> RunPage<'a> {
             None => format!("{files}; steps of {step_s}"),
         });
         let mut lines: Vec<String> = next.map(str::to_string).into_iter().collect();
-        let mut doubts = format!("Doubts: {}", words::counted(&summary.doubts));
-        if !summary.doubts.is_empty() {
-            let command = if summary.run_dir.is_some() { "`feedrate show`" } else { "--details" };
-            doubts += &format!("; {command} explains");
-        }
-        lines.push(doubts);
+        let command = if summary.run_dir.is_some() { "`feedrate show`" } else { "--details" };
+        lines.extend(words::doubt_lines(answer, &summary.doubts, command));
         lines.extend(results_line(self.answered));
         let answer = match ceiling {
             Some(ceiling) => {

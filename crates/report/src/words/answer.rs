@@ -1,7 +1,7 @@
 //! Renders the answer of a run, or of several, as a few lines for terminals and reports. Decides nothing.
 
 use crate::number::count_names;
-use feedrate_analysis::answer::{Answer, AnswerKind, UnknownBecause};
+use feedrate_analysis::answer::{Answer, AnswerKind, UnknownBecause, relevant_doubts};
 use feedrate_measure::budget::BudgetPart;
 use feedrate_measure::doubt::{CPU_SATURATED, Doubt, PAGE_CACHE, Severity};
 use feedrate_measure::metric::AU_ALL_STEPS;
@@ -154,24 +154,31 @@ pub fn range(values: impl Iterator<Item = (f64, String)>) -> Option<String> {
     Some(if low == high { low.clone() } else { format!("{low} to {high}") })
 }
 
-/// The number of doubts by severity, with the names of all but notes.
-pub fn counted(doubts: &[Doubt]) -> String {
-    let counts = Severity::ALL.into_iter().filter_map(|severity| {
-        let selected = doubts.iter().filter(|doubt| doubt.severity == severity);
-        let names: Vec<&str> = selected.map(|doubt| doubt.name.as_str()).collect();
-        let count = names.len() as u64;
-        match severity {
-            _ if count == 0 => None,
-            Severity::Invalid => Some(format!("{count} invalid ({})", names.join(", "))),
-            Severity::Warning => {
-                let counted = units::counted(count, severity.name());
-                Some(format!("{counted} ({})", names.join(", ")))
-            }
-            Severity::Note => Some(units::counted(count, severity.name())),
+/// A line for each doubt that could change the answer, unless the answer itself names it; the number of all other doubts, which `command`
+/// lists, follows in the last line.
+pub fn doubt_lines(answer: &Answer, doubts: &[Doubt], command: &str) -> Vec<String> {
+    let cause = cause_of_unknown(answer, doubts).map(|cause| &cause.name);
+    let mut shown = relevant_doubts(Some(answer), doubts);
+    shown.retain(|doubt| Some(&doubt.name) != cause);
+    let others = doubts.len() - shown.len();
+    let lines = shown.iter().map(|doubt| format!("Doubt: {} ({})", doubt.evidence, doubt.name));
+    let mut lines: Vec<String> = lines.collect();
+    match lines.last_mut() {
+        Some(last) if others > 0 => *last += &format!("; {command} lists {others} more"),
+        Some(_) => {}
+        None if doubts.is_empty() => lines.push("Doubts: none".into()),
+        None if cause.is_some() => lines.push(format!("Doubts: {command} lists {others}")),
+        None => {
+            lines.push(format!("Doubts: none could change the answer; {command} lists {others}"))
         }
-    });
-    let counts: Vec<String> = counts.collect();
-    if counts.is_empty() { "none".into() } else { counts.join(", ") }
+    }
+    lines
+}
+
+/// The names of doubts, or `none`.
+pub fn doubt_names(doubts: &[&Doubt]) -> String {
+    let names: Vec<&str> = doubts.iter().map(|doubt| doubt.name.as_str()).collect();
+    if names.is_empty() { "none".into() } else { names.join(", ") }
 }
 
 /// The text after the head of an answer.
@@ -187,9 +194,12 @@ fn says(answer: &Answer, doubts: &[Doubt]) -> String {
                 }
                 _ => String::new(),
             };
-            let name = answer.verdict.name();
             let reached = utilisation_and_target(answer, &scope).unwrap_or_default();
-            format!("{reached}, {name}{}", windowed_note(answer))
+            let bottleneck = match answer.noise {
+                None => format!(", {}", answer.verdict.name()),
+                Some(_) => String::new(),
+            };
+            format!("{reached}{bottleneck}{}", windowed_note(answer))
         }
         AnswerKind::Unknown => unknown_text(answer, doubts),
         AnswerKind::Rate => {
@@ -260,37 +270,36 @@ fn windowed_note(answer: &Answer) -> String {
     format!("; MLPerf's windowed AU says {says}: {percent} %")
 }
 
+/// The doubt that makes an answer unknown; `None` for other answers.
+fn cause_of_unknown<'a>(answer: &Answer, doubts: &'a [Doubt]) -> Option<&'a Doubt> {
+    let because = answer.unknown_because?;
+    doubts.iter().find(|doubt| match because {
+        UnknownBecause::CacheFed => doubt.name == PAGE_CACHE,
+        UnknownBecause::CpuSaturated => doubt.name == CPU_SATURATED,
+        UnknownBecause::Interrupted | UnknownBecause::Incomplete => doubt.name == "incomplete_run",
+        UnknownBecause::Invalid => doubt.severity == Severity::Invalid,
+    })
+}
+
 /// The text of an unknown answer: its cause and the evidence.
 fn unknown_text(answer: &Answer, doubts: &[Doubt]) -> String {
-    let named = |name: &str| doubts.iter().find(|doubt| doubt.name == name);
     let because = match answer.unknown_because {
         Some(UnknownBecause::CacheFed) if device_bytes_are_unknown(doubts) => "possibly cache-fed",
         because => because.map_or("", UnknownBecause::name),
     };
-    let facts = match answer.unknown_because {
-        Some(UnknownBecause::CacheFed) => named(PAGE_CACHE).map(|doubt| {
-            doubt.facts.render(
-                "[{read_bytes} were read, {device_bytes} of them from the device|{read_bytes} were read, and how many of them came from the device is unknown]",
-            )
-        }),
-        Some(UnknownBecause::CpuSaturated) => named(CPU_SATURATED).map(|doubt| {
-            doubt.facts.render(
-                "[the {cores} of this machine were {busy_percent:.0} % busy, and reading may have waited for them]",
-            )
-        }),
-        Some(UnknownBecause::Interrupted) => named("incomplete_run").map(|doubt| {
-            doubt
-                .facts
-                .render("[{checkpoints} done|{epochs_done} of {epochs_planned} epochs are complete|steps of {begun_epochs} are recorded]")
-        }),
-        Some(UnknownBecause::Incomplete) => {
-            named("incomplete_run").map(|doubt| doubt.evidence.clone())
-        }
-        _ => doubts
-            .iter()
-            .find(|doubt| doubt.severity == Severity::Invalid)
-            .map(|doubt| format!("{}: {}", doubt.name, doubt.evidence)),
-    };
+    let facts = cause_of_unknown(answer, doubts).map(|doubt| match answer.unknown_because {
+        Some(UnknownBecause::CacheFed) => doubt.facts.render(
+            "[{read_bytes} were read, {device_bytes} of them from the device|{read_bytes} were read, and how many of them came from the device is unknown]",
+        ),
+        Some(UnknownBecause::CpuSaturated) => doubt.facts.render(
+            "[the {cores} of this machine were {busy_percent:.0} % busy, and work may have waited for them]",
+        ),
+        Some(UnknownBecause::Interrupted) => doubt
+            .facts
+            .render("[{checkpoints} done|{epochs_done} of {epochs_planned} epochs are complete|steps of {begun_epochs} are recorded]"),
+        Some(UnknownBecause::Incomplete) => doubt.evidence.clone(),
+        _ => format!("{}: {}", doubt.name, doubt.evidence),
+    });
     let evidence =
         || change_first_letter(answer.evidence.trim_end_matches('.'), |c| c.to_ascii_lowercase());
     let text = facts.filter(|facts| !facts.is_empty()).unwrap_or_else(evidence);

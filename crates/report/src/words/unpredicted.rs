@@ -1,11 +1,24 @@
 //! Renders the reasons why a record does not allow a prediction, and the runs that would allow it. Decides nothing.
 
 use feedrate_analysis::predict::{DecidingRun, NotPredictable};
+use feedrate_measure::noise::Noise;
+use feedrate_spec::units;
 
 /// The reason why there is no prediction, as a fragment.
 pub fn why(reason: &NotPredictable) -> String {
     match reason {
         NotPredictable::NothingTrained => "no accelerator computed, so there is no AU".into(),
+        NotPredictable::TooFewSteps { steps, needed } => {
+            let steps = units::counted(*steps, "step");
+            format!("the record has {steps}, and a prediction needs at least {needed}")
+        }
+        NotPredictable::TooNoisy { noise: Noise::BusyCores } => {
+            "the cores were busy, so waits may have been for a core".into()
+        }
+        NotPredictable::TooNoisy { noise: Noise::WideInterval } => {
+            "its steps differ so much that the 95 % interval of the AU is wider than half of the AU"
+                .into()
+        }
         NotPredictable::NotCounted => "the record does not count the reads".into(),
         NotPredictable::OnlyWatched => {
             "a loop was watched: its load and compute times do not show files, reads, decoding or the effect of more accelerators".into()
@@ -32,6 +45,15 @@ pub fn why(reason: &NotPredictable) -> String {
 pub fn needed_run(reason: &NotPredictable) -> String {
     match reason {
         NotPredictable::NothingTrained => "run it with `train.computation_time` above 0".into(),
+        NotPredictable::TooFewSteps { needed, .. } => {
+            format!("run it with more epochs or steps, at least {needed} steps in all")
+        }
+        NotPredictable::TooNoisy { noise: Noise::BusyCores } => {
+            "run it while the machine is idle".into()
+        }
+        NotPredictable::TooNoisy { noise: Noise::WideInterval } => {
+            "run it with more epochs or steps, or on a quieter machine".into()
+        }
         NotPredictable::NotCounted => "run it with feedrate itself".into(),
         NotPredictable::OnlyWatched => {
             "run a similar workload on the same storage with `feedrate run`".into()

@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 use crate::import::Imported;
 use crate::run::Run;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED};
@@ -23,6 +23,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: NAME,
         severity: Severity::Warning,
+        bias: Bias::Either,
         meaning: "The utilisation in `summary.json` differs by more than half a point from DLIO's own formula over the steps in the same folder. If files of ranks are missing: it differs by more than 2 % from the one that follows from the reported throughput and the measured compute time, or from the lowest that the durations of blocks allow.",
         evidence: "{reported_percent:.2} % is reported, but [{au_windowed_percent:.2} % follows from the steps|{au_from_rate_percent:.2} % follows from the reported throughput and the compute time|at least {au_lowest_percent:.2} % follows from the steps and the durations of their blocks][ ({au_all_steps_percent:.2} % over all steps)]",
         advice: "use the recomputed utilisation; some versions of DLIO measure a block's end twice",

@@ -2,13 +2,14 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 use crate::run::Activity;
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "cache_unseen",
         severity: Severity::Warning,
+        bias: Bias::Raised,
         meaning: "The dataset is smaller than the memory of the hosts, and DLIO does not report how much the page cache served. Its rates may be those of the page cache instead of the storage, even in the first epoch if the dataset was generated shortly before.",
         evidence: "the dataset has {dataset_bytes}, and the memory of the hosts is {memory_bytes}, {memory_share:.1} times as much",
         advice: "use a dataset of at least five times the memory, as MLPerf Storage requires, or empty the page cache before each epoch",

@@ -2,12 +2,13 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "checkpoint_too_small",
         severity: Severity::Note,
+        bias: Bias::Checkpoints,
         meaning: "The config sets model.model_size, but DLIO uses model.model_size_bytes. Checkpoints therefore have 10 KiB for every model, and their rates are those of such small files.",
         evidence: "a checkpoint has {checkpoint_bytes}, the model {model_bytes}",
         advice: "set model.model_size_bytes; draw no conclusions about checkpoints from these runs",

@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 use crate::import::{Config, ConfiguredCounts, Imported};
 use crate::run::{FolderNames, Run};
 use crate::setting::Setting;
@@ -28,6 +28,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "config_disagrees",
         severity: Severity::Invalid,
+        bias: Bias::Either,
         meaning: "Config, overrides, folder name and result files contradict each other, or result files name different machines: the results may belong to another config.",
         evidence: "{contradictions:.5}",
         advice: "find out which of them is right before using any number; folders may have been mixed up",

@@ -2,12 +2,13 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "cores_short",
         severity: Severity::Warning,
+        bias: Bias::Lowered,
         meaning: "DLIO's log warns that a rank had more reading threads than cores. The threads wait for each other, so a low AU may be caused by the machine instead of the storage.",
         evidence: "a rank had {read_threads} reading threads and {cores}",
         advice: "give each rank one core per reading thread and some more for the framework; draw no conclusions about read_threads from these runs",

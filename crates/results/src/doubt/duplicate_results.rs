@@ -2,12 +2,13 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "duplicate_results",
         severity: Severity::Invalid,
+        bias: Bias::Either,
         meaning: "All step times equal those in another folder to the nanosecond: the run is a copy, not a replicate.",
         evidence: "the times of all steps, {epoch_steps} per epoch, equal the times in `{original}`",
         advice: "keep one of the copies",

@@ -2,13 +2,14 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED};
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "empty_window",
         severity: Severity::Invalid,
+        bias: Bias::Either,
         meaning: "No step is inside the measurement window, so windowed AU and throughput have no basis, even if DLIO reports values. Values over all steps describe only the start of training. The run is not used.",
         evidence: "an epoch has {epoch_steps}, and the window leaves out {excluded_steps:.0}[; {reported_percent:.2} % AU is reported][; {reported_samples_per_second:.2} samples/s is reported][; over all steps AU is {au_all_steps_percent}]",
         advice: "run more steps, with more files or a smaller batch",

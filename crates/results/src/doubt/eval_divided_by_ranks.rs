@@ -2,12 +2,13 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "eval_divided_by_ranks",
         severity: Severity::Warning,
+        bias: Bias::Unaffected,
         meaning: "DLIO lists the evaluation figures of all ranks one after another instead of averaging utilisation and summing rates, and divides utilisation by the number of ranks.",
         evidence: "{reported_percent:.2} % is reported for {ranks}, which is {undivided_percent:.2} % before the division",
         advice: "multiply the reported utilisation and throughput of evaluation by the number of ranks",

@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 use feedrate_measure::metric::NOMINAL_WINDOWED;
 use feedrate_spec::units::MIB;
 
@@ -10,6 +10,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "generated_in_same_process",
         severity: Severity::Warning,
+        bias: Bias::Raised,
         meaning: "The run generated its dataset and then trained on it. The data was just written and may be in the page cache, and DLIO of 2025 and later computes MB/s with a record length of 1.",
         evidence: "`workflow.generate_data` is set[; {reported_mib_per_second:.4} MiB/s are reported][; {windowed_mib_per_second:.1} MiB/s follow from the steps]",
         advice: "generate the dataset in a separate run, and empty the page cache before training",

@@ -2,12 +2,13 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "hosts_apart",
         severity: Severity::Note,
+        bias: Bias::Unaffected,
         meaning: "Each host ran a separate DLIO at the same time, as in MLPerf Storage 0.5, and wrote a separate folder. An accelerator waited only for those on its host. The folders are read as one run: rates are summed over hosts, and utilisation and times are averaged.",
         evidence: "{hosts} hosts ran at the same time, with {accelerators} in all: {folders:.99}",
         advice: "compare the run with others on the same number of hosts; pass the folder of one host to see it alone",

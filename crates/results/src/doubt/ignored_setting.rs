@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 
 /// Name of the doubt.
 pub const NAME: &str = "ignored_setting";
@@ -11,6 +11,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: NAME,
         severity: Severity::Warning,
+        bias: Bias::Either,
         meaning: "The run differs from its baseline only in a setting that DLIO ignores with this loader and format. A difference between the results is noise, and equal results do not show that the setting has no effect.",
         evidence: "{ignored}",
         advice: "do not infer an effect of this setting from these runs; feedrate's loaders obey it",

@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 use crate::import::Reported;
 use feedrate_measure::metric::{AU_ALL_STEPS, SAMPLES_WHOLE};
 use serde_json::Value;
@@ -14,6 +14,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "impossible_values",
         severity: Severity::Warning,
+        bias: Bias::Either,
         meaning: "Reported values of training or evaluation are negative, infinite, not a number, or a utilisation above 100 %. Values recomputed from the ranks' steps are not affected.",
         evidence: "{impossible:.4}; an epoch has {epoch_steps}; [over all steps it is {whole_samples_per_second:.2} samples/s and AU {au_all_steps_percent}|there are no steps to recompute them from]",
         advice: "use the recomputed values instead of those in the summary; run more steps, because DLIO's throughput counts two steps too few",

@@ -2,12 +2,13 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "incomplete_run",
         severity: Severity::Invalid,
+        bias: Bias::Either,
         meaning: "The run was interrupted or failed, or its results were only partly copied, so that it has no result.",
         evidence: "{missing}",
         advice: "run again to the end, or copy the folder again",

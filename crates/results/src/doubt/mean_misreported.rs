@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 use crate::import::{CheckpointSpan, Imported, Reported};
 use feedrate_measure::record::CheckpointKind;
 use feedrate_measure::stats::mean;
@@ -29,6 +29,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: NAME,
         severity: Severity::Warning,
+        bias: Bias::Either,
         meaning: "A mean in `summary.json` is not the mean of the epochs listed next to it or of the checkpoints in the ranks' files: one of them was changed or belongs to another run.",
         evidence: "{means}",
         advice: "use neither until it is clear which is right; recomputed values depend on neither",

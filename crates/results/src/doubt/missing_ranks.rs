@@ -2,13 +2,14 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 use crate::import::sibling_with_ranks;
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "missing_ranks",
         severity: Severity::Invalid,
+        bias: Bias::Either,
         meaning: "Files of some ranks are missing or unreadable: utilisation describes the other ranks only, and rates are unknown. Files that submitters to MLPerf Storage leave out are reported as `no_step_files` instead.",
         evidence: "steps of {missing_ranks:.0} of {expected_ranks} are missing: {missing:.8}[; `{beside}`, which started at the same time, has some]",
         advice: "copy the folder again from where it was written; if another folder has the missing files, put the files of all ranks into one folder",

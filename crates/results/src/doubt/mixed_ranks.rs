@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 use crate::import::{Imported, ReportedBlock};
 use feedrate_measure::stats::{mean, median};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +23,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "mixed_ranks",
         severity: Severity::Invalid,
+        bias: Bias::Either,
         meaning: "Files of ranks do not belong together: two ranks have the same load times, or the rates of a rank do not follow from its steps and block times, but those of the other ranks do.",
         evidence: "{problems:.4}",
         advice: "copy the folder again from where it was written; files may have been swapped, or replaced by those of another run",

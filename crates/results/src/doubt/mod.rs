@@ -42,7 +42,9 @@ pub(crate) use stale_data::NAME as STALE_DATA;
 use crate::import::Imported;
 use crate::relations::Relations;
 use crate::run::Run;
-use feedrate_measure::doubt::{Doubt, DoubtKind, Severity, table_position as position_in_records};
+use feedrate_measure::doubt::{
+    Bias, Doubt, DoubtKind, Severity, table_position as position_in_records,
+};
 use feedrate_measure::facts::Facts;
 #[cfg(test)]
 use std::path::Path;

@@ -2,12 +2,13 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "no_config",
         severity: Severity::Note,
+        bias: Bias::Unaffected,
         meaning: "There is no readable `config.yaml`: dataset, batch size and loader are unknown unless other files contain them, and values that depend on them are missing.",
         evidence: "[`dlio.log` has {files} files of {samples_per_file} samples, batch {batch_size}|no other file describes dataset and loader]",
         advice: "copy Hydra's folder (`.hydra`, `dlio_config`) with the results",

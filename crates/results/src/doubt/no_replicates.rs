@@ -2,13 +2,14 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 use std::path::Path;
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "no_replicates",
         severity: Severity::Note,
+        bias: Bias::Unaffected,
         meaning: "The experiment was run once, so the variation between runs is unknown. Epochs of one run are not replicates; the deviation (±) that DLIO reports is over epochs.",
         evidence: "there is one run of {experiment}; the deviation over its {epochs} is not a deviation over runs",
         advice: "run each experiment at least five times, in random order",

@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 use crate::import::{Bound, CountedSteps};
 use feedrate_measure::metric::AU_ALL_STEPS;
 
@@ -10,6 +10,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "no_step_files",
         severity: Severity::Note,
+        bias: Bias::Unaffected,
         meaning: "Files `<rank>_output.json` are missing, as usual in results published by submitters to MLPerf Storage. Utilisation over all steps is therefore computed as steps × compute time of a step ÷ duration of rank 0's blocks, and single steps and differences between ranks are unknown.",
         evidence: "[steps of {step_ranks:.0} of {ranks} are available|steps of all {ranks:.0} ranks are missing]; [{epoch_steps} per epoch|the number of steps per epoch is unknown][ of {compute_s} compute][: AU {au_all_steps_percent:.2} % over all steps|: AU over all steps is unknown][, which is {bound}][; the reported rate counts {counted}]",
         advice: "keep the files of all ranks from all hosts with the results",

@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 use feedrate_spec::units::MIB;
 
 /// Name of the doubt.
@@ -14,6 +14,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: NAME,
         severity: Severity::Warning,
+        bias: Bias::Unaffected,
         meaning: "DLIO computes its MB/s from record_length_bytes. Its generator draws file sizes at random, clamps sizes below 1, and does not scale the standard deviation with the length, so that the mean size of the files is different.",
         evidence: "samples of DLIO's generator have {mean_sample_bytes} on average, {ratio:.2} times the configured {record_length_bytes}[; the reported {reported_mib_per_second} are {read_mib_per_second} of these samples]",
         advice: "scale record_length_bytes_stdev with record_length_bytes, or use the rate in bytes read",

@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 use crate::import::DlioAbility::{HasOwnReader, IsNeverRead, SharesFiles, SharesFirstFiles};
 use crate::import::dlio_has;
 
@@ -10,6 +10,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "not_all_data_read",
         severity: Severity::Warning,
+        bias: Bias::Raised,
         meaning: "With this loader and format DLIO reads some files several times and others never, or no data at all. Caches are hit more often than in real training.",
         evidence: "[`{mapped_format}` is memory-mapped and never accessed: no byte is read|with the loader `tensorflow` and {format}, all {ranks} read the same {files_read} of {files} files|with the loader `native_dali`, all {ranks} read the same first part, 1/{ranks:.0} of {files} files]",
         advice: "use the loader `pytorch`, or tfrecord with `tensorflow`; feedrate reads each sample once per epoch",

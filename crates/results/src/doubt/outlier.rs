@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 use crate::relations::Relations;
 use feedrate_measure::metric::SAMPLES_WHOLE;
 use feedrate_measure::stats::median;
@@ -18,6 +18,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "outlier",
         severity: Severity::Warning,
+        bias: Bias::Either,
         meaning: "The throughput of the run differs by more than 5 % from the other runs of the experiment, and by more than five times the range of those: something was different in this run.",
         evidence: "{samples_per_second:.2} samples/s; the {others} other runs of {experiment} have {lowest_samples_per_second:.2} to {highest_samples_per_second:.2}",
         advice: "look for the reason, such as a cold cache or another job; report the median, or the runs without this one and why",

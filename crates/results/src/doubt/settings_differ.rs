@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 
 /// Sections of the config, the most important first.
 const SECTIONS: [&str; 6] =
@@ -12,6 +12,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "settings_differ",
         severity: Severity::Warning,
+        bias: Bias::Either,
         meaning: "The config differs from most runs of the workload in keys that no override of the run sets. Effects found by comparing the run may have other causes.",
         evidence: "{differs:.6}",
         advice: "repeat the run with the config of the other runs, so that the compared runs differ in one setting",

@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 
 /// Name of the doubt.
 pub(crate) const NAME: &str = "stale_data";
@@ -12,6 +12,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         name: NAME,
         // The doubt of records with this name is invalid, since a record proves it.
         severity: Severity::Warning,
+        bias: Bias::Either,
         meaning: "According to logs and configs, the run read files that another run had generated with other settings, unless the dataset was generated again without a log. Its numbers may be those of another dataset, and its MB/s may be computed from a wrong size.",
         evidence: "the last logged generation in its data folder before the run was `{maker}`[ ({made})], where {differs:.99}[; the generation ran on `{host}`, the run on `{own_host}`][; {unfinished}]",
         advice: "generate a dataset in a separate folder for each set of dataset settings, and repeat the run",

@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 
 /// Maximum relative difference from the block rates in the ranks' files, from which DLIO computes the summary, and from the rates that follow from
 /// rank 0's blocks.
@@ -14,6 +14,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "throughput_misreported",
         severity: Severity::Warning,
+        bias: Bias::Either,
         meaning: "The throughput in `summary.json` differs by more than half a percent from the block rates in the ranks' files, or by more than 10 % from the rate that each release of DLIO computes from their steps. If files of ranks are missing, it differs from each rate that follows from the number of steps, the duration of rank 0's blocks, the utilisation and the compute time.",
         evidence: "{reported_samples_per_second:.2} samples/s are reported[, but {blocks_samples_per_second:.2} follow from the block rates in the ranks' files][, but {steps_samples_per_second:.2} follow from the steps][, but the nearest rate that fits the number of steps and the duration of rank 0's blocks is {totals_samples_per_second:.2}]",
         advice: "use the rates recomputed from steps; the summary may belong to another run",

@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 use feedrate_spec::units;
 
 /// Share by which steps may take longer than their block, since both are measured by different clock calls.
@@ -12,6 +12,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "time_runs_backwards",
         severity: Severity::Invalid,
+        bias: Bias::Either,
         meaning: "Blocks end before they begin, are shorter than the sum of their steps, begin before their epoch, or last longer or shorter than stated: the wall clock, from which DLIO computes durations, was set during the run, or files were changed.",
         evidence: "{backwards:.3}",
         advice: "prevent time services from stepping the clock during runs, and run again, or copy the folder again from where it was written",

@@ -2,12 +2,13 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "unreadable_files",
         severity: Severity::Invalid,
+        bias: Bias::Either,
         meaning: "Result files are empty, cut short or damaged: their contents are missing from the numbers.",
         evidence: "{unreadable:.4}",
         advice: "copy the folder again from where it was written, or run again",

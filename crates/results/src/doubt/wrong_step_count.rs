@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
+use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 use crate::import::Imported;
 use feedrate_measure::metric::{SAMPLES_WHOLE, SAMPLES_WINDOWED};
 
@@ -17,6 +17,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "wrong_step_count",
         severity: Severity::Warning,
+        bias: Bias::Either,
         meaning: "The reported throughput is (steps − 2) × batch ÷ duration of the window, but the window has more steps. The throughput is too low, zero for two steps, and negative for one.",
         evidence: "{reported_samples_per_second:.2} samples/s[ of {left_ranks}] count {counted:.0} steps over the time of {window_steps}; [with all steps of the window it is {windowed_samples_per_second:.2} samples/s|only {left_ranks:.0} ranks are known, so the rate of all ranks is unknown|the window has no steps][; {whole_samples_per_second:.2} over whole epochs]",
         advice: "use the recomputed rates: windowed ones follow DLIO's definition, whole ones cover entire epochs",

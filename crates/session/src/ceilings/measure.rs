@@ -11,7 +11,8 @@ use crate::result_folder;
 use anyhow::Context;
 use feedrate_measure::record::file::{NAMES_FILE, write_atomically};
 use feedrate_results::diagnosis::{
-    Ceiling, DIAGNOSIS_FILE, DIAGNOSIS_FOLDER, Diagnosis, PipelineStage, largest_drop,
+    Ceiling, DIAGNOSIS_FILE, DIAGNOSIS_FOLDER, Diagnosis, NotMeasured, PipelineStage, largest_drop,
+    noise,
 };
 use feedrate_run::live::Signals;
 use feedrate_run::ranks::Ranks;
@@ -39,6 +40,29 @@ pub struct DiagnosisRequest {
     pub results: Option<PathBuf>,
     /// Output file for the workload with its overrides.
     pub write_yaml: Option<PathBuf>,
+}
+
+/// Measures plain reads of a workload's files in about `budget_s`, with the size of its requests and its number of readers.
+///
+/// # Errors
+/// Fails if the workload has no dataset, or if the dataset cannot be prepared or read.
+pub fn plain_reads(
+    request: Request,
+    budget_s: f64,
+    signals: &Signals,
+    listener: &dyn Listener,
+) -> anyhow::Result<Ceiling> {
+    let stage = PipelineStage::FileSystem;
+    let request = DiagnosisRequest {
+        request,
+        budget_s,
+        drops_metadata: false,
+        results: None,
+        write_yaml: None,
+    };
+    let measured = request.measure_stages(&[stage], signals, listener)?;
+    let ceiling = measured.diagnosis.ceilings.into_iter().next();
+    Ok(ceiling.unwrap_or(Ceiling::not_measured(stage, NotMeasured::NoFiles)))
 }
 
 /// The result of measuring ceilings.
@@ -71,7 +95,16 @@ impl DiagnosisRequest {
         signals: &Signals,
         listener: &dyn Listener,
     ) -> anyhow::Result<MeasuredCeilings> {
-        let limit = self.limit()?;
+        self.measure_stages(&PipelineStage::ALL, signals, listener)
+    }
+
+    fn measure_stages(
+        &self,
+        stages: &[PipelineStage],
+        signals: &Signals,
+        listener: &dyn Listener,
+    ) -> anyhow::Result<MeasuredCeilings> {
+        let limit = self.limit(stages)?;
         if let Some(file) = &self.write_yaml {
             refuse_existing(file, None)?;
         }
@@ -97,7 +130,7 @@ impl DiagnosisRequest {
         let start = Instant::now();
         let mut measurement = CeilingMeasurement::new(&plan, &dataset, signals, limit, listener)?;
         measurement.drops_metadata = self.drops_metadata;
-        let ceilings = measurement.measure_all()?;
+        let ceilings = measurement.measure_stages(stages)?;
         let is_interrupted = measurement.is_interrupted();
         let took_s = start.elapsed().as_secs_f64();
         let mut diagnosis = diagnosis(&plan, &measurement, ceilings, started, took_s);
@@ -108,9 +141,10 @@ impl DiagnosisRequest {
         Ok(MeasuredCeilings { workload, plan, diagnosis, is_interrupted })
     }
 
-    /// Returns the time for each ceiling.
-    fn limit(&self) -> Result<Duration, Refusal> {
-        let limit = Duration::try_from_secs_f64(self.budget_s / PipelineStage::ALL.len() as f64);
+    /// Returns the time for each ceiling, and for the first slice of the loader, from which other ceilings are computed.
+    fn limit(&self, stages: &[PipelineStage]) -> Result<Duration, Refusal> {
+        let others = stages.iter().filter(|stage| **stage != PipelineStage::Loader).count();
+        let limit = Duration::try_from_secs_f64(self.budget_s / (others + 1) as f64);
         match limit.ok().filter(|limit| *limit >= SLICE_MIN * SLICES as u32) {
             Some(limit) => Ok(limit),
             None => refuse(
@@ -168,6 +202,7 @@ fn diagnosis(
         needed_samples_per_second: needed,
         needed_bytes_per_second: needed.zip(sample).map(|(rate, sample)| rate * sample.bytes),
         largest_drop: largest_drop(&ceilings, needed),
+        noise: noise(&ceilings, needed),
         ceilings,
         bytes_per_sample: sample.map(|sample| sample.bytes),
         device_bytes_per_sample: sample.and_then(|sample| sample.device_bytes),

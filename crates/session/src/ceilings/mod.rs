@@ -6,7 +6,7 @@ mod alone;
 mod slices;
 mod measure;
 
-pub use measure::{DiagnosisRequest, MeasuredCeilings, SavedDiagnosis};
+pub use measure::{DiagnosisRequest, MeasuredCeilings, SavedDiagnosis, plain_reads};
 
 use crate::catalog;
 use crate::dataset::{OpenDataset, needs_files};
@@ -324,7 +324,26 @@ impl<'a> CeilingMeasurement<'a> {
             in_flight: Some(in_flight),
             request_bytes: None,
             read_from: None,
+            cpu_busy_share: None,
+            own_cpu_share: None,
+            is_emulated: self.is_emulated_in(name),
             not_measured: None,
+        }
+    }
+
+    /// Whether times of a stage are emulated.
+    fn is_emulated_in(&self, name: PipelineStage) -> bool {
+        let storage = &self.plan.storage;
+        let opens_wait = storage.delay_s + storage.open_delay_s > 0.0;
+        match name {
+            PipelineStage::FileSystem => self.is_emulated,
+            PipelineStage::Opens => opens_wait,
+            PipelineStage::Decode => self.preprocess_s > 0.0,
+            PipelineStage::Client => true,
+            PipelineStage::Loader => {
+                let has_client = self.plan.loader.client.is_some();
+                self.is_emulated || opens_wait || self.preprocess_s > 0.0 || has_client
+            }
         }
     }
 

@@ -4,6 +4,8 @@ use super::{CeilingMeasurement, SLICES, TIMEOUT_FACTOR};
 use crate::progress_text;
 use feedrate_measure::stats::mean;
 use feedrate_results::diagnosis::{Ceiling, NotMeasured, PipelineStage};
+use feedrate_run::clock::Clock;
+use feedrate_run::system::{DeviceReads, Sampler};
 use feedrate_spec::listener::ProgressLine;
 use feedrate_spec::plan::Cache;
 use std::sync::Arc;
@@ -12,11 +14,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 impl CeilingMeasurement<'_> {
-    /// Measures all ceilings, in their order. After an interruption, the remaining ceilings have no numbers.
-    pub(super) fn measure_all(&mut self) -> anyhow::Result<Vec<Ceiling>> {
+    /// Measures the ceilings of stages, in their order. After an interruption, the remaining ceilings have no numbers.
+    pub(super) fn measure_stages(
+        &mut self,
+        stages: &[PipelineStage],
+    ) -> anyhow::Result<Vec<Ceiling>> {
         let has_client = self.plan.loader.client.is_some();
-        let stages: Vec<PipelineStage> = PipelineStage::ALL
-            .into_iter()
+        let stages: Vec<PipelineStage> = stages
+            .iter()
+            .copied()
             .filter(|stage| *stage != PipelineStage::Client || has_client)
             .collect();
         let current = Arc::new(AtomicUsize::new(stages.len() - 1));
@@ -50,6 +56,7 @@ impl CeilingMeasurement<'_> {
         mut slices: Vec<Ceiling>,
     ) -> anyhow::Result<Ceiling> {
         let start = Instant::now();
+        let sampler = Sampler::start(None, DeviceReads::Unknown, Clock::new());
         while slices.len() < SLICES && start.elapsed() < self.limit * TIMEOUT_FACTOR {
             if self.is_interrupted() {
                 break;
@@ -60,6 +67,8 @@ impl CeilingMeasurement<'_> {
                 slices.push(slice);
             }
         }
+        let core_ns = start.elapsed().as_nanos() as f64 * f64::from(self.cores);
+        let host = sampler.finish();
         let known: Vec<&Ceiling> =
             slices.iter().filter(|slice| slice.not_measured.is_none()).collect();
         let Some(last) = known.last() else {
@@ -86,6 +95,8 @@ impl CeilingMeasurement<'_> {
             measured_s: Some(known_values(|slice| slice.measured_s).iter().sum()),
             request_bytes: mean(&known_values(|slice| slice.request_bytes)),
             slices_samples_per_second,
+            cpu_busy_share: host.cpu_busy_share,
+            own_cpu_share: host.process_cpu_ns.map(|cpu_ns| cpu_ns as f64 / core_ns),
             ..(*last).clone()
         })
     }

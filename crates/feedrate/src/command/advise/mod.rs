@@ -43,7 +43,7 @@ const TRIALS: &str = "Try";
 /// `feedrate advise`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-For the folder of a run, the advice is computed from the run's record, and nothing is run. In a folder of several runs, the newest is used. A workload is run once first, as by `feedrate run`.
+For the folder of a run, the advice is computed from the run's record, and nothing is run. In a folder of several runs, the newest is used, and predictions also use the others of the same plan. A workload is run once first, as by `feedrate run`.
 
 Examples:
   feedrate advise results/unet3d/RUN
@@ -87,7 +87,8 @@ struct AdviceRow {
 /// Prints advice on a run, or runs a workload and prints advice on the new run.
 pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
     let cache = arguments.cache.cache();
-    let data = &with_newest_run(Request { cache, ..arguments.data.request() });
+    let request = arguments.data.request();
+    let data = &with_newest_run(Request { cache, ..request.clone() });
     let json = arguments.data.json;
     let run = resolve::is_run(&data.workload).then(|| load_run(Path::new(&data.workload)));
     let predict = &arguments.predict;
@@ -118,15 +119,21 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
         Some(record) => (data.workload.clone(), record),
         None => run_baseline(study.insert(open_study(arguments, &template)?), &template)?,
     };
+    let replicates = replicates(&request, data, &record);
     if predict.are_given() {
-        let predictor = Predictor { run_dir: &run_dir, record: &record, template: &template };
+        let predictor = Predictor {
+            run_dir: &run_dir,
+            record: &record,
+            replicates: &replicates,
+            template: &template,
+        };
         return predictor.predict(predict, accelerators, json);
     }
     let answered = AnsweredSummary::new(&record);
     let derived = Derived::new(&record);
     let opening = words::opening(&answered.answer, &derived);
-    let rows =
-        advice_rows(&template, &Case::new(&derived, &answered.answer, &answered.summary.doubts));
+    let case = Case::new(&derived, &answered.answer, &answered.summary.doubts);
+    let rows = advice_rows(&template, &case.with_replicates(&replicates));
     let has_candidates = !rows.is_empty() || !also.is_empty() || arguments.goal.is_some();
     if arguments.try_out && has_candidates {
         let advice = rows.into_iter().map(|row| row.advice).collect();
@@ -189,6 +196,23 @@ fn with_newest_run(data: Request) -> Request {
     }
     let workload = resolve::run_folder(Path::new(&data.workload), &TERMINAL).display().to_string();
     Request { workload, ..data }
+}
+
+/// The records of other complete runs of the same plan in the folder that the user named. Predictions use them too.
+fn replicates(request: &Request, chosen: &Request, record: &Record) -> Vec<Record> {
+    if request.workload == chosen.workload {
+        return Vec::new();
+    }
+    let others = resolve::runs_below(Path::new(&request.workload)).into_iter();
+    let others = others.filter(|run| run.as_path() != Path::new(&chosen.workload));
+    let records = others.filter_map(|run| load_run(&run).ok());
+    let is_replicate = |other: &Record| other.complete && other.plan == record.plan;
+    let replicates: Vec<Record> = records.filter(is_replicate).collect();
+    if !replicates.is_empty() {
+        let others = units::counted(replicates.len() as u64, "other run");
+        messages::note(format!("predictions also use {others} of the same plan in the folder"));
+    }
+    replicates
 }
 
 /// Prints the answer for a loop that `feedrate.watch` recorded. No rule of advice applies to it, and it has no workload to run again.
@@ -327,6 +351,9 @@ fn advice_blocks(run: &AnsweredSummary, rows: &[AdviceRow]) -> Vec<Block> {
             Some(true) => "Nothing is advised: the accelerators were fed.",
             _ if run.summary.verdict.name == Bound::ClientBound => {
                 "No rule finds a change that would help: the time is spent in the job's own code, which faster storage does not speed up. Measure it by `feedrate calibrate SCRIPT.py:make_dataset`."
+            }
+            _ if run.answer.noise.is_some() => {
+                "Nothing is advised: the measurement is too noisy to name a bottleneck. Repeat the run on an idle machine, with more epochs or steps."
             }
             _ => "No rule finds a change that would help.",
         };

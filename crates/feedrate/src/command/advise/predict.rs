@@ -3,7 +3,9 @@
 use crate::exit::Exit;
 use crate::{messages, text, time};
 use clap::Args;
-use feedrate_analysis::predict::{NotPredictable, Pipeline, PipelineChange, Prediction, Scale};
+use feedrate_analysis::predict::{
+    NotPredictable, Pipeline, PipelineChange, PipelinePool, Prediction, Scale,
+};
 use feedrate_measure::metric::{AU_ALL_STEPS, Unit};
 use feedrate_measure::record::Record;
 use feedrate_measure::summary::Summary;
@@ -67,6 +69,8 @@ struct NotPredicted {
 pub(super) struct Predictor<'a> {
     pub(super) run_dir: &'a str,
     pub(super) record: &'a Record,
+    /// Other records of the same plan.
+    pub(super) replicates: &'a [Record],
     pub(super) template: &'a RunTemplate,
 }
 
@@ -96,6 +100,8 @@ impl Predictor<'_> {
         let plan = self.template.resolve(&change.overrides)?.plan;
         let pipeline =
             Pipeline::new(record).map_err(|why| NotPredicted::new(&why).refusal(self.run_dir))?;
+        let others = self.replicates.iter().filter_map(|record| Pipeline::new(record).ok());
+        let pipeline = PipelinePool::new(pipeline).with_others(others);
         let unchanged = pipeline.predict(&record.plan, &[]);
         let row = |change| self.predict_row(change, &pipeline);
         let mut rows = Vec::new();
@@ -130,7 +136,7 @@ impl Predictor<'_> {
         Ok(Exit::Fine)
     }
 
-    fn predict_row(&self, change: Change, pipeline: &Pipeline) -> Row {
+    fn predict_row(&self, change: Change, pipeline: &PipelinePool) -> Row {
         let prediction =
             match self.template.resolve(&change.overrides).map(|resolved| resolved.plan) {
                 Ok(plan) => {
@@ -150,7 +156,7 @@ impl Predictor<'_> {
         &self,
         row: &Row,
         plan: &Plan,
-        pipeline: &Pipeline,
+        pipeline: &PipelinePool,
     ) -> anyhow::Result<Vec<Row>> {
         let is_accelerators = |text: &&String| text.starts_with(ACCELERATORS_KEY);
         let settings = &row.change.settings;

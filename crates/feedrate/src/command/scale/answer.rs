@@ -1,8 +1,9 @@
 //! Computes the result of a search from its runs, with the reason for the limit. The result is also the JSON output.
 
-use feedrate_analysis::answer::{AnswerKind, AnsweredSummary};
+use super::plain_read::PlainRead;
+use feedrate_analysis::answer::{AnswerKind, AnsweredSummary, relevant_doubts};
 use feedrate_analysis::precision::sequential_mean;
-use feedrate_measure::doubt::{PAGE_CACHE, Severity};
+use feedrate_measure::doubt::{Doubt, PAGE_CACHE, Severity};
 use feedrate_measure::metric::Unit;
 use feedrate_measure::record::Record;
 use feedrate_measure::stats::{self, Interval};
@@ -53,6 +54,9 @@ pub(in crate::command) struct SearchResult {
     pub(super) numbers: Vec<SearchedNumber>,
     /// Numbers above the limit with the result of numbers below it. They contradict the answer.
     pub(super) again: Vec<u64>,
+    /// Plain reads for a number next to the limit; `null` if they were not measured.
+    #[serde(default)]
+    pub(super) plain_read: Option<PlainRead>,
     /// Dataset of the last runs; `null` if it is in no folder, or feedrate did not generate it.
     pub(super) dataset: Option<SearchedDataset>,
     /// Overrides that the search added to the user's overrides in every run. The number of files grows during the search.
@@ -82,6 +86,12 @@ pub(super) struct SearchedNumber {
     pub(super) evidence: String,
     /// Names of the runs' doubts that are warnings or worse.
     pub(super) doubts: Vec<String>,
+    /// Names of those doubts that could change whether the number reaches the target.
+    #[serde(default)]
+    pub(super) relevant_doubts: Vec<String>,
+    /// Mean rate at which no accelerator would wait; `null` if unknown.
+    #[serde(default)]
+    pub(super) needed_bytes_per_second: Option<f64>,
     /// Folders of the runs.
     pub(super) run_dirs: Vec<String>,
 }
@@ -93,13 +103,13 @@ impl SearchResult {
             .any(|number| number.verdict == Bound::CpuSaturated.name())
     }
 
-    /// Doubts about the runs that decide the answer, with the numbers that these runs tried.
+    /// Doubts that could change the answer, about the runs that decide it, with the numbers that these runs tried.
     pub(super) fn doubts_at_limit(&self) -> BTreeMap<&str, Vec<u64>> {
         let mut doubts: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
         for searched in
             self.searched_at(self.found.certain).chain(self.searched_at(self.found.fails))
         {
-            for name in &searched.doubts {
+            for name in &searched.relevant_doubts {
                 doubts.entry(name).or_default().push(searched.number);
             }
         }
@@ -180,6 +190,7 @@ impl<'a> SearchAnswer<'a> {
             max: range.max,
             numbers,
             again: self.runs.search.contradictions(),
+            plain_read: None,
             dataset: range.dataset().ok().flatten(),
             overrides: range.added_overrides(),
             notes: range.notes.clone(),
@@ -247,7 +258,15 @@ impl<'a> SearchAnswer<'a> {
         let values = self.values(runs);
         let all_doubts = runs.iter().flat_map(|run| &run.summary.doubts);
         let serious = all_doubts.filter(|doubt| doubt.severity < Severity::Note);
-        let doubts: BTreeSet<String> = serious.map(|doubt| doubt.name.clone()).collect();
+        let needed = runs.iter().map(|run| run.answer.needed_bytes_per_second);
+        let needed: Option<Vec<f64>> = needed.collect();
+        let names = |doubt: &Doubt| doubt.name.clone();
+        let doubts: BTreeSet<String> = serious.map(names).collect();
+        let relevant: BTreeSet<String> = runs
+            .iter()
+            .flat_map(|run| relevant_doubts(Some(&run.answer), &run.summary.doubts))
+            .map(names)
+            .collect();
         let verdict =
             self.typical_run(runs, |_| true).or(runs.last()).map(|run| &run.summary.verdict);
         // Numbers without a run were skipped because of the client's costs.
@@ -265,6 +284,8 @@ impl<'a> SearchAnswer<'a> {
                 .or(skipped)
                 .unwrap_or_default(),
             doubts: Vec::from_iter(doubts),
+            relevant_doubts: Vec::from_iter(relevant),
+            needed_bytes_per_second: needed.and_then(|needed| stats::mean(&needed)),
             run_dirs: runs.iter().filter_map(|run| run.summary.run_dir.clone()).collect(),
             values,
         }

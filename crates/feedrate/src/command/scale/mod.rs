@@ -2,6 +2,7 @@
 //! target, and explains the limit.
 
 mod answer;
+mod plain_read;
 mod words;
 mod dry_run;
 
@@ -148,7 +149,11 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
         stop_reason(&options, &search, &search.end(&end.history))?
     };
     let runs = search.runs(&end.history);
-    let result = SearchAnswer::new(&options, &search, runs)?.result(stopped, &study);
+    let mut result = SearchAnswer::new(&options, &search, runs)?.result(stopped, &study);
+    if !end.report.is_stopped {
+        let request_at = |number| Ok(search.range().request_at(number)?);
+        result.plain_read = plain_read::measure(&result, request_at, &TERMINAL);
+    }
     let conclusion = conclusion(&result, options.response)?;
     if !result.numbers.is_empty() {
         conclude(&study, &conclusion, arguments.data.json)?;

@@ -1,6 +1,7 @@
 //! Words for the result of a search, for terminals and reports. This module decides nothing.
 
 use super::answer::SearchResult;
+use super::plain_read::PlainRead;
 use feedrate_measure::metric::{Better, Metric, Unit};
 use feedrate_results::conclusion::ConclusionLine;
 use feedrate_spec::units;
@@ -21,6 +22,7 @@ pub(super) fn lines(search: &SearchResult) -> Vec<ConclusionLine> {
     } else if !search.why.is_empty() {
         lines.push(line("Limit".into(), search.why.clone()));
     }
+    lines.extend(search.plain_read.as_ref().map(|read| plain_read(search, read)));
     lines.extend(doubts(search));
     lines.extend(search.stopped.iter().map(|why| line("Not decided".into(), why.clone())));
     lines.extend(search.dataset.map(|used| line("Dataset".into(), dataset(used))));
@@ -33,6 +35,26 @@ pub(super) fn lines(search: &SearchResult) -> Vec<ConclusionLine> {
         lines.push(line(format!("But {number} {again}"), why));
     }
     lines
+}
+
+/// What the storage itself delivers, such as `812 MB/s of the 3.4 GB/s that 5 accelerators need`.
+fn plain_read(search: &SearchResult, read: &PlainRead) -> ConclusionLine {
+    let rate = read.bytes_per_second.map(units::bytes_per_second_rounded);
+    let number = read.number;
+    let named = match search.key.as_str() {
+        ACCELERATORS => units::counted(number, "accelerator"),
+        key => format!("{key}={number}"),
+    };
+    let need = verb(search, number, "need");
+    let needed = read.needed_bytes_per_second.map(units::bytes_per_second_rounded);
+    let value = match (rate, needed) {
+        (Some(rate), Some(needed)) => format!("{rate} of the {needed} that {named} {need}"),
+        (Some(rate), None) => format!("{rate}; the rate that {named} {need} is unknown"),
+        (None, _) => {
+            format!("unknown: {}", read.unknown_because.as_deref().unwrap_or("not measured"))
+        }
+    };
+    ConclusionLine { name: "The storage alone gives".into(), value }
 }
 
 /// Doubts about the runs that decide the answer, such as `au_disagrees at 4 and 5, other_io at 5`. With them, the answer is only probable.
@@ -194,6 +216,7 @@ mod tests {
             max: 16,
             numbers: Vec::new(),
             again: Vec::new(),
+            plain_read: None,
             dataset: None,
             overrides: Vec::new(),
             notes: Vec::new(),
@@ -241,7 +264,9 @@ mod tests {
             interval: None,
             verdict: verdict.into(),
             evidence: String::new(),
+            needed_bytes_per_second: None,
             doubts: doubts.iter().map(|name| (*name).to_string()).collect(),
+            relevant_doubts: doubts.iter().map(|name| (*name).to_string()).collect(),
             run_dirs: Vec::new(),
         }
     }
@@ -267,6 +292,28 @@ mod tests {
             |search| set_doubts(search, &["other_io"]),
             &["PROBABLY 4 H100s (resnet50) at ≥ 90 % AU; 5 fail", why, doubts],
         );
+    }
+
+    #[test]
+    fn the_rate_of_plain_reads_is_beside_the_needed_rate() {
+        let known = |search: &mut SearchResult| {
+            search.found.certain = Some(4);
+            search.plain_read = Some(PlainRead {
+                number: 5,
+                bytes_per_second: Some(812e6),
+                needed_bytes_per_second: Some(3.4e9),
+                unknown_because: None,
+            });
+        };
+        let answer = "4 H100s (resnet50) at ≥ 90 % AU for certain";
+        let line = "The storage alone gives: 812 MB/s of the 3.4 GB/s that 5 accelerators need";
+        check(known, &[answer, line]);
+        let unknown = |search: &mut SearchResult| {
+            known(search);
+            let read = search.plain_read.as_mut().unwrap();
+            (read.bytes_per_second, read.unknown_because) = (None, Some("no files".into()));
+        };
+        check(unknown, &[answer, "The storage alone gives: unknown: no files"]);
     }
 
     #[test]

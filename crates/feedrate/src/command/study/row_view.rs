@@ -1,8 +1,7 @@
 //! One row in `feedrate study status`: its settings, state and results.
 
 use crate::text;
-use feedrate_analysis::answer::AnsweredSummary;
-use feedrate_measure::doubt::Severity;
+use feedrate_analysis::answer::{AnsweredSummary, relevant_doubts};
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, Metric};
 use feedrate_report::document::Block;
 use feedrate_report::table::ReportTable;
@@ -170,15 +169,16 @@ impl<'a> RowView<'a> {
         text::known(value, |value| metric.unit.text(value))
     }
 
-    /// Names of the doubts that are warnings or worse. Notes are left out, since most runs of a study have some.
+    /// Names of the doubts that could change the answer, and of those that the study found.
     fn doubts(&self) -> String {
-        let run_doubts = self.summary.iter().flat_map(|run| &run.summary.doubts);
-        let serious = run_doubts.filter(|doubt| doubt.severity != Severity::Note);
+        let summary = self.summary.iter();
+        let relevant =
+            summary.flat_map(|run| relevant_doubts(Some(&run.answer), &run.summary.doubts));
         let checked = self.attempt.and_then(Attempt::checked);
         let runner_doubts = checked.iter().flat_map(|checked| &checked.doubts);
         let runner_doubts = runner_doubts.map(|doubt| &*doubt.name);
         let mut names: Vec<&str> = Vec::new();
-        for name in serious.map(|doubt| &*doubt.name).chain(runner_doubts) {
+        for name in relevant.map(|doubt| &*doubt.name).chain(runner_doubts) {
             if !names.contains(&name) {
                 names.push(name);
             }

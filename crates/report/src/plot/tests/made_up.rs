@@ -4,7 +4,7 @@ use crate::draw::figure::Figure;
 use crate::plot::data::Data;
 use crate::plot::{Missing, Plot};
 use feedrate_analysis::design::{DeclaredFactors, designs};
-use feedrate_measure::doubt::{Doubt, Severity};
+use feedrate_measure::doubt::{Bias, Doubt, Severity};
 use feedrate_measure::example::simple;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{
@@ -69,6 +69,7 @@ pub(in crate::plot) fn run(workload: &str, setting: Setting, au: f64, rate: f64)
     let doubt = Doubt {
         name: "too_few_steps".into(),
         severity: Severity::Warning,
+        bias: Bias::Either,
         evidence: String::new(),
         advice: String::new(),
         facts: Facts::new(),

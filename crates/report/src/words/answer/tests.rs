@@ -6,7 +6,7 @@ use feedrate_measure::example::{
     block, checkpoint, checkpoint_only_record, epoch, plan, record, simple,
 };
 use feedrate_measure::record::Record;
-use feedrate_spec::plan::EvaluationPlan;
+use feedrate_spec::plan::{EvaluationPlan, PlanDoubt};
 use feedrate_spec::workload::TimeSpec;
 
 #[track_caller]
@@ -145,7 +145,7 @@ fn an_unknown_answer_states_its_cause() {
     check(&cached, &[why, measured]);
     let mut busy = starved_run(1);
     busy.epochs[0].host.cpu_busy_share = Some(0.97);
-    let why = "UNKNOWN: cpu-saturated, the 8 cores of this machine were 97 % busy, and reading may have waited for them";
+    let why = "UNKNOWN: cpu-saturated, the 8 cores of this machine were 97 % busy, and work may have waited for them";
     check(&busy, &[why, measured]);
     let mut nothing = starved_run(1);
     nothing.epochs.clear();
@@ -213,12 +213,44 @@ fn a_second_utilisation_is_named_by_its_kind() {
 }
 
 #[test]
-fn doubts_are_counted_by_severity() {
-    let mut stopped = starved_run(1);
-    assert_eq!(counted(&AnsweredSummary::new(&stopped).summary.doubts), "none");
-    stopped.complete = false;
-    assert_eq!(
-        counted(&AnsweredSummary::new(&stopped).summary.doubts),
-        "1 invalid (incomplete_run)"
+fn doubts_that_could_change_the_answer_are_shown_and_others_are_counted() {
+    let check = |change: fn(&mut Record), expected: &[&str]| {
+        let mut record = starved_run(1);
+        change(&mut record);
+        let answered = AnsweredSummary::new(&record);
+        let lines = doubt_lines(&answered.answer, &answered.summary.doubts, "`feedrate show`");
+        assert_eq!(lines, expected);
+    };
+    check(|_| {}, &["Doubts: none"]);
+    let emulated = |record: &mut Record| {
+        let (name, evidence, advice) = ("emulated".into(), "slow".into(), String::new());
+        record.doubts.push(PlanDoubt { name, evidence, advice });
+    };
+    check(emulated, &["Doubts: none could change the answer; `feedrate show` lists 1"]);
+    let not_warm = |record: &mut Record| {
+        let (name, evidence, advice) = ("not_warm".into(), "2 GB were not".into(), String::new());
+        record.doubts.push(PlanDoubt { name, evidence, advice });
+    };
+    check(not_warm, &["Doubt: 2 GB were not (not_warm)"]);
+    // The answer is unknown because of it, and names it.
+    check(|record| record.complete = false, &["Doubts: `feedrate show` lists 1"]);
+    check(
+        |record| {
+            let doubt = |name: &str| PlanDoubt {
+                name: name.into(),
+                evidence: "e".into(),
+                advice: String::new(),
+            };
+            record.doubts = ["not_warm", "emulated"].map(doubt).into();
+        },
+        &["Doubt: e (not_warm); `feedrate show` lists 1 more"],
     );
+}
+
+#[test]
+fn no_bottleneck_is_named_where_the_interval_is_too_wide() {
+    let record = simple(&[(200, 100, 0, 4_000_000), (400, 100, 0, 4_000_000)]);
+    let answered = AnsweredSummary::new(&record);
+    let lines = lines(&answered.answer, &answered.summary.doubts);
+    assert_eq!(lines[0], "PROBABLY NO: 25 % AU [0, 96] over all 2 steps, target 90 %");
 }

@@ -10,7 +10,7 @@ use super::finding::{caveat, sentence};
 use feedrate_analysis::design::{DeclaredFactors, HOST, designs};
 use feedrate_analysis::finding::{Finding, FindingKind, Inconclusive, Subject};
 use feedrate_analysis::findings::{findings, main_responses};
-use feedrate_measure::doubt::{Doubt, Severity};
+use feedrate_measure::doubt::{Bias, Doubt, Severity};
 use feedrate_measure::metric::{Metric, Provenance, Value};
 use feedrate_results::import::RunOrigin;
 use feedrate_results::run::{Run, UNKNOWN};
@@ -96,6 +96,7 @@ fn doubt(name: &str, severity: Severity) -> Doubt {
     Doubt {
         name: name.into(),
         severity,
+        bias: Bias::Either,
         evidence: "evidence".into(),
         advice: "advice".into(),
         facts: Default::default(),

@@ -1,0 +1,89 @@
+//! The rate of plain reads beside the answer of a search: what the storage itself delivers, without the work of a loader.
+
+use super::answer::SearchResult;
+use crate::interrupt;
+use feedrate_measure::noise::is_too_wide;
+use feedrate_report::ceilings::measurement_conditions;
+use feedrate_results::diagnosis::{Ceiling, NotMeasured};
+use feedrate_session::ceilings;
+use feedrate_session::failure::on_one_line;
+use feedrate_session::request::Request;
+use feedrate_spec::listener::Listener;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Time for the measurement.
+const BUDGET_S: f64 = 2.0;
+
+/// Plain reads with the size and the number of readers of a number that was tried.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(in crate::command) struct PlainRead {
+    /// The number.
+    pub(super) number: u64,
+    /// Rate of plain reads; `null` if unknown.
+    pub(super) bytes_per_second: Option<f64>,
+    /// Rate at which no accelerator would wait in the runs of this number; `null` if unknown.
+    pub(super) needed_bytes_per_second: Option<f64>,
+    /// Reason why the rate is unknown; `null` if it is known.
+    pub(super) unknown_because: Option<String>,
+}
+
+/// Measures plain reads for the smallest number that fails or, if none fails, the largest that holds. `None` if no run was made at this number, or if the
+/// workload has no files on a storage.
+pub(super) fn measure(
+    result: &SearchResult,
+    request_at: impl Fn(u64) -> anyhow::Result<Request>,
+    listener: &dyn Listener,
+) -> Option<PlainRead> {
+    let number = result.found.fails.or(result.found.certain)?;
+    let searched = result.numbers.iter().find(|searched| searched.number == number)?;
+    if searched.run_dirs.is_empty() {
+        return None;
+    }
+    let measured = request_at(number).and_then(|request| {
+        ceilings::plain_reads(request, BUDGET_S, &interrupt::signals(), listener)
+    });
+    let rate = match measured {
+        Ok(ceiling) if ceiling.not_measured == Some(NotMeasured::NoFiles) => return None,
+        Ok(ceiling) => known_rate(&ceiling),
+        Err(error) => Err(on_one_line(&error)),
+    };
+    Some(PlainRead {
+        number,
+        bytes_per_second: rate.as_ref().ok().copied(),
+        needed_bytes_per_second: searched.needed_bytes_per_second,
+        unknown_because: rate.err(),
+    })
+}
+
+/// The rate of a ceiling, or the reason why it is unknown.
+fn known_rate(ceiling: &Ceiling) -> Result<f64, String> {
+    match ceiling.bytes_per_second {
+        None => Err(measurement_conditions(ceiling)),
+        Some(_) if ceiling.interval().as_ref().is_some_and(is_too_wide) => {
+            Err("it varied by more than half of its value".into())
+        }
+        Some(rate) => Ok(rate),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_results::diagnosis::PipelineStage;
+
+    #[test]
+    fn a_noisy_or_missing_rate_is_unknown() {
+        let missing = Ceiling::not_measured(PipelineStage::FileSystem, NotMeasured::StaysInMemory);
+        assert_eq!(known_rate(&missing), Err("files stay in memory".into()));
+        let with_slices = |slices: [f64; 3]| Ceiling {
+            samples_per_second: Some(10.0),
+            bytes_per_second: Some(10e6),
+            slices_samples_per_second: slices.into(),
+            not_measured: None,
+            ..missing.clone()
+        };
+        assert_eq!(known_rate(&with_slices([9.9, 10.0, 10.1])), Ok(10e6));
+        assert!(known_rate(&with_slices([2.0, 10.0, 18.0])).is_err());
+    }
+}
