@@ -121,7 +121,7 @@ fn mlperfs_window_is_mentioned_if_it_decides_otherwise() {
     steps[0].0 = 600;
     let summary = AnsweredSummary::new(&simple(&steps));
     let first = &lines(&summary.answer, &summary.summary.doubts)[0];
-    let says = "PROBABLY NO: 50 % AU [7, 93] over all 6 steps, target 90 %, storage-bound; MLPerf's windowed AU says yes: 100 %";
+    let says = "PROBABLY NO: 50 % AU [7, 93] over all 6 steps, target 90 %; MLPerf's windowed AU says yes: 100 %";
     assert_eq!(first, says);
 }
 
