@@ -94,10 +94,8 @@ pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
         return verdict;
     }
     if derived.record.plan.is_checkpoint_only() {
-        return Verdict {
-            name: Bound::CheckpointsOnly,
-            evidence: checkpoint_sentences(derived.record),
-        };
+        let name = Bound::CheckpointsOnly;
+        return Verdict { name, evidence: checkpoint_sentences(derived.record) };
     }
     if derived.record.watched.is_some() && derived.steps > 0 {
         return watched_verdict(derived);

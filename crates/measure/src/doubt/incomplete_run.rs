@@ -5,9 +5,12 @@ use crate::derived::Derived;
 use crate::facts::Facts;
 use crate::window::Scope;
 
+/// Name of the doubt.
+pub const NAME: &str = "incomplete_run";
+
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
-        name: "incomplete_run",
+        name: NAME,
         severity: Severity::Invalid,
         bias: Bias::Either,
         meaning: "The run was interrupted or failed: its measurements are kept, but they are no result.",

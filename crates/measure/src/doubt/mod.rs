@@ -27,6 +27,7 @@ mod clock_step;
 mod tests;
 
 pub use client_cpu_saturated::NAME as CPU_SATURATED;
+pub use incomplete_run::NAME as INCOMPLETE_RUN;
 pub use page_cache::NAME as PAGE_CACHE;
 
 use crate::derived::Derived;

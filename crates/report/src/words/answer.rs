@@ -3,7 +3,7 @@
 use crate::number::count_names;
 use feedrate_analysis::answer::{Answer, AnswerKind, UnknownBecause, relevant_doubts};
 use feedrate_measure::budget::BudgetPart;
-use feedrate_measure::doubt::{CPU_SATURATED, Doubt, PAGE_CACHE, Severity};
+use feedrate_measure::doubt::{CPU_SATURATED, Doubt, INCOMPLETE_RUN, PAGE_CACHE, Severity};
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::slow_accelerators::SlowAccelerators;
 use feedrate_measure::verdict::Bound;
@@ -276,7 +276,7 @@ fn cause_of_unknown<'a>(answer: &Answer, doubts: &'a [Doubt]) -> Option<&'a Doub
     doubts.iter().find(|doubt| match because {
         UnknownBecause::CacheFed => doubt.name == PAGE_CACHE,
         UnknownBecause::CpuSaturated => doubt.name == CPU_SATURATED,
-        UnknownBecause::Interrupted | UnknownBecause::Incomplete => doubt.name == "incomplete_run",
+        UnknownBecause::Interrupted | UnknownBecause::Incomplete => doubt.name == INCOMPLETE_RUN,
         UnknownBecause::Invalid => doubt.severity == Severity::Invalid,
     })
 }

@@ -28,6 +28,7 @@ use feedrate_study::chooser::{NumberRange as _, ScaleEnd, ScaleLimits, ScaleSear
 use feedrate_study::chosen::{ChosenStudy, StudyIdentity};
 use feedrate_study::scale::{ScaleOptions, SearchRange};
 use feedrate_study::search::{ACCELERATORS, Certainty, SearchBounds, SearchTarget};
+use plain_read::PlainRead;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
@@ -151,8 +152,7 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     let runs = search.runs(&end.history);
     let mut result = SearchAnswer::new(&options, &search, runs)?.result(stopped, &study);
     if !end.report.is_stopped {
-        let request_at = |number| Ok(search.range().request_at(number)?);
-        result.plain_read = plain_read::measure(&result, request_at, &TERMINAL);
+        result.plain_read = measure_plain_read(&result, search.range())?;
     }
     let conclusion = conclusion(&result, options.response)?;
     if !result.numbers.is_empty() {
@@ -170,6 +170,20 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
         SearchBounds { certain: None, .. } => Exit::Unmet,
         SearchBounds { certain: Some(_), .. } => Exit::Fine,
     })
+}
+
+/// Measures plain reads for the smallest number that fails or, if none fails, the largest that holds. `None` if no run was made at this number.
+fn measure_plain_read(
+    result: &SearchResult,
+    range: &SearchRange<'_>,
+) -> anyhow::Result<Option<PlainRead>> {
+    let Some(number) = result.found.fails.or(result.found.certain) else { return Ok(None) };
+    let tried = result.numbers.iter().find(|searched| searched.number == number);
+    let Some(tried) = tried.filter(|searched| !searched.run_dirs.is_empty()) else {
+        return Ok(None);
+    };
+    let request = range.request_at(number)?;
+    Ok(plain_read::measure(number, request, tried.needed_bytes_per_second, &TERMINAL))
 }
 
 /// Reason that the search stopped early; `None` if everything is decided.

@@ -1,6 +1,5 @@
 //! The rate of plain reads beside the answer of a search: what the storage itself delivers, without the work of a loader.
 
-use super::answer::SearchResult;
 use crate::interrupt;
 use feedrate_measure::noise::is_too_wide;
 use feedrate_report::ceilings::measurement_conditions;
@@ -28,22 +27,14 @@ pub(in crate::command) struct PlainRead {
     pub(super) unknown_because: Option<String>,
 }
 
-/// Measures plain reads for the smallest number that fails or, if none fails, the largest that holds. `None` if no run was made at this number, or if the
-/// workload has no files on a storage.
+/// Measures plain reads as the runs of `request` at `number` make them. `None` if the workload has no files on a storage.
 pub(super) fn measure(
-    result: &SearchResult,
-    request_at: impl Fn(u64) -> anyhow::Result<Request>,
+    number: u64,
+    request: Request,
+    needed_bytes_per_second: Option<f64>,
     listener: &dyn Listener,
 ) -> Option<PlainRead> {
-    let number = result.found.fails.or(result.found.certain)?;
-    let searched = result.numbers.iter().find(|searched| searched.number == number)?;
-    if searched.run_dirs.is_empty() {
-        return None;
-    }
-    let measured = request_at(number).and_then(|request| {
-        ceilings::plain_reads(request, BUDGET_S, &interrupt::signals(), listener)
-    });
-    let rate = match measured {
+    let rate = match ceilings::plain_reads(request, BUDGET_S, &interrupt::signals(), listener) {
         Ok(ceiling) if ceiling.not_measured == Some(NotMeasured::NoFiles) => return None,
         Ok(ceiling) => known_rate(&ceiling),
         Err(error) => Err(on_one_line(&error)),
@@ -51,7 +42,7 @@ pub(super) fn measure(
     Some(PlainRead {
         number,
         bytes_per_second: rate.as_ref().ok().copied(),
-        needed_bytes_per_second: searched.needed_bytes_per_second,
+        needed_bytes_per_second,
         unknown_because: rate.err(),
     })
 }
