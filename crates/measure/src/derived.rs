@@ -106,6 +106,7 @@ impl<'a> Derived<'a> {
         }
         let epochs = Scope::whole_epochs(record).map(|Scope { epoch, .. }| EpochEvidence {
             read_bytes: epoch.accelerators.iter().map(|reader| reader.io.read_bytes).sum(),
+            distinct_bytes: epoch.files_read.as_ref().map(|files| files.unique_bytes),
             resident_bytes: epoch.host.resident_before_bytes,
         });
         DataOrigin::new(&ReadEvidence {
@@ -114,6 +115,7 @@ impl<'a> Derived<'a> {
             process_bytes: self.device_bytes,
             disk_bytes: self.disk_bytes(),
             memory_bytes: record.machines().iter().map(|machine| machine.memory_bytes).sum(),
+            has_hidden_caches: record.has_hidden_caches(),
             epochs: epochs.collect(),
         })
     }
@@ -130,6 +132,11 @@ impl<'a> Derived<'a> {
     /// not show how fast the storage is.
     pub fn is_memory_served(&self) -> bool {
         self.data_origin().is_some_and(|origin| CACHED_SHARE_MAX < origin.cached_share_max())
+    }
+
+    /// Whether more than half of the bytes came from memory, or may have come from caches that the page cache does not show.
+    pub fn may_be_memory_served(&self) -> bool {
+        self.data_origin().is_some_and(|origin| CACHED_SHARE_MAX < origin.memory_share_max())
     }
 
     /// Bytes that the disk delivered to all processes; `None` if unknown or if the dataset is not on a disk of this machine.
@@ -168,7 +175,7 @@ fn sum_known(record: &Record, counter: fn(&HostEpoch) -> Option<u64>) -> Option<
 mod tests {
     use super::*;
     use crate::example::simple;
-    use crate::record::Process;
+    use crate::record::{Mount, Process};
     use feedrate_spec::plan::StagePlan;
 
     /// Twenty reads of 20 MB in all, which took 10 s, 4 MB of them from the device.
@@ -201,8 +208,10 @@ mod tests {
         record.epochs[0].host.resident_before_bytes = Some(5_000_000);
         change(&mut record);
         let derived = Derived::new(&record);
-        let origin =
-            cached_share_max.map(|cached_share_max| DataOrigin::Uncounted { cached_share_max });
+        let origin = cached_share_max.map(|share| DataOrigin::Uncounted {
+            cached_share_max: share,
+            memory_share_max: share,
+        });
         assert_eq!((derived.cached_share(), derived.data_origin()), (None, origin));
         let is_memory_served = cached_share_max.is_some_and(|share| share > 0.5);
         assert_eq!(derived.is_memory_served(), is_memory_served);
@@ -233,6 +242,22 @@ mod tests {
         check_unknown(|r| r.epochs[0].host.resident_before_bytes = None, None);
         check_unknown(|r| r.plan.storage.passes_page_cache = true, Some(0.0));
         check_unknown(|r| r.plan.storage.throttle_bytes_per_second = Some(4e6), None);
+    }
+
+    /// The page cache was cold, and how much memory other caches have is not limited.
+    #[test]
+    fn hidden_caches_may_have_served_a_run_that_the_page_cache_did_not_serve() {
+        for (file_system, expected) in [("ext4", false), ("lustre", false), ("fuse.sshfs", true)] {
+            let mut record = simple(&vec![(500, 500, 0, 1_000_000); 20]);
+            record.epochs[0].host.resident_before_bytes = Some(0);
+            record.system.data_mount =
+                Some(Mount { file_system: file_system.into(), ..Mount::default() });
+            let derived = Derived::new(&record);
+            assert!(!derived.is_memory_served());
+            assert_eq!(derived.may_be_memory_served(), expected, "{file_system}");
+            record.system.memory_bytes = Some(4_000_000);
+            assert!(!Derived::new(&record).may_be_memory_served());
+        }
     }
 
     #[test]

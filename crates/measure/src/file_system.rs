@@ -1,5 +1,5 @@
 //! Abilities of file systems that decide where the bytes of a run came from: whether the kernel counts reads of them in `read_bytes` of
-//! `/proc/self/io`, and whether they keep their files in memory.
+//! `/proc/self/io`, which memory may serve them, and whether they keep their files in memory.
 //!
 //! The kernel adds to `read_bytes` in `task_io_account_read`. `submit_bio` (block/blk-core.c) calls it for a process's requests
 //! to block devices, and NFS calls it too (fs/nfs/read.c, direct.c). FUSE and virtiofs have not called it since Linux 5.8. 9p, Ceph, SMB
@@ -19,6 +19,15 @@ const COUNTED: [&str; 33] = [
 /// unknown types, so that device bytes are unknown instead of 0.
 pub fn counts_device_reads(file_system: &str) -> bool {
     COUNTED.contains(&file_system)
+}
+
+/// Network file systems whose reads are not counted, and whose clients keep data only in the page cache.
+const CACHED_IN_PAGES: [&str; 5] = ["afs", "ceph", "cifs", "lustre", "smb3"];
+
+/// Whether the page cache is the only memory of this machine that serves reads of a file system of this type. Programs behind FUSE, hosts
+/// behind virtiofs and 9p, and GPFS, BeeGFS and ZFS have caches of their own. Returns false for unknown types.
+pub fn caches_only_in_pages(file_system: &str) -> bool {
+    counts_device_reads(file_system) || CACHED_IN_PAGES.contains(&file_system)
 }
 
 /// Whether a file system of this type keeps all files in memory, so that they cannot be removed from the page cache.
@@ -60,6 +69,25 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(counts_device_reads(file_system), expected, "{file_system}");
+        }
+    }
+
+    #[test]
+    fn caches_outside_of_the_page_cache_are_hidden() {
+        for (file_system, expected) in [
+            ("ext4", true),
+            ("overlay", true),
+            ("nfs4", true),
+            ("lustre", true),
+            ("ceph", true),
+            ("fuse.bindfs", false),
+            ("virtiofs", false),
+            ("9p", false),
+            ("gpfs", false),
+            ("zfs", false),
+            ("of_the_future", false),
+        ] {
+            assert_eq!(caches_only_in_pages(file_system), expected, "{file_system}");
         }
     }
 

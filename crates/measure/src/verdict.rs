@@ -104,7 +104,9 @@ pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
         return Verdict { name: Bound::Invalid, evidence: "No step was finished.".into() };
     };
     let name = match find_bound(derived, &waits) {
-        Bound::ComputeBound | Bound::StorageBound if derived.is_memory_served() => Bound::CacheFed,
+        // Slow reads are slow wherever the bytes came from, but fast reads show nothing about the storage if hidden caches may have helped.
+        Bound::ComputeBound if derived.may_be_memory_served() => Bound::CacheFed,
+        Bound::StorageBound if derived.is_memory_served() => Bound::CacheFed,
         other if may_be_busy_cores(derived, other) => Bound::CpuSaturated,
         other => other,
     };

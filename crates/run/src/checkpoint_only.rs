@@ -3,7 +3,7 @@
 use crate::checkpoint::{self, CheckpointDue, CheckpointError, Saver};
 use crate::driver::RunError;
 use crate::live::LivePhase;
-use crate::system::{self, DeviceReads, Sampler, TimelineSampler};
+use crate::system::{self, Sampler, TimelineSampler};
 use crate::training::{RunOutcome, Session};
 use feedrate_measure::record::{
     AcceleratorEpoch, CheckpointKind, CheckpointRecord, CombinedHosts, EpochRecord, Record,
@@ -110,8 +110,7 @@ impl Session<'_> {
             evicted.map_err(|source| CheckpointError::Read { path, source })?;
         }
         self.ranks.comm.barrier()?;
-        let file_system = system::file_system_of(&checkpoint::folder(plan, EPOCH, number));
-        let device_reads = DeviceReads::from_file_system(file_system.as_deref());
+        let device_reads = system::device_reads_of(&checkpoint::folder(plan, EPOCH, number));
         let sampler = Sampler::start(None, device_reads, self.clock);
         let start_ns = self.clock.now_ns();
         let loaded = self.signals.live.run_in_phase(LivePhase::Loads, || {

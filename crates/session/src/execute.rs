@@ -335,7 +335,7 @@ impl Execution<'_> {
     ) -> anyhow::Result<()> {
         let mount = self.record.system.data_mount.as_ref();
         let device = mount.map(|mount| mount.device.clone());
-        let device_reads = DeviceReads::from_file_system(mount.map(|mount| &*mount.file_system));
+        let device_reads = DeviceReads::from_mount(mount);
         let timeline = plan
             .timeline
             .then(|| {

@@ -2,7 +2,7 @@
 
 use super::{Case, Cost, Proposal, Rule};
 use crate::answer::{AnswerKind, UnknownBecause};
-use feedrate_measure::doubt::{CPU_SATURATED, PAGE_CACHE, Severity};
+use feedrate_measure::doubt::{CPU_SATURATED, Doubt, Severity, find_origin_doubt};
 
 pub(super) static RULE: Rule = Rule {
     name: "run_again",
@@ -18,11 +18,12 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn propose(case: &Case) -> Option<Proposal> {
-    let cause = case.doubts.iter().find(|doubt| match case.answer.unknown_because {
-        Some(UnknownBecause::CacheFed) => doubt.name == PAGE_CACHE,
-        Some(UnknownBecause::CpuSaturated) => doubt.name == CPU_SATURATED,
-        _ => doubt.severity == Severity::Invalid,
-    });
+    let find = |is_cause: &dyn Fn(&&Doubt) -> bool| case.doubts.iter().find(is_cause);
+    let cause = match case.answer.unknown_because {
+        Some(UnknownBecause::CacheFed) => find_origin_doubt(case.doubts),
+        Some(UnknownBecause::CpuSaturated) => find(&|doubt| doubt.name == CPU_SATURATED),
+        _ => find(&|doubt| doubt.severity == Severity::Invalid),
+    };
     cause.filter(|doubt| !doubt.advice.is_empty()).map(|doubt| {
         let evidence = doubt
             .facts

@@ -5,7 +5,7 @@ use feedrate_measure::example::{
     block, checkpoint_only_record, epoch, plan, record, set_stall, simple,
 };
 use feedrate_measure::facts::Facts;
-use feedrate_measure::record::Stall;
+use feedrate_measure::record::{Mount, Stall};
 use feedrate_measure::waits::WaitCause;
 use feedrate_spec::plan::PlanDoubt;
 use feedrate_spec::workload::TimeSpec;
@@ -44,6 +44,17 @@ fn the_kind_follows_from_the_record() {
         r.epochs[0].host.resident_before_bytes = Some(20_000_000);
     };
     check(resident, AnswerKind::Unknown, Some(UnknownBecause::CacheFed));
+    // The page cache was cold, but the program behind FUSE may have cached the files.
+    let hidden = |au_target_percent: f64| {
+        move |r: &mut Record| {
+            r.plan.metric.au_target_percent = au_target_percent;
+            r.epochs[0].host.resident_before_bytes = Some(0);
+            let file_system = "fuse.sshfs".to_string();
+            r.system.data_mount = Some(Mount { file_system, ..Mount::default() });
+        }
+    };
+    check(hidden(50.0), AnswerKind::Unknown, Some(UnknownBecause::CacheFed));
+    check(hidden(90.0), AnswerKind::No, None);
     check(
         |r| {
             cached(r);

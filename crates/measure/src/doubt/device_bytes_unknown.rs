@@ -4,9 +4,12 @@ use super::{Bias, DoubtKind, RecordDoubt, Severity, page_cache};
 use crate::data_origin::DataOrigin;
 use crate::facts::Facts;
 
+/// Name of the doubt.
+pub(super) const NAME: &str = "device_bytes_unknown";
+
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
-        name: "device_bytes_unknown",
+        name: NAME,
         severity: Severity::Warning,
         bias: Bias::Raised,
         meaning: "How many bytes came from the device is unknown: a cache below the file system may have served them, and then rates exceed what the device can do.",
@@ -16,11 +19,14 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     needs_loader: false,
     check: Some(|derived| {
         let is_direct = derived.record.plan.storage_of_steps().passes_page_cache;
-        let origin = derived.data_origin().filter(|_| !is_direct)?;
-        let DataOrigin::Uncounted { cached_share_max } = origin else { return None };
+        let DataOrigin::Uncounted { cached_share_max, memory_share_max } = derived.data_origin()?
+        else {
+            return None;
+        };
         // Otherwise the doubt about the page cache says it.
         let is_uncached = cached_share_max <= page_cache::CACHED_SHARE_MAX;
-        is_uncached.then(|| {
+        let is_from_device = is_direct && memory_share_max <= page_cache::CACHED_SHARE_MAX;
+        (is_uncached && !is_from_device).then(|| {
             Facts::new()
                 .with("read_bytes", derived.io.read_bytes)
                 .with_known("file_system", derived.record.uncounted_file_system())
@@ -38,6 +44,11 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         }),
         super::tests::silent(|r| {
             super::tests::set_device_bytes_unknown(r);
+            r.plan.storage.passes_page_cache = true;
+        }),
+        super::tests::fires("unknown: the kernel does not count reads of fuse.bindfs", |r| {
+            super::tests::set_device_bytes_unknown(r);
+            r.system.data_mount.as_mut().unwrap().file_system = "fuse.bindfs".into();
             r.plan.storage.passes_page_cache = true;
         }),
         super::tests::silent(|r| {

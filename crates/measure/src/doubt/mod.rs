@@ -28,7 +28,6 @@ mod tests;
 
 pub use client_cpu_saturated::NAME as CPU_SATURATED;
 pub use incomplete_run::NAME as INCOMPLETE_RUN;
-pub use page_cache::NAME as PAGE_CACHE;
 
 use crate::derived::Derived;
 use crate::facts::Facts;
@@ -278,6 +277,12 @@ pub fn doubts(derived: &Derived) -> Vec<Doubt> {
     }
     found.sort_by_key(|doubt| (doubt.severity, table_position(&doubt.name)));
     found
+}
+
+/// The doubt about where the bytes of a run came from: from the page cache, or from an unknown place.
+pub fn find_origin_doubt(doubts: &[Doubt]) -> Option<&Doubt> {
+    let names = [page_cache::NAME, device_bytes_unknown::NAME];
+    doubts.iter().find(|doubt| names.contains(&&*doubt.name))
 }
 
 /// Finds a kind of doubt by its name.

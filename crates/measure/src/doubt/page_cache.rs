@@ -9,7 +9,7 @@ use feedrate_spec::plan::Cache;
 pub(super) const CACHED_SHARE_MAX: f64 = 0.01;
 
 /// Name of the doubt.
-pub const NAME: &str = "page_cache";
+pub(super) const NAME: &str = "page_cache";
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {

@@ -1,7 +1,7 @@
 //! Mounts of a run's folders, with limits of their devices.
 
 use super::{HostEpoch, Record};
-use crate::file_system::counts_device_reads;
+use crate::file_system::{caches_only_in_pages, counts_device_reads};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +12,9 @@ pub struct Mount {
     pub point: String,
     /// Type of the file system, such as `ext4`, `nfs4` or `lustre`.
     pub file_system: String,
+    /// Types of the file systems below an overlay, as far as their folders are visible.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lower_file_systems: Vec<String>,
     /// Source device or export.
     pub source: String,
     /// Mount options.
@@ -43,12 +46,32 @@ pub struct ReadLimits {
     pub requests_per_second: Option<u64>,
 }
 
+impl Mount {
+    /// Types of the file system and of those below it.
+    fn file_systems(&self) -> impl Iterator<Item = &str> {
+        [&self.file_system].into_iter().chain(&self.lower_file_systems).map(String::as_str)
+    }
+
+    /// Type of the file system, or of one below it, if the kernel does not count reads of it.
+    pub fn uncounted_file_system(&self) -> Option<&str> {
+        self.file_systems().find(|name| !name.is_empty() && !counts_device_reads(name))
+    }
+}
+
 impl Record {
+    fn data_mounts(&self) -> impl Iterator<Item = &Mount> {
+        self.machines().iter().filter_map(|machine| machine.data_mount.as_ref())
+    }
+
     /// Type of the dataset's file system on a machine if the kernel does not count reads of it.
     pub fn uncounted_file_system(&self) -> Option<&str> {
-        let mounts = self.machines().iter().filter_map(|machine| machine.data_mount.as_ref());
-        let mut names = mounts.map(|mount| &*mount.file_system);
-        names.find(|name| !name.is_empty() && !counts_device_reads(name))
+        self.data_mounts().find_map(Mount::uncounted_file_system)
+    }
+
+    /// Whether memory outside of the page cache may serve reads of the dataset on a machine.
+    pub fn has_hidden_caches(&self) -> bool {
+        let mut names = self.data_mounts().flat_map(Mount::file_systems);
+        names.any(|name| !name.is_empty() && !caches_only_in_pages(name))
     }
 
     /// Removes counts of bytes from the device if the kernel does not count reads of the file system. Watched loops and older versions
@@ -75,10 +98,17 @@ mod tests {
     use crate::record::file;
 
     fn check(file_system: &str, expected: Option<u64>) {
+        check_overlay(file_system, &[], expected);
+    }
+
+    fn check_overlay(file_system: &str, lower: &[&str], expected: Option<u64>) {
         let mut record = simple(&[(10, 5, 1, 100)]);
         record.epochs[0].host.process_device_read_bytes = Some(0);
-        record.system.data_mount =
-            Some(Mount { file_system: file_system.into(), ..Mount::default() });
+        record.system.data_mount = Some(Mount {
+            file_system: file_system.into(),
+            lower_file_systems: lower.iter().map(ToString::to_string).collect(),
+            ..Mount::default()
+        });
         let folder = tempfile::tempdir().unwrap();
         file::write(folder.path(), &record).unwrap();
         let read_back = file::read(folder.path()).unwrap();
@@ -92,5 +122,7 @@ mod tests {
         check("fuse.bindfs", None);
         check("lustre", None);
         check("", Some(0));
+        check_overlay("overlay", &["ext4", "tmpfs"], Some(0));
+        check_overlay("overlay", &["ext4", "fuse.bindfs"], None);
     }
 }

@@ -3,7 +3,7 @@
 use crate::number::count_names;
 use feedrate_analysis::answer::{Answer, AnswerKind, UnknownBecause, relevant_doubts};
 use feedrate_measure::budget::BudgetPart;
-use feedrate_measure::doubt::{CPU_SATURATED, Doubt, INCOMPLETE_RUN, PAGE_CACHE, Severity};
+use feedrate_measure::doubt::{CPU_SATURATED, Doubt, INCOMPLETE_RUN, Severity, find_origin_doubt};
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::slow_accelerators::SlowAccelerators;
 use feedrate_measure::verdict::Bound;
@@ -221,10 +221,9 @@ fn says(answer: &Answer, doubts: &[Doubt]) -> String {
     }
 }
 
-/// Whether an unknown number of bytes may have come from the page cache, because the kernel does not report it.
+/// Whether an unknown number of bytes may have come from memory, because the kernel does not report it.
 fn device_bytes_are_unknown(doubts: &[Doubt]) -> bool {
-    let page_cache = doubts.iter().find(|doubt| doubt.name == PAGE_CACHE);
-    page_cache.is_some_and(|doubt| doubt.facts.get("device_bytes").is_none())
+    find_origin_doubt(doubts).is_some_and(|doubt| doubt.facts.get("device_bytes").is_none())
 }
 
 /// The utilisation, its `scope` and its target: `54 % AU over all 3 steps, target 90 %`.
@@ -273,8 +272,11 @@ fn windowed_note(answer: &Answer) -> String {
 /// The doubt that makes an answer unknown; `None` for other answers.
 fn cause_of_unknown<'a>(answer: &Answer, doubts: &'a [Doubt]) -> Option<&'a Doubt> {
     let because = answer.unknown_because?;
+    if because == UnknownBecause::CacheFed {
+        return find_origin_doubt(doubts);
+    }
     doubts.iter().find(|doubt| match because {
-        UnknownBecause::CacheFed => doubt.name == PAGE_CACHE,
+        UnknownBecause::CacheFed => false,
         UnknownBecause::CpuSaturated => doubt.name == CPU_SATURATED,
         UnknownBecause::Interrupted | UnknownBecause::Incomplete => doubt.name == INCOMPLETE_RUN,
         UnknownBecause::Invalid => doubt.severity == Severity::Invalid,

@@ -1,11 +1,11 @@
 //! Reads facts about the machine and its activity during an epoch from `/proc` and `/sys`. Values that cannot be read are unknown.
 
+mod proc;
 mod mount;
 mod limits;
 mod network;
 mod cpu;
 mod facts;
-mod proc;
 mod busiest;
 mod sample;
 mod dentries;
@@ -25,7 +25,7 @@ pub use environment::{
 pub use facts::{hostname, idle_cores, memory_bytes, raise_open_files, system};
 pub use gpu::{Gpus, OpenGpus, nvml_gpus};
 pub use iostat::Iostat;
-pub use mount::{file_system_of, free_bytes, local_lock_option, mount_of};
+pub use mount::{device_reads_of, free_bytes, local_lock_option, mount_of};
 pub use proc::DeviceReads;
 pub use sample::Sampler;
 pub use timeline::TimelineSampler;

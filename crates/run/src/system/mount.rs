@@ -1,5 +1,6 @@
 //! Finds the mount and the device of a folder.
 
+use super::proc::DeviceReads;
 use feedrate_measure::record::Mount;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -28,16 +29,56 @@ pub fn free_bytes(path: &Path) -> Option<u64> {
     Some(space.f_bavail.saturating_mul(space.f_frsize))
 }
 
-/// Returns the type of the file system of `path` or of its nearest existing ancestor.
-pub fn file_system_of(path: &Path) -> Option<String> {
-    Some(mount_above(&nearest_existing(path)?)?.file_system)
+/// Returns whether the kernel counts reads from `path` or from its nearest existing ancestor.
+pub fn device_reads_of(path: &Path) -> DeviceReads {
+    let mount = nearest_existing(path).and_then(|existing| mount_above(&existing));
+    DeviceReads::from_mount(mount.as_ref())
 }
 
 /// Returns the mount of an absolute path without links.
 fn mount_above(path: &Path) -> Option<Mount> {
     let mountinfo = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let mounts = mountinfo.lines().filter_map(parse_mountinfo);
-    mounts.filter(|mount| path.starts_with(&mount.point)).max_by_key(|mount| mount.point.len())
+    let mounts: Vec<Mount> = mountinfo.lines().filter_map(parse_mountinfo).collect();
+    let mount = mount_among(&mounts, path)?;
+    Some(Mount { lower_file_systems: lower_file_systems(&mounts, mount), ..mount.clone() })
+}
+
+fn mount_among<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
+    let above = mounts.iter().filter(|mount| path.starts_with(&mount.point));
+    above.max_by_key(|mount| mount.point.len())
+}
+
+/// Options of overlayfs with the folders of which an overlay consists.
+const OVERLAY_FOLDERS: [&str; 4] = ["lowerdir=", "lowerdir+=", "datadir+=", "upperdir="];
+
+/// Returns the types of the file systems below an overlay. Folders that this process cannot see, such as those of a container's image, and
+/// relative ones are left out.
+fn lower_file_systems(mounts: &[Mount], mount: &Mount) -> Vec<String> {
+    if mount.file_system != "overlay" {
+        return Vec::new();
+    }
+    let options = mount.super_options.split(',');
+    let values = options.filter_map(|option| {
+        OVERLAY_FOLDERS.iter().find_map(|folder_option| option.strip_prefix(folder_option))
+    });
+    let folders = values.flat_map(|value| value.split(':')).filter(|folder| !folder.is_empty());
+    let visible = folders.filter_map(|folder| {
+        let path = PathBuf::from(folder.replace("\\040", " "));
+        if path.is_absolute() { fs::canonicalize(path).ok() } else { None }
+    });
+    let mut file_systems = Vec::new();
+    for folder in visible {
+        // The folders of an overlay may be on another overlay, but not on this one.
+        let others = mounts.iter().filter(|other| other.point != mount.point);
+        let others: Vec<Mount> = others.cloned().collect();
+        if let Some(lower) = mount_among(&others, &folder) {
+            file_systems.push(lower.file_system.clone());
+            file_systems.extend(lower_file_systems(&others, lower));
+        }
+    }
+    file_systems.sort();
+    file_systems.dedup();
+    file_systems
 }
 
 /// Mount options that make locks effective only on the local machine (nfs(5), mount.lustre(8)).
@@ -108,6 +149,29 @@ mod tests {
         assert_eq!(mount.options, "rw,noatime");
         assert_eq!(mount.super_options, "rw,errors=continue");
         assert_eq!(parse_mountinfo("nonsense"), None);
+    }
+
+    #[test]
+    fn file_systems_below_an_overlay_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        for name in ["fuse", "plain", "merged", "outer"] {
+            fs::create_dir(root.join(name)).unwrap();
+        }
+        let root = root.display();
+        let mounts: Vec<Mount> = [
+            "1 0 8:1 / / rw - ext4 /dev/sda rw".to_string(),
+            format!("2 1 0:2 / {root}/fuse rw - fuse.bindfs data rw"),
+            format!("3 1 0:3 / {root}/merged rw - overlay none rw,lowerdir={root}/fuse:/no/such,upperdir={root}/plain"),
+            format!("4 1 0:4 / {root}/outer rw - overlay none rw,lowerdir+={root}/merged,lowerdir=relative"),
+        ]
+        .iter()
+        .map(|line| parse_mountinfo(line).unwrap())
+        .collect();
+        let below = |index: usize| lower_file_systems(&mounts, &mounts[index]);
+        assert_eq!(below(0), [""; 0]);
+        assert_eq!(below(2), ["ext4", "fuse.bindfs"]);
+        assert_eq!(below(3), ["ext4", "fuse.bindfs", "overlay"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Reads counters of the kernel. The files stay open, because they are read repeatedly. Missing counters are unknown.
 
-use feedrate_measure::file_system::counts_device_reads;
+use feedrate_measure::record::Mount;
 use feedrate_measure::record::timeline::Sample;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -67,11 +67,11 @@ pub enum DeviceReads {
 }
 
 impl DeviceReads {
-    /// Decides by the type of the file system. `file_system` is `None` if no folder is read.
-    pub fn from_file_system(file_system: Option<&str>) -> Self {
-        match file_system {
-            Some(file_system) if !counts_device_reads(file_system) => DeviceReads::Unknown,
-            _ => DeviceReads::Counted,
+    /// Decides by the file systems of a mount; `None` if no folder is read.
+    pub fn from_mount(mount: Option<&Mount>) -> Self {
+        match mount.and_then(Mount::uncounted_file_system) {
+            Some(_) => DeviceReads::Unknown,
+            None => DeviceReads::Counted,
         }
     }
 }
@@ -200,8 +200,10 @@ mod tests {
 
     #[test]
     fn device_bytes_are_unknown_where_the_kernel_does_not_count_them() {
-        let read_bytes = |file_system| {
-            let mut proc = Proc::open(None, DeviceReads::from_file_system(file_system));
+        let read_bytes = |file_system: Option<&str>| {
+            let mount =
+                file_system.map(|name| Mount { file_system: name.into(), ..Mount::default() });
+            let mut proc = Proc::open(None, DeviceReads::from_mount(mount.as_ref()));
             proc.totals().counts.process_device_read_bytes
         };
         assert!(read_bytes(None).is_some());

@@ -3,7 +3,7 @@
 use super::plain_read::PlainRead;
 use feedrate_analysis::answer::{AnswerKind, AnsweredSummary, relevant_doubts};
 use feedrate_analysis::precision::sequential_mean;
-use feedrate_measure::doubt::{Doubt, PAGE_CACHE, Severity};
+use feedrate_measure::doubt::{Doubt, Severity, find_origin_doubt};
 use feedrate_measure::metric::Unit;
 use feedrate_measure::record::Record;
 use feedrate_measure::stats::{self, Interval};
@@ -307,8 +307,8 @@ pub(super) fn observe(record: &Record) -> Observation {
     let mut observation = Observation::new(record);
     if !shows_storage(&summary) {
         let mut lines = answer::lines(&summary.answer, &summary.summary.doubts);
-        let page_cache = summary.summary.doubts.iter().find(|doubt| doubt.name == PAGE_CACHE);
-        lines.extend(page_cache.map(|doubt| doubt.advice.clone()));
+        let origin = find_origin_doubt(&summary.summary.doubts);
+        lines.extend(origin.map(|doubt| doubt.advice.clone()));
         let memory = match summary.answer.kind {
             AnswerKind::Unknown => "",
             _ => "the bytes came or may have come from memory; ",
