@@ -8,7 +8,9 @@ use feedrate_measure::checkpoints::CheckpointSummary;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::Doubt;
 use feedrate_measure::facts::Facts;
-use feedrate_measure::metric::{COMPUTE_S, DELIVERED_WHOLE, DURATION_S};
+use feedrate_measure::metric::{
+    AU_ALL_STEPS, AU_SUSTAINED, COMPUTE_S, DELIVERED_WHOLE, DURATION_S,
+};
 use feedrate_measure::record::{Record, System};
 use feedrate_measure::waits::{WaitCause, Waits};
 use feedrate_spec::plan::{Plan, THREADS_MAX};
@@ -83,13 +85,15 @@ impl<'a> Case<'a> {
         &self.derived.record.plan
     }
 
-    /// Predicts the run with a changed plan or storage; `None` if the record has no pipeline.
+    /// Predicts the deciding utilisation of the run with a changed plan or storage; `None` if the record has no pipeline.
     pub(super) fn predict(
         &self,
         plan: &Plan,
         changes: &[PipelineChange],
     ) -> Option<Result<Prediction, NotPredictable>> {
-        Some(self.pool.as_ref()?.predict(plan, changes))
+        let is_sustained = self.answer.au_kind == Some(AU_SUSTAINED.id.name());
+        let metric = if is_sustained { &AU_SUSTAINED } else { &AU_ALL_STEPS };
+        Some(self.pool.as_ref()?.predict_metric(plan, changes, metric))
     }
 
     /// Mean compute time of an accelerator over the run.

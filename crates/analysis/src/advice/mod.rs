@@ -70,8 +70,6 @@ pub static RULES: &[&Rule] = &[
 
 /// Maximum number of changes that are advised.
 pub const ADVICE_MAX: usize = 5;
-/// Smallest predicted gain of utilisation, in points, for which a change is advised.
-const GAIN_MIN_POINTS: f64 = 1.0;
 /// Shortfall of a predicted utilisation, in points, within which a change is close to sufficient.
 const CLOSE_POINTS: f64 = 5.0;
 /// Share of the largest saving above which other changes count as equally good.
@@ -108,8 +106,8 @@ pub struct Proposal {
     pub rule: &'static str,
     /// Keys of the workload with their new values; empty if the change does not concern the workload.
     pub overrides: Vec<String>,
-    /// Changes of the storage or of decoding, for the prediction.
-    #[serde(skip)]
+    /// Changes that no key of the workload makes, as `feedrate advise --set` predicts them, such as `storage.latency=0.5x`.
+    #[schemars(with = "Vec<String>")]
     pub changes: Vec<PipelineChange>,
     /// Mean time in seconds that an accelerator lost and that the change could save.
     pub lost_s: Option<f64>,
@@ -250,18 +248,14 @@ fn advise_one(
     } else {
         None
     };
-    let mut least_percent = outcome.as_ref().and_then(least_percent);
-    let mut prediction = outcome.and_then(Result::ok);
-    let is_useless = prediction.zip(unchanged).is_some_and(|(changed, unchanged)| {
-        changed.interval[1] < unchanged.interval[1] + GAIN_MIN_POINTS
-    });
-    if is_useless {
-        // A lack of hardware is reported even if its predicted effect is small.
-        if !proposal.overrides.is_empty() {
-            return None;
-        }
-        least_percent = None;
-        prediction = None;
+    let least_percent = outcome.as_ref().and_then(least_percent);
+    let prediction = outcome.and_then(Result::ok);
+    // A gain within the uncertainty of the prediction may be none.
+    let may_gain_nothing = prediction
+        .zip(unchanged)
+        .is_some_and(|(changed, unchanged)| changed.interval[0] <= unchanged.au_percent);
+    if may_gain_nothing {
+        return None;
     }
     let predicted_s = least_percent.zip(unchanged).map(|(percent, unchanged)| {
         case.compute_s() * 100.0 * (1.0 / unchanged.au_percent - 1.0 / percent).max(0.0)

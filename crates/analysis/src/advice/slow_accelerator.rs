@@ -2,6 +2,7 @@
 
 use super::{Case, Cost, Proposal, Rule};
 use crate::answer::AnswerKind;
+use crate::predict::PipelineChange;
 use feedrate_measure::slow_accelerators::SlowAccelerators;
 use feedrate_measure::waits::WaitCause;
 
@@ -22,5 +23,7 @@ fn propose(case: &Case) -> Option<Proposal> {
     let lost_s = case.lost_s(&[WaitCause::Skew])?;
     let slow = SlowAccelerators::new(case.derived.record)?;
     let evidence = slow.facts().with("waited_s", lost_s);
-    Some(Proposal { cost: Cost::Attention, ..RULE.proposal(&[], lost_s, evidence) })
+    let is_emulated = !case.plan().train.slow_accelerators.is_empty();
+    let changes = if is_emulated { vec![PipelineChange::EqualAccelerators] } else { Vec::new() };
+    Some(Proposal { changes, cost: Cost::Attention, ..RULE.proposal(&[], lost_s, evidence) })
 }

@@ -9,7 +9,7 @@ use feedrate_engine::job::ReadJob;
 use feedrate_engine::loader;
 use feedrate_engine::simulated::{SimulatedDriver, SimulatedStorage};
 use feedrate_measure::histogram::Histogram;
-use feedrate_measure::metric;
+use feedrate_measure::metric::{self, AU_SUSTAINED};
 use feedrate_measure::record::{EpochRecord, Record};
 use feedrate_measure::summary::Summary;
 use feedrate_measure::verdict::Bound;
@@ -42,6 +42,8 @@ pub(super) struct EpochTimes {
 pub(super) struct SimulatedRun {
     /// All epochs of the run.
     pub(super) epochs: Vec<EpochTimes>,
+    /// A step of the steady state; `None` if the run has too few steps to reach it.
+    pub(super) steady: Option<EpochTimes>,
     /// What limits the first epoch.
     pub(super) bound: Bound,
     /// Times of the simulated reads of the first epoch.
@@ -59,10 +61,10 @@ pub(super) struct Simulation<'a> {
     pub(super) cores: u32,
 }
 
-impl SimulatedRun {
-    /// `au_all_steps` of the run.
-    pub(super) fn au_percent(&self) -> f64 {
-        au_percent(&self.epochs)
+impl EpochTimes {
+    /// A step that computes for `compute_s` at a sustained utilisation.
+    pub(super) fn steady_step(compute_s: f64, au_sustained_percent: f64) -> Self {
+        EpochTimes { steps: 1.0, compute_s, length_s: compute_s * 100.0 / au_sustained_percent }
     }
 }
 
@@ -108,7 +110,9 @@ impl Simulation<'_> {
         }
         let short = miniature.run(self, miniature.steps)?;
         let long = miniature.run(self, 2 * miniature.steps)?;
-        Ok((LinearTimes::from_runs(short.epochs[0], long.epochs[0]), long))
+        let times = LinearTimes::from_runs(short.epochs[0], long.epochs[0]);
+        let steady = long.steady.unwrap_or(times.step());
+        Ok((times, SimulatedRun { steady: Some(steady), ..long }))
     }
 }
 
@@ -130,6 +134,11 @@ impl LinearTimes {
             step_compute_s: (long.compute_s - base.compute_s) / steps,
             step_length_s: (long.length_s - base.length_s) / steps,
         }
+    }
+
+    fn step(&self) -> EpochTimes {
+        let LinearTimes { step_compute_s, step_length_s, .. } = *self;
+        EpochTimes { steps: 1.0, compute_s: step_compute_s, length_s: step_length_s }
     }
 
     fn for_steps(&self, steps: f64) -> EpochTimes {
@@ -209,8 +218,11 @@ impl Miniature {
         };
         let io = metric::counters_of_run(&record);
         let reads = simulation.cost.reads * self.real_samples_per_sample * io.samples as f64;
+        let sustained = AU_SUSTAINED.run_value(&record).filter(|percent| *percent > 0.0);
         Ok(SimulatedRun {
             epochs: vec![times],
+            steady: sustained
+                .map(|percent| EpochTimes::steady_step(times.compute_s / times.steps, percent)),
             bound: Summary::new(&record).verdict.name,
             read_s: io.read_ns as f64 / 1e9 / reads.max(1.0),
             read_latency: io.read_latency,

@@ -16,6 +16,7 @@ pub use model::StorageModel;
 pub use pipeline::Pipeline;
 pub use pool::PipelinePool;
 
+use feedrate_measure::metric::{AU_ALL_STEPS, Metric};
 use feedrate_measure::noise::Noise;
 use feedrate_measure::verdict::Bound;
 use feedrate_spec::names;
@@ -24,7 +25,7 @@ use miniature::{EpochTimes, Simulation, scale_time};
 use model::SampleCost;
 use pipeline::FittedModel;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// A change of the storage or of decoding, below the workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,6 +40,8 @@ pub enum PipelineChange {
     Concurrency(Scale),
     /// `decode.time`: the time to decode a sample.
     DecodeTime(Scale),
+    /// `train.slow_accelerators={}`: no accelerator is emulated to be slower than the others.
+    EqualAccelerators,
 }
 
 /// The size of a change: a factor such as `2x`, or a new value in bytes per second, seconds or reads.
@@ -63,8 +66,10 @@ impl Scale {
 /// A predicted run. All values are estimates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Prediction {
-    /// The utilisation over all steps of the run, in percent.
+    /// The utilisation, in percent.
     pub au_percent: f64,
+    /// The metric of `au_percent`: au_all_steps or au_sustained.
+    pub au_kind: &'static str,
     /// The lowest and the highest utilisation that are consistent with the record.
     pub interval: [f64; 2],
     /// The stage that limits the run.
@@ -144,7 +149,30 @@ impl PipelineChange {
             PipelineChange::OpenLatency(_) => "storage.open_latency",
             PipelineChange::Concurrency(_) => "storage.concurrency",
             PipelineChange::DecodeTime(_) => "decode.time",
+            PipelineChange::EqualAccelerators => "train.slow_accelerators",
         }
+    }
+
+    /// The change as users write it: `storage.latency=0.5x` or `storage.bandwidth=4000000B/s`.
+    pub fn setting(self) -> String {
+        let (scale, unit) = match self {
+            PipelineChange::Bandwidth(scale) => (scale, "B/s"),
+            PipelineChange::Latency(scale)
+            | PipelineChange::OpenLatency(scale)
+            | PipelineChange::DecodeTime(scale) => (scale, "s"),
+            PipelineChange::Concurrency(scale) => (scale, ""),
+            PipelineChange::EqualAccelerators => return format!("{}={{}}", self.key()),
+        };
+        match scale {
+            Scale::Times(factor) => format!("{}={factor}x", self.key()),
+            Scale::Value(value) => format!("{}={value}{unit}", self.key()),
+        }
+    }
+}
+
+impl Serialize for PipelineChange {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.setting())
     }
 }
 
@@ -158,7 +186,7 @@ const NOISE_POINTS: f64 = 3.0;
 const UNCERTAINTY_OF_CHANGE: f64 = 0.05;
 
 impl Pipeline {
-    /// Predicts the run of `plan` with `changes` of the storage and of decoding.
+    /// Predicts the utilisation over all steps of the run of `plan` with `changes` of the storage and of decoding.
     ///
     /// # Errors
     /// The record does not allow the prediction.
@@ -166,6 +194,19 @@ impl Pipeline {
         &self,
         plan: &Plan,
         changes: &[PipelineChange],
+    ) -> Result<Prediction, NotPredictable> {
+        self.predict_metric(plan, changes, &AU_ALL_STEPS)
+    }
+
+    /// Predicts a run as [`Pipeline::predict`] does, in terms of au_all_steps or au_sustained.
+    ///
+    /// # Errors
+    /// The record does not allow the prediction.
+    pub(crate) fn predict_metric(
+        &self,
+        plan: &Plan,
+        changes: &[PipelineChange],
+        metric: &'static Metric,
     ) -> Result<Prediction, NotPredictable> {
         let plan = &self.with_compute(plan);
         let is_applicable =
@@ -176,7 +217,7 @@ impl Pipeline {
         let cost = self.cost(plan)?;
         let mut predictions = Vec::new();
         for fitted in &self.models {
-            predictions.push(self.predict_with(fitted, plan, cost, changes)?);
+            predictions.push(self.predict_with(fitted, plan, cost, changes, metric)?);
         }
         let Some(best) = predictions.first().copied() else {
             return Err(NotPredictable::NotCounted);
@@ -219,6 +260,7 @@ impl Pipeline {
         plan: &Plan,
         mut cost: SampleCost,
         changes: &[PipelineChange],
+        metric: &'static Metric,
     ) -> Result<Prediction, NotPredictable> {
         let mut changed = plan.clone();
         let mut model =
@@ -237,26 +279,24 @@ impl Pipeline {
         // A step takes at least its processor time on all cores.
         let cpu_s = self.cpu_per_sample_s(&changed, &cost);
         let step_s_min = cpu_s * step_samples / f64::from(self.cores);
-        let epochs: Vec<EpochTimes> = simulated
-            .epochs
-            .iter()
-            .map(|epoch| {
-                let corrected = fitted.residual.correct(epoch);
-                let length_s = corrected.length_s.max(step_s_min * corrected.steps);
-                EpochTimes { length_s, ..corrected }
-            })
-            .collect();
+        let corrected = fitted.correct(self, &simulated, &changed, metric);
+        let with_cores = |epoch: &EpochTimes| EpochTimes {
+            length_s: epoch.length_s.max(step_s_min * epoch.steps),
+            ..*epoch
+        };
+        let epochs: Vec<EpochTimes> = corrected.epochs.iter().map(with_cores).collect();
         let au_percent = miniature::au_percent(&epochs);
         let sum = |value: fn(&EpochTimes) -> f64| epochs.iter().map(value).sum::<f64>();
         let samples_per_second =
             step_samples * sum(|epoch| epoch.steps) / sum(|epoch| epoch.length_s);
         let noise_points = if self.is_emulated { NOISE_EMULATED_POINTS } else { NOISE_POINTS };
         let uncertainty_points = noise_points
-            + fitted.residual.missed_percent.abs()
-            + UNCERTAINTY_OF_CHANGE * (au_percent - self.au_percent).abs();
+            + corrected.missed_percent.abs()
+            + UNCERTAINTY_OF_CHANGE * (au_percent - corrected.recorded_percent).abs();
         let is_fed = plan.metric.au_target_percent <= au_percent;
         Ok(Prediction {
             au_percent,
+            au_kind: corrected.metric.id.name(),
             interval: [
                 (au_percent - uncertainty_points).max(0.0),
                 (au_percent + uncertainty_points).min(100.0),
@@ -308,6 +348,7 @@ impl PipelineChange {
                 cost.cpu_s *= factor;
                 plan.loader.preprocess = scale_time(plan.loader.preprocess, factor);
             }
+            PipelineChange::EqualAccelerators => plan.train.slow_accelerators.clear(),
         }
     }
 }

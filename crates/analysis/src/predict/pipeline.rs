@@ -7,6 +7,7 @@ use super::shared_files::SampleWork;
 use super::storage::Reads;
 use super::{NotPredictable, Prediction, miniature};
 use feedrate_measure::derived::Derived;
+use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, Metric, sustained_needs_steps};
 use feedrate_measure::noise::Noise;
 use feedrate_measure::record::Record;
 use feedrate_measure::verdict::{self, Bound};
@@ -39,8 +40,10 @@ pub struct Pipeline {
     pub(super) requests_in_flight: f64,
     /// Length of all epochs together.
     pub(super) length_s: f64,
-    /// `au_all_steps` of the record.
-    pub(super) au_percent: f64,
+    /// The epochs of the record that have steps.
+    pub(super) epochs: Vec<EpochTimes>,
+    /// A step of the record's steady state; `None` if `au_sustained` could not be measured.
+    steady: Option<EpochTimes>,
     /// The storage models that explain the record, best first.
     pub(crate) storage: Vec<StorageModel>,
     /// Whether reads waited for an emulated limit or delay.
@@ -67,7 +70,20 @@ pub struct Pipeline {
 pub(super) struct FittedModel {
     /// The storage without the part that the plan emulates.
     pub(super) storage: StorageModel,
-    pub(super) residual: Residual,
+    /// The error in the times of entire epochs.
+    residual: Residual,
+    /// The error in the steady state; `None` if it is unknown for the record.
+    steady_residual: Option<Residual>,
+}
+
+/// A simulated run in terms of a metric of utilisation, corrected by the error of its model.
+pub(super) struct CorrectedRun {
+    pub(super) metric: &'static Metric,
+    pub(super) epochs: Vec<EpochTimes>,
+    /// The difference between record and simulation, in points of utilisation.
+    pub(super) missed_percent: f64,
+    /// The utilisation of the record.
+    pub(super) recorded_percent: f64,
 }
 
 /// Whether all processes read together, or one accelerator reads and distributes samples to other accelerators.
@@ -93,13 +109,13 @@ enum ReachedLimit {
 
 /// The difference between a record and its simulation, which corrects predictions.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Residual {
+struct Residual {
     /// Ratio of the waits in the record to the simulated waits.
     stall_ratio: f64,
     /// Additional time per step. It is used instead of the ratio if there are hardly any simulated waits.
     step_s: f64,
     /// Difference of the utilisations in points.
-    pub(super) missed_percent: f64,
+    missed_percent: f64,
 }
 
 /// Ratio of simulated waits to compute time above which waits are corrected by a ratio instead of a difference.
@@ -207,7 +223,11 @@ impl Pipeline {
             cpu_s,
             requests_in_flight: io.read_ns as f64 / 1e9 / length_s,
             length_s,
-            au_percent: miniature::au_percent(epochs),
+            epochs: epochs.to_vec(),
+            steady: derived
+                .value(&AU_SUSTAINED)
+                .filter(|percent| *percent > 0.0)
+                .map(|percent| EpochTimes::steady_step(compute_s / steps, percent)),
             storage: Vec::new(),
             is_emulated: derived.reads_are_emulated(),
             work: OnceCell::new(),
@@ -253,7 +273,13 @@ impl Pipeline {
             storage.open_s = open_s - emulated.open_s;
             let model = storage.combine_with(emulated);
             let simulated = Simulation { model: &model, ..simulation }.run()?;
-            self.models.push(FittedModel { storage, residual: Residual::new(epochs, &simulated) });
+            let steady = self.steady.zip(simulated.steady);
+            self.models.push(FittedModel {
+                storage,
+                residual: Residual::new(epochs, &simulated.epochs),
+                steady_residual: steady
+                    .map(|(recorded, simulated)| Residual::new(&[recorded], &[simulated])),
+            });
             self.storage.push(model);
         }
         Ok(self)
@@ -424,6 +450,37 @@ impl Pipeline {
     }
 }
 
+impl FittedModel {
+    /// Corrects a simulated run of `plan`. A sustained utilisation that the run cannot measure is replaced by that over all steps, as in
+    /// answers.
+    pub(super) fn correct(
+        &self,
+        pipeline: &Pipeline,
+        simulated: &SimulatedRun,
+        plan: &Plan,
+        metric: &'static Metric,
+    ) -> CorrectedRun {
+        // The steady state of the first epoch says nothing about later epochs without reads.
+        let is_sustained = metric.id == AU_SUSTAINED.id
+            && !plan.loader.in_memory
+            && sustained_needs_steps(plan) <= plan.train.steps_per_epoch;
+        let steady = pipeline.steady.zip(simulated.steady).zip(self.steady_residual);
+        let corrected =
+            |metric, residual: Residual, recorded: &[_], simulated: &[_]| CorrectedRun {
+                metric,
+                epochs: simulated.iter().map(|epoch| residual.correct(epoch)).collect(),
+                missed_percent: residual.missed_percent,
+                recorded_percent: miniature::au_percent(recorded),
+            };
+        match steady.filter(|_| is_sustained) {
+            Some(((recorded, step), residual)) => {
+                corrected(&AU_SUSTAINED, residual, &[recorded], &[step])
+            }
+            None => corrected(&AU_ALL_STEPS, self.residual, &pipeline.epochs, &simulated.epochs),
+        }
+    }
+}
+
 /// The times of the epochs of a record that have steps.
 fn trained_epochs(record: &Record) -> Vec<EpochTimes> {
     record.epochs.iter().map(mean_times).filter(|epoch| epoch.steps > 0.0).collect()
@@ -443,24 +500,24 @@ fn reads_the_same(recorded: &Plan, plan: &Plan) -> bool {
 }
 
 impl Residual {
-    fn new(recorded: &[EpochTimes], simulated: &SimulatedRun) -> Self {
+    fn new(recorded: &[EpochTimes], simulated: &[EpochTimes]) -> Self {
         let stall_s = |epochs: &[EpochTimes]| {
             epochs.iter().map(|epoch| epoch.length_s - epoch.compute_s).sum::<f64>()
         };
-        let compute_s: f64 = simulated.epochs.iter().map(|epoch| epoch.compute_s).sum();
-        let steps: f64 = simulated.epochs.iter().map(|epoch| epoch.steps).sum();
+        let compute_s: f64 = simulated.iter().map(|epoch| epoch.compute_s).sum();
+        let steps: f64 = simulated.iter().map(|epoch| epoch.steps).sum();
         let recorded_s = stall_s(recorded);
-        let simulated_s = stall_s(&simulated.epochs);
+        let simulated_s = stall_s(simulated);
         let has_waits = simulated_s > WAITS_SHARE * compute_s;
         Residual {
             stall_ratio: if has_waits { recorded_s / simulated_s } else { 1.0 },
             step_s: if has_waits { 0.0 } else { (recorded_s - simulated_s) / steps },
-            missed_percent: miniature::au_percent(recorded) - simulated.au_percent(),
+            missed_percent: miniature::au_percent(recorded) - miniature::au_percent(simulated),
         }
     }
 
     /// Corrects a simulated epoch.
-    pub(super) fn correct(&self, epoch: &EpochTimes) -> EpochTimes {
+    fn correct(&self, epoch: &EpochTimes) -> EpochTimes {
         let stall_s =
             (epoch.length_s - epoch.compute_s) * self.stall_ratio + self.step_s * epoch.steps;
         EpochTimes { length_s: epoch.compute_s + stall_s.max(0.0), ..*epoch }

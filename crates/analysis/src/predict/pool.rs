@@ -1,6 +1,7 @@
 //! Predictions from several records of one plan, which differ by noise.
 
 use super::{NotPredictable, Pipeline, PipelineChange, Prediction};
+use feedrate_measure::metric::Metric;
 use feedrate_measure::noise::{Noise, is_too_wide};
 use feedrate_measure::stats::Interval;
 use feedrate_spec::plan::Plan;
@@ -34,14 +35,15 @@ impl PipelinePool {
     ///
     /// # Errors
     /// A record does not allow the prediction, or the predictions of the records differ too much.
-    pub fn predict(
+    pub(crate) fn predict_metric(
         &self,
         plan: &Plan,
         changes: &[PipelineChange],
+        metric: &'static Metric,
     ) -> Result<Prediction, NotPredictable> {
-        let mut all = vec![self.first.predict(plan, changes)?];
+        let mut all = vec![self.first.predict_metric(plan, changes, metric)?];
         for other in &self.others {
-            all.push(other.predict(plan, changes)?);
+            all.push(other.predict_metric(plan, changes, metric)?);
         }
         let low = all.iter().map(|prediction| prediction.interval[0]).fold(f64::INFINITY, f64::min);
         let high =

@@ -6,8 +6,9 @@ mod limits;
 use super::*;
 use feedrate_engine::simulated::{SimulatedDriver, SimulatedStorage};
 use feedrate_engine::{job::ReadJob, loader};
+use feedrate_measure::example;
+use feedrate_measure::metric::AU_SUSTAINED;
 use feedrate_measure::record::{EpochRecord, HostEpoch, Record, System};
-use feedrate_measure::{example, metric::AU_ALL_STEPS};
 use feedrate_spec::plan::FileAccess;
 use feedrate_spec::workload::{Shuffle, TimeSpec};
 
@@ -144,6 +145,20 @@ fn request_sizes_distinguish_latency_from_bandwidth() {
     );
 }
 
+#[test]
+fn changes_are_written_as_users_write_them() {
+    for (change, expected) in [
+        (PipelineChange::Latency(Scale::Times(0.5)), "storage.latency=0.5x"),
+        (PipelineChange::OpenLatency(Scale::Value(0.012)), "storage.open_latency=0.012s"),
+        (PipelineChange::Bandwidth(Scale::Value(4e8)), "storage.bandwidth=400000000B/s"),
+        (PipelineChange::Concurrency(Scale::Value(8.0)), "storage.concurrency=8"),
+        (PipelineChange::DecodeTime(Scale::Times(2.0)), "decode.time=2x"),
+        (PipelineChange::EqualAccelerators, "train.slow_accelerators={}"),
+    ] {
+        assert_eq!(change.setting(), expected);
+    }
+}
+
 /// A change whose prediction is compared with a simulation of the changed run.
 struct ChangedRun {
     base_plan: Plan,
@@ -230,6 +245,35 @@ fn predictions_agree_with_simulations_of_the_changed_run() {
         .check();
     let four_slots = storage(10.0, None, Some(4));
     ChangedRun::on_storage(8, two_slots, PipelineChange::Concurrency(twice), four_slots).check();
+}
+
+/// Answers compare the sustained utilisation with the target if a run is long enough to measure it.
+#[test]
+fn the_metric_that_decides_an_answer_is_predicted() {
+    let check = |case: ChangedRun, metric: &'static Metric| {
+        let actual = metric.run_value(&run(&case.changed_plan, case.changed_storage)).unwrap();
+        let pipeline = Pipeline::new(&run(&case.base_plan, case.base_storage)).unwrap();
+        let predicted =
+            pipeline.predict_metric(&case.changed_plan, &case.changes, &AU_SUSTAINED).unwrap();
+        assert_eq!(predicted.au_kind, metric.id.name());
+        assert!((predicted.au_percent - actual).abs() < 2.0, "{actual}: {predicted:?}");
+    };
+    let latency = storage(10.0, None, None);
+    for (storage, faster, change) in [
+        (latency, storage(5.0, None, None), PipelineChange::Latency(Scale::Times(0.5))),
+        (
+            storage(0.0, Some(100.0), None),
+            storage(0.0, Some(200.0), None),
+            PipelineChange::Bandwidth(Scale::Times(2.0)),
+        ),
+    ] {
+        check(ChangedRun::on_plan(2, storage, |_| {}), &AU_SUSTAINED);
+        check(ChangedRun::on_plan(2, storage, threads(1)), &AU_SUSTAINED);
+        check(ChangedRun::on_storage(2, storage, change, faster), &AU_SUSTAINED);
+    }
+    // Too few steps to measure a steady state.
+    let short = |plan: &mut Plan| plan.train.steps_per_epoch = 3;
+    check(ChangedRun::on_plan(2, latency, short), &AU_ALL_STEPS);
 }
 
 /// Each reader of a file opens the file once and then reads on from its last position.

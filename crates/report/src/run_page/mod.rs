@@ -185,7 +185,7 @@ pub(crate) fn answer_lines(
     client_line: Option<String>,
 ) -> Vec<String> {
     let lines = words::lines(answer, doubts).into_iter();
-    let helps = advice::would_help(helps, answer.required_percent);
+    let helps = advice::would_help(helps, answer);
     lines.chain(helps).chain(client_line).collect()
 }
 

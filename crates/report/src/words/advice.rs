@@ -64,9 +64,18 @@ pub fn cost(proposal: &Proposal) -> String {
     format!("{cost}{risk}")
 }
 
+/// The sentence on a run that no known change helps.
+pub const NOTHING_HELPS: &str = "No known change would help";
+
 /// The line of a run with as many changes as fit, at least one. A change that states the missing storage performance is always included.
-pub fn would_help(advice: &[Advice], required_percent: f64) -> Option<String> {
-    let (first, rest) = advice.split_first()?;
+/// `None` if there is no advice for a run whose accelerators were fed, or for a watched loop, which no rule examines.
+pub fn would_help(advice: &[Advice], answer: &Answer) -> Option<String> {
+    let required_percent = answer.required_percent;
+    let Some((first, rest)) = advice.split_first() else {
+        let was_watched = answer.verdict == Bound::InputBound;
+        let is_advisable = answer.kind == AnswerKind::No && !was_watched;
+        return is_advisable.then(|| NOTHING_HELPS.into());
+    };
     // Another run is no estimate.
     let estimated = if first.proposal.cost == Cost::Run { "" } else { " (estimated)" };
     let mut line = format!("Would help{estimated}: {}", with_prediction(first, required_percent));
@@ -182,7 +191,7 @@ mod tests {
         let AnsweredSummary { summary, answer } = AnsweredSummary::new(record);
         let derived = Derived::new(record);
         let found = advise_without_plans(&Case::new(&derived, &answer, &summary.doubts));
-        assert_eq!(would_help(&found, answer.required_percent).as_deref(), expected);
+        assert_eq!(would_help(&found, &answer).as_deref(), expected);
         assert_eq!(opening(&answer, &derived), expected_opening);
         for Advice { proposal, .. } in found {
             let texts = [change(&proposal), why(&proposal), cost(&proposal)];
@@ -206,12 +215,14 @@ mod tests {
         };
         let prediction = |au_percent: f64| Prediction {
             au_percent,
+            au_kind: "au_all_steps_percent",
             interval: [au_percent - 4.0, au_percent + 3.5],
             bottleneck: Bound::StorageBound,
             bytes_per_second: 1e6,
             samples_per_second: 1.0,
         };
-        let line = |advice: &Advice| would_help(std::slice::from_ref(advice), 90.0).unwrap();
+        let answer = AnsweredSummary::new(&starved_run()).answer;
+        let line = |advice: &Advice| would_help(std::slice::from_ref(advice), &answer).unwrap();
         let mut advice = Advice { proposal, prediction: None };
         assert_eq!(line(&advice), "Would help (estimated): reader.read_threads=108");
         advice.prediction = Some(prediction(92.0));
@@ -271,6 +282,15 @@ mod tests {
         let mut fed = starved_run();
         fed.plan.metric.au_target_percent = 45.0;
         check(&fed, None, "example: 50 % AU, compute-bound");
+    }
+
+    #[test]
+    fn a_run_that_no_known_change_helps_says_so() {
+        let mut answer = AnsweredSummary::new(&starved_run()).answer;
+        assert_eq!(would_help(&[], &answer).as_deref(), Some("No known change would help"));
+        // No rule examines a watched loop.
+        answer.verdict = Bound::InputBound;
+        assert_eq!(would_help(&[], &answer), None);
     }
 
     #[test]

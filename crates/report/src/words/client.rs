@@ -80,6 +80,7 @@ mod tests {
         record.plan.loader.client = Some(client.clone());
         let prediction = Prediction {
             au_percent: 97.6,
+            au_kind: "au_all_steps_percent",
             interval: [95.1, 99.9],
             bottleneck: Bound::ComputeBound,
             bytes_per_second: 1e6,

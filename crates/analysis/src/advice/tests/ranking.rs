@@ -1,6 +1,7 @@
 //! Tests of the order of advice.
 
-use super::super::{Advice, EXCEEDED_CORES, RankedAdvice, rank, read_threads};
+use super::super::{Advice, EXCEEDED_CORES, RankedAdvice, advise, rank, read_threads};
+use super::{waiting_record, with_case};
 use crate::predict::Prediction;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::verdict::Bound;
@@ -10,6 +11,7 @@ fn advice(name: &str, saved_s: f64, au_percent: Option<f64>) -> RankedAdvice {
     let proposal = read_threads::RULE.proposal(&[name.into()], saved_s, Facts::new());
     let prediction = au_percent.map(|au_percent| Prediction {
         au_percent,
+        au_kind: "au_all_steps_percent",
         interval: [au_percent; 2],
         bottleneck: Bound::StorageBound,
         bytes_per_second: 1.0,
@@ -36,6 +38,22 @@ fn a_change_that_is_predicted_to_suffice_comes_before_one_without_a_prediction()
         ],
         &["sufficient", "unpredicted", "short"],
     );
+}
+
+/// Two samples of a step need the only core as long as a step lasts, so faster storage gains nothing.
+#[test]
+fn a_change_whose_gain_is_within_the_uncertainty_is_not_advised() {
+    let mut record = waiting_record();
+    let advised = |record: &_| {
+        with_case(record, |case| {
+            let found = advise(case, &|_| Some(case.plan().clone()));
+            found.iter().map(|advice| advice.proposal.rule).collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(advised(&record), ["storage"]);
+    record.system.cpus = 1;
+    record.epochs[0].host.process_cpu_ns = Some(8_000_000_000);
+    assert_eq!(advised(&record), [""; 0]);
 }
 
 #[test]

@@ -350,12 +350,12 @@ fn advice_blocks(run: &AnsweredSummary, rows: &[AdviceRow]) -> Vec<Block> {
         let says = match run.answer.fed {
             Some(true) => "Nothing is advised: the accelerators were fed.",
             _ if run.summary.verdict.name == Bound::ClientBound => {
-                "No rule finds a change that would help: the time is spent in the job's own code, which faster storage does not speed up. Measure it by `feedrate calibrate SCRIPT.py:make_dataset`."
+                "No known change would help: the time is spent in the job's own code, which faster storage does not speed up. Measure it by `feedrate calibrate SCRIPT.py:make_dataset`."
             }
             _ if run.answer.noise.is_some() => {
                 "Nothing is advised: the measurement is too noisy to name a bottleneck. Repeat the run on an idle machine, with more epochs or steps."
             }
-            _ => "No rule finds a change that would help.",
+            _ => return vec![Block::Sentence(format!("{}.", words::NOTHING_HELPS))],
         };
         return vec![Block::Sentence(says.into())];
     }

@@ -419,6 +419,9 @@ mod tests {
             ("reader.read_threads=2x", None),
         ] {
             assert_eq!(pipeline_change(text).unwrap(), expected, "{text}");
+            if let Some(change) = expected {
+                assert_eq!(pipeline_change(&change.setting()).unwrap(), expected, "{text}");
+            }
         }
         for text in [
             "storage.bandwidth",

@@ -171,7 +171,8 @@ impl TryOut<'_> {
             let change = Change {
                 name: proposal.rule.to_string(),
                 text: words::change(proposal),
-                prediction: *prediction,
+                // Trials measure the utilisation over all steps, which need not be the metric of the answer.
+                prediction: prediction.and_then(|_| self.predict(&proposal.overrides)),
             };
             all.push(match &proposal.overrides[..] {
                 [] => {
@@ -207,10 +208,14 @@ impl TryOut<'_> {
 
     /// A change that does not come from a rule, with its prediction.
     fn predicted_change(&self, name: &str, overrides: &[String]) -> Change {
-        let plan = self.template.plan(overrides);
-        let prediction =
-            plan.and_then(|plan| Pipeline::new(self.record).ok()?.predict(&plan, &[]).ok());
+        let prediction = self.predict(overrides);
         Change { name: name.into(), text: overrides.join(" "), prediction }
+    }
+
+    /// Predicts the run with a change; `None` if the record does not allow it, or for a change that settings cannot make.
+    fn predict(&self, overrides: &[String]) -> Option<Prediction> {
+        let plan = self.template.plan(overrides).filter(|_| !overrides.is_empty())?;
+        Pipeline::new(self.record).ok()?.predict(&plan, &[]).ok()
     }
 }
 
