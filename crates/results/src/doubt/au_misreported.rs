@@ -39,15 +39,15 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
             difference_max < (windowed - reported).abs()
         });
         let totals = imported.totals.as_ref();
-        let from_rate = totals
-            .and_then(|totals| totals.au_to_rate)
-            .filter(|ratio| TOTALS_DIFFERENCE_MAX < (ratio - 1.0).abs());
+        let from_rate = totals.and_then(|totals| totals.au_from_rate_percent);
+        let from_rate =
+            from_rate.filter(|percent| TOTALS_DIFFERENCE_MAX < (reported / percent - 1.0).abs());
         let lowest = totals.and_then(|totals| totals.au_to_lowest);
         let lowest = lowest.filter(|ratio| *ratio < 1.0 - TOTALS_DIFFERENCE_MAX);
         let facts = Facts::new()
             .with("reported_percent", reported)
             .with_known("au_windowed_percent", from_steps)
-            .with_known("au_from_rate_percent", from_rate.map(|ratio| reported / ratio))
+            .with_known("au_from_rate_percent", from_rate)
             .with_known("au_lowest_percent", lowest.map(|ratio| reported / ratio))
             .with_known("au_all_steps_percent", run.metric(&AU_ALL_STEPS));
         from_steps.or(from_rate).or(lowest).map(|_| facts)
@@ -70,7 +70,8 @@ fn windowed_percent(run: &Run, imported: &Imported) -> Option<f64> {
         });
         return run.metric(&AU_WINDOWED).filter(|_| !is_shared || fits);
     }
-    let is_older = imported.totals.as_ref().is_some_and(|totals| totals.au_to_rate.is_none());
+    let is_older =
+        imported.totals.as_ref().is_some_and(|totals| totals.au_from_rate_percent.is_none());
     let has_rank_0 = imported.ranks.first() == Some(&0);
     let record = imported.record.as_ref().filter(|_| is_older && has_rank_0)?;
     let epochs = Scope::whole_epochs(record)

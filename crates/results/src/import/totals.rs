@@ -3,7 +3,7 @@
 
 use super::json::{self, Fields, text};
 use feedrate_measure::dlio::micros;
-use feedrate_measure::stats::median;
+use feedrate_measure::stats::{mean, median};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -21,9 +21,9 @@ pub struct Totals {
     pub counted: Option<CountedSteps>,
     /// Median over epochs of a plausible throughput ÷ the reported one; 1 if the reported throughputs are plausible, `None` if unknown.
     pub plausible_rate_ratio: Option<f64>,
-    /// Median over epochs of the reported utilisation ÷ the one that follows from the reported throughput and the measured compute time. `None` if
-    /// the version of DLIO computes the throughput from other times, or a value is unknown.
-    pub au_to_rate: Option<f64>,
+    /// Mean over epochs of the utilisation that follows from the reported throughput and the measured compute time. `None` if the version of DLIO
+    /// computes the throughput from other times, or a value is unknown.
+    pub au_from_rate_percent: Option<f64>,
     /// Median over epochs of the reported utilisation ÷ the lowest possible one, for which the window is as long as the blocks. `None` if unknown.
     pub au_to_lowest: Option<f64>,
 }
@@ -170,11 +170,12 @@ impl Totals {
             Some(facts.plausible_rate(epoch, epoch_value(&facts.au_percent, index), rate)? / rate)
         });
         let plausible_rate_ratio = median(&ratios.collect::<Vec<f64>>());
-        let au_to_rate = epochs.iter().enumerate().filter_map(|(index, epoch)| {
+        let au_from_rates = epochs.iter().enumerate().map(|(index, epoch)| {
             let au = epoch_value(&facts.au_percent, index)?;
-            facts.au_to_rate(epoch, au, rates[index]?)
+            facts.au_from_rate_percent(epoch, au, rates[index]?)
         });
-        let au_to_rate = median(&au_to_rate.collect::<Vec<f64>>());
+        let au_from_rates: Option<Vec<f64>> = au_from_rates.collect();
+        let au_from_rate_percent = au_from_rates.and_then(|percents| mean(&percents));
         let is_exact = bound.is_none() && !facts.is_drawn;
         let au_ratios = epochs.iter().enumerate().filter_map(|(index, epoch)| {
             let lowest = facts.lowest_au_percent(epoch).filter(|_| is_exact)?;
@@ -186,7 +187,7 @@ impl Totals {
             bound,
             counted: common,
             plausible_rate_ratio,
-            au_to_rate,
+            au_from_rate_percent,
             au_to_lowest,
         })
     }
@@ -282,20 +283,20 @@ impl TotalFacts<'_> {
         }
     }
 
-    /// Returns the reported utilisation ÷ the one that follows from the throughput, if the throughput is of the window and the compute time was
-    /// measured. The nearer formula of two versions of DLIO is used.
-    fn au_to_rate(&self, epoch: &EpochTotal, au: f64, rate: f64) -> Option<f64> {
+    /// Returns the utilisation that follows from the throughput, if the throughput is of the window and the compute time was measured. Of the formulas
+    /// of two versions of DLIO, the one with the value nearest to `au` is used.
+    fn au_from_rate_percent(&self, epoch: &EpochTotal, au: f64, rate: f64) -> Option<f64> {
         let logged_s = self.logged_compute_s.get(&epoch.number).copied();
         let compute_s = self.measured_compute_s.or(logged_s).filter(|_| !self.is_older)?;
         let steps = epoch.steps as f64;
         let inside = steps - self.left_out(epoch);
         let samples_per_step = f64::from(self.ranks) * self.batch_size as f64;
-        let ratios = [steps - 2.0 * epoch.blocks as f64, inside].map(|counted| {
+        let percents = [steps - 2.0 * epoch.blocks as f64, inside].map(|counted| {
             let window_s = counted * samples_per_step / rate;
-            au / (inside * compute_s / window_s * 100.0)
+            inside * compute_s / window_s * 100.0
         });
-        let positive = ratios.into_iter().filter(|ratio| ratio.is_finite() && 0.0 < *ratio);
-        positive.min_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs()))
+        let positive = percents.into_iter().filter(|percent| percent.is_finite() && 0.0 < *percent);
+        positive.min_by(|a, b| (a - au).abs().total_cmp(&(b - au).abs()))
     }
 
     /// Returns the utilisation of the steps in the window if the window is as long as the blocks. Without measured compute times, steps take at least
