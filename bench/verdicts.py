@@ -82,7 +82,7 @@ def evaluation(severity, _):
 
 def busy_cores(severity, _):
     """Memory that could feed the accelerators on an idle machine; other processes use all cores."""
-    return [*MEMORY, f"train.computation_time={[1e-3, 1e-4][severity]}", "dataset.num_files_train=400"]
+    return [*MEMORY, f"train.computation_time={[1e-3, 1e-4][severity]}", "dataset.num_files_train=100"]
 
 
 def small_cache(severity, _):

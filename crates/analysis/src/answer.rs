@@ -96,7 +96,7 @@ pub struct Answer {
     pub wait: Option<WaitPart>,
     /// Share of time that an accelerator did not compute, in percent.
     pub waited_percent: Option<f64>,
-    /// Accelerators for which the others wait; `null` if the wait takes no more than 2 % of the run.
+    /// Accelerators for which the others wait; `null` if the wait takes no more than 2 % of the run, or if the cores were busy.
     pub slow_accelerators: Option<SlowAccelerators>,
     /// The parts of the run's time; `null` if the record lacks some of its accelerators.
     pub time_budget: Option<TimeBudget>,
@@ -192,6 +192,7 @@ impl Answer {
             slow_accelerators: supply
                 .slow_accelerators
                 .clone()
+                .filter(|_| bound != Bound::CpuSaturated)
                 .filter(|_| is_named(supply.time_budget, BudgetPart::SkewWait)),
             time_budget: supply.time_budget,
             evaluation_au_percent: supply.evaluation_au_percent,

@@ -43,10 +43,11 @@ pub fn is_too_wide(interval: &Interval) -> bool {
 
 impl Noise {
     /// The reason why no model must be fitted to a record; `None` if the record is precise enough. Cores that the run itself kept busy
-    /// are no reason, as models include processor time.
+    /// are no reason, as models include processor time, and emulated waits take the same time on an idle machine.
     pub fn in_record(derived: &Derived) -> Option<Self> {
         let record = derived.record;
-        if are_mostly_busy(record) && are_used_by_others(derived) {
+        let is_emulated = derived.reads_are_emulated() || derived.opens_are_emulated();
+        if !is_emulated && are_mostly_busy(record) && are_used_by_others(derived) {
             return Some(Noise::BusyCores);
         }
         let interval = StepTimes::in_groups(record).interval()?;
@@ -192,5 +193,11 @@ mod tests {
         assert_eq!(busy(0.95, Some(0)), None);
         assert_eq!(busy(0.97, Some(all_ns * 9 / 10)), None);
         assert_eq!(busy(0.97, None), None);
+        let emulated = noise(&[100; 20], |record| {
+            record.epochs[0].host.cpu_busy_share = Some(0.97);
+            record.epochs[0].host.process_cpu_ns = Some(0);
+            record.plan.storage.throttle_bytes_per_second = Some(10e6);
+        });
+        assert_eq!(emulated, None);
     }
 }

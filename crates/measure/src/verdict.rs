@@ -140,7 +140,6 @@ fn may_be_busy_cores(derived: &Derived, bound: Bound) -> bool {
         Bound::MetadataBound => !derived.opens_are_emulated(),
         // This work takes processor time, so the run itself may have kept the cores busy.
         Bound::DecodeBound => !derived.decoding_is_emulated() && noise::are_used_by_others(derived),
-        Bound::ClientBound => noise::are_used_by_others(derived),
         Bound::BarrierBound => {
             plan.train.slow_accelerators.is_empty() && noise::are_used_by_others(derived)
         }
