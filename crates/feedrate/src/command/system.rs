@@ -5,6 +5,7 @@ use crate::messages;
 use clap::Args;
 use comfy_table::{Table, presets};
 use feedrate_report::output::Schema;
+use feedrate_run::system::describe_gpus;
 use std::path::PathBuf;
 
 /// `feedrate system`.
@@ -23,7 +24,9 @@ pub(super) struct SystemArguments {
 
 /// Prints the table.
 pub(crate) fn system(arguments: &SystemArguments) -> anyhow::Result<Exit> {
-    let system = feedrate_run::system::system(Some(&arguments.data), None);
+    let mut system = feedrate_run::system::system(Some(&arguments.data), None);
+    let gpus = describe_gpus().unwrap_or_else(|reason| format!("none ({reason})"));
+    system.components.push(("GPUs".into(), gpus));
     if arguments.json {
         messages::print_json(Schema::System, &system)?;
         return Ok(Exit::Fine);

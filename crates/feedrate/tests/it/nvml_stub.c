@@ -22,6 +22,7 @@ int nvmlDeviceGetUtilizationRates(void *device, utilization *rates) {
 }
 int nvmlDeviceGetMemoryInfo_v2(void *device, memory_v2 *memory) {
     memory->used = 1ULL << 33;
+    memory->total = 120000000000ULL;
     return device == &first ? 0 : 3;
 }
 int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts) {

@@ -121,6 +121,10 @@ fn gpus_are_sampled_if_nvidias_library_is_installed() {
     command.env("LD_LIBRARY_PATH", library.parent().unwrap());
     let answer = Answer::from_output(&command.output().unwrap());
     assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let mut system = test.command(&["system"]);
+    system.env("LD_LIBRARY_PATH", library.parent().unwrap());
+    let shown = Answer::from_output(&system.output().unwrap()).stdout;
+    assert!(shown.contains("1 × Stub 100, 120 GB; 1 × Stub 1, unknown memory"), "{shown}");
     let summary: Value = serde_json::from_str(&answer.stdout).unwrap();
     let gpus = &phases_named(&summary, "epoch")[1]["gpus"];
     assert_eq!(gpus[0]["utilisation_percent"], 42.0);

@@ -23,7 +23,7 @@ pub use environment::{
     Disk, Environment, EnvironmentPaths, Git, OpenFiles, available_bytes, environment,
 };
 pub use facts::{hostname, idle_cores, memory_bytes, raise_open_files, system};
-pub use gpu::{Gpus, OpenGpus, nvml_gpus};
+pub use gpu::{Gpus, OpenGpus, describe_gpus, nvml_gpus};
 pub use iostat::Iostat;
 pub use mount::{device_reads_of, free_bytes, local_lock_option, mount_of};
 pub use proc::DeviceReads;
