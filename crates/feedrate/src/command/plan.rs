@@ -8,6 +8,8 @@ use crate::{messages, text};
 use clap::{Args, value_parser};
 use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_report::output::{OpenObject, Schema};
+use feedrate_report::words::schedule;
+use feedrate_results::run::CheckpointSchedule;
 use feedrate_session::dataset::{self, Files};
 use feedrate_session::folder;
 use feedrate_session::mlperf::{Hosts, MlperfOutput, Requirement, enlarge_dataset};
@@ -271,19 +273,20 @@ fn evaluation(plan: &EvaluationPlan) -> String {
 }
 
 fn checkpoint(plan: &CheckpointPlan) -> String {
-    let times = plan.alone.as_ref().map_or(String::new(), |alone| {
+    let during_training = || format!(", {}", schedule::times(&CheckpointSchedule::from_plan(plan)));
+    let times = plan.alone.as_ref().map_or_else(during_training, |alone| {
         let writes = units::counted(alone.writes, "time");
         let reads = units::counted(alone.reads, "time");
         format!(", {writes} written and {reads} read")
     });
-    let total = units::bytes_binary(plan.total_bytes);
+    let total = units::bytes(plan.total_bytes);
     let files = units::counted(plan.total_files, "file");
     let writers = match plan.state.writers() {
         1 => String::new(),
         ranks => format!(
             " of {}, at most {} per rank",
             units::counted(ranks, "rank"),
-            units::bytes_binary(plan.rank_bytes_max)
+            units::bytes(plan.rank_bytes_max)
         ),
     };
     format!("{total} in {files}{writers}{times}")

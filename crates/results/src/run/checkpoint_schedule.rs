@@ -2,6 +2,7 @@
 
 use crate::import::{Config, Reported};
 use feedrate_measure::record::Record;
+use feedrate_spec::plan::CheckpointPlan;
 use feedrate_spec::units::GIB;
 
 /// The configured checkpoints of a run.
@@ -24,18 +25,23 @@ pub struct CheckpointSchedule {
 impl CheckpointSchedule {
     /// Reads the schedule in a record; `None` if its plan has no checkpoints.
     pub(super) fn from_record(record: &Record) -> Option<Self> {
-        let plan = record.plan.checkpoint.as_ref()?;
+        let schedule = CheckpointSchedule::from_plan(record.plan.checkpoint.as_ref()?);
         let written = record.epochs.iter().flat_map(|epoch| &epoch.checkpoints).next();
         let ranks =
             written.map(|checkpoint| checkpoint.ranks.len() as u64).filter(|ranks| 0 < *ranks);
-        Some(CheckpointSchedule {
+        Some(CheckpointSchedule { ranks, ..schedule })
+    }
+
+    /// The schedule of a plan.
+    pub fn from_plan(plan: &CheckpointPlan) -> Self {
+        CheckpointSchedule {
             after_epoch: u64::from(plan.after_epoch),
             epochs_between: u64::from(plan.epochs_between),
             steps_between: plan.steps_between,
             alone: plan.alone.as_ref().map(|alone| alone.writes),
             bytes: Some(plan.total_bytes),
-            ranks,
-        })
+            ranks: Some(plan.state.writers()),
+        }
     }
 
     /// Reads the schedule of a DLIO run, with DLIO's defaults; `None` if it has no checkpoints.
