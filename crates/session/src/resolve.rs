@@ -88,7 +88,8 @@ pub fn resolve_named(request: &Request) -> anyhow::Result<Resolved> {
 /// # Errors
 /// Fails if the workload cannot be planned.
 pub fn resolve_source(source: &WorkloadSource, request: &Request) -> anyhow::Result<Resolved> {
-    let (workload, mut warnings) = parse(source, request)?;
+    let (mut workload, mut warnings) = parse(source, request)?;
+    place_checkpoints(&mut workload, request);
     if workload.dataset_foreign && request.is_shrunk() {
         return refuse(
             "`--scale` and `--shrink-records` cannot change foreign files",
@@ -100,6 +101,20 @@ pub fn resolve_source(source: &WorkloadSource, request: &Request) -> anyhow::Res
     warnings.0.extend(plan_warnings.0);
     let data_root = request.data.clone().unwrap_or_else(|| data_root(&workload));
     Ok(Resolved { workload, plan, data_root, warnings })
+}
+
+/// Moves the checkpoints into the folder of the datasets that the request names, unless the user chose a folder for them or the data are the
+/// user's own. Relative folders of workloads refer to the working folder, which may be on another file system than the one to measure.
+fn place_checkpoints(workload: &mut Workload, request: &Request) {
+    let folder = Path::new(&workload.checkpoint_checkpoint_folder);
+    let location = workload.location("checkpoint.checkpoint_folder");
+    let is_chosen = folder.is_absolute() || matches!(location, Some(Location::Override(_)));
+    let is_ours = !workload.dataset_foreign && has_folder(workload);
+    let Some(data) = request.data.as_ref().filter(|_| is_ours && !is_chosen) else { return };
+    let folder = data.join(folder.strip_prefix(".").unwrap_or(folder));
+    if let Ok(absolute) = std::path::absolute(folder) {
+        workload.checkpoint_checkpoint_folder = absolute.to_string_lossy().into_owned();
+    }
 }
 
 fn parse(source: &WorkloadSource, request: &Request) -> anyhow::Result<(Workload, Problems)> {
@@ -115,6 +130,11 @@ pub fn is_in_folder(request: &Request) -> bool {
     let Some((workload, _)) = source.and_then(|source| parse(&source, request).ok()) else {
         return true;
     };
+    has_folder(&workload)
+}
+
+/// Whether the storage of a workload keeps the dataset in a folder. True if the storage is unknown.
+fn has_folder(workload: &Workload) -> bool {
     let storage = catalog().storage(&workload.storage_storage_type);
     storage.is_none_or(|storage| storage.has(Ability::InFolder))
 }

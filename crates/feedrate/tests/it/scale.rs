@@ -397,3 +397,41 @@ fn ctrl_c_ends_the_search_and_its_run() {
     let record: Value = serde_json::from_slice(&std::fs::read(record).unwrap()).unwrap();
     assert_eq!(record["stopped_because"], "interrupted");
 }
+
+#[test]
+fn a_workload_without_training_is_not_searched() {
+    let test = Test::new();
+    test.feedrate(&["scale", "llama3_8b"])
+        .refuses(2, &["`llama3_8b` only writes and reads checkpoints", "feedrate run llama3_8b"]);
+}
+
+/// A search reads the user's files, and leaves nothing beside them or in the working folder.
+#[test]
+fn a_search_on_own_files_writes_no_checkpoints() {
+    let test = Test::with_workload(WORKLOAD);
+    std::fs::create_dir(test.path("own")).unwrap();
+    for file in 0..8 {
+        std::fs::write(test.path(&format!("own/{file}.raw")), vec![1; 65_536]).unwrap();
+    }
+    let answer = test.feedrate(&[
+        "scale",
+        "workload.yaml",
+        "workflow.checkpoint=true",
+        "storage.storage_type=local_fs",
+        "--data",
+        "own",
+        "--foreign",
+        "--response",
+        "au_all_steps",
+        "--au",
+        "1",
+        "--max",
+        "1",
+        "--max-runs",
+        "1",
+    ]);
+    assert!(test.path("results").exists(), "{}", answer.stderr);
+    let found = std::fs::read_dir(test.path("own")).unwrap();
+    assert_eq!(found.count(), 8);
+    assert!(!test.path("checkpoints").exists());
+}

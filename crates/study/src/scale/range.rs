@@ -41,6 +41,7 @@ const FILES: &str = "dataset.num_files_train";
 const EPOCHS: &str = "train.epochs";
 const STEPS: &str = "train.total_training_steps";
 const AU_TARGET: &str = "metric.au";
+const CHECKPOINTS: &str = "workflow.checkpoint";
 
 /// A dataset of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -110,6 +111,24 @@ impl<'a> SearchRange<'a> {
             resolve(&unread).map_err(|_| error)
         })?;
         resolved.report_warnings(listener);
+        if resolved.plan.is_checkpoint_only() {
+            let name = &user.workload;
+            return refuse(
+                format!(
+                    "`{name}` only writes and reads checkpoints, so no accelerator waits for data"
+                ),
+                format!(
+                    "measure its checkpoints: `feedrate run {name} checkpoint.fsync=true --cold`"
+                ),
+            );
+        }
+        if resolved.workload.dataset_foreign
+            && resolved.plan.checkpoint.is_some()
+            && !is_given(&user, CHECKPOINTS)
+        {
+            // The folder belongs to the user, and the search measures only reads.
+            data.overrides.push(format!("{CHECKPOINTS}=false"));
+        }
         let is_overall_or_sustained_au = sustained || response.id == AU_ALL_STEPS.id;
         let is_au = response.id.name().starts_with("au_");
         let target_percent = resolved.plan.metric.au_target_percent;
