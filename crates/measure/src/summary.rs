@@ -99,6 +99,7 @@ pub struct Figures {
 pub struct HostSummary {
     pub cpu_busy_share: Option<f64>,
     pub process_cpu_s: Option<f64>,
+    pub major_page_faults: Option<u64>,
     pub device_read_bytes: Option<u64>,
     pub device_write_bytes: Option<u64>,
     pub resident_before_bytes: Option<u64>,
@@ -165,6 +166,7 @@ impl EpochSummary {
             host: HostSummary {
                 cpu_busy_share: host.cpu_busy_share,
                 process_cpu_s: host.process_cpu_ns.map(seconds),
+                major_page_faults: host.major_page_faults,
                 device_read_bytes: host.device_read_bytes,
                 device_write_bytes: host.device_write_bytes,
                 resident_before_bytes: host.resident_before_bytes,

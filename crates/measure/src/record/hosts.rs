@@ -8,6 +8,7 @@ impl HostEpoch {
         HostEpoch {
             process_device_read_bytes: sum(parts, |part| part.process_device_read_bytes),
             process_cpu_ns: sum(parts, |part| part.process_cpu_ns),
+            major_page_faults: sum(parts, |part| part.major_page_faults),
             ..parts.first().cloned().unwrap_or_default()
         }
     }
@@ -31,6 +32,8 @@ impl HostEpoch {
             metadata_opened_files: opened_files.max(),
             metadata_dropped: dropped.min(),
             process_cpu_ns: sum(parts, |part| part.process_cpu_ns),
+            major_page_faults: sum(parts, |part| part.major_page_faults),
+            rank_major_page_faults: Vec::new(),
             process_device_read_bytes: sum(parts, |part| part.process_device_read_bytes),
             cpu_busy_share: busy_share(parts, cpus),
             busiest_other: others.max_by_key(|other| other.cpu_ns).cloned(),
@@ -75,11 +78,17 @@ impl CombinedHosts {
         }
         let mut nodes: Vec<HostEpoch> =
             parts_by_node.iter().map(|parts| HostEpoch::from_processes(parts)).collect();
-        if nodes.len() == 1 {
-            return CombinedHosts { host: nodes.remove(0), nodes: Vec::new() };
+        let mut combined = if nodes.len() == 1 {
+            CombinedHosts { host: nodes.remove(0), nodes: Vec::new() }
+        } else {
+            let cpus: Vec<u32> = machines.iter().map(System::all_cpus).collect();
+            CombinedHosts { host: HostEpoch::from_machines(&nodes, &cpus), nodes }
+        };
+        if 1 < parts.len() {
+            combined.host.rank_major_page_faults =
+                parts.iter().map(|part| part.major_page_faults).collect();
         }
-        let cpus: Vec<u32> = machines.iter().map(System::all_cpus).collect();
-        CombinedHosts { host: HostEpoch::from_machines(&nodes, &cpus), nodes }
+        combined
     }
 }
 
@@ -130,6 +139,7 @@ mod tests {
             host: HostEpoch {
                 device_read_bytes: device,
                 process_cpu_ns: Some(cpu_ns),
+                major_page_faults: Some(10 * cpu_ns),
                 cpu_busy_share: Some(busy),
                 clock_step_ns: Some(-(start_ns as i64)),
                 ..HostEpoch::default()
@@ -156,6 +166,8 @@ mod tests {
         // The first process of a machine counts for the machine.
         assert_eq!(epoch.host.device_read_bytes, Some(5 + 7));
         assert_eq!(epoch.host.process_cpu_ns, Some(7));
+        assert_eq!(epoch.host.major_page_faults, Some(70));
+        assert_eq!(epoch.host.rank_major_page_faults, [Some(10), Some(20), Some(40)]);
         assert_eq!(epoch.host.cpu_busy_share, Some((0.5 + 3.0) / 4.0));
         assert_eq!(epoch.host.clock_step_ns, Some(-30));
         assert_eq!(epoch.nodes.len(), 2);

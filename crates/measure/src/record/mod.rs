@@ -390,6 +390,12 @@ pub struct HostEpoch {
     pub metadata_dropped: Option<bool>,
     /// CPU time of this process.
     pub process_cpu_ns: Option<u64>,
+    /// Page faults of this process that waited for I/O: `majflt` of `/proc/self/stat`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub major_page_faults: Option<u64>,
+    /// These page faults of each rank; empty if there is only one process.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rank_major_page_faults: Vec<Option<u64>>,
     /// Busy share of all cores, 0 to 1.
     pub cpu_busy_share: Option<f64>,
     /// The process outside the run with the most CPU time. `None` in old records, in epochs of less than 0.2 s, and if the CPUs were busy

@@ -123,7 +123,6 @@ mod tests {
     #[test]
     fn activity_is_the_difference_of_counters_over_time() {
         let totals = |busy_ms, read, [busy_ticks, ticks]: [u64; 2]| Totals {
-            device_reads: None,
             device_busy_ms: Some(busy_ms),
             counts: Sample {
                 device_read_bytes: Some(read),
@@ -132,6 +131,7 @@ mod tests {
                 cpu_ticks: Some(ticks),
                 ..Sample::default()
             },
+            ..Totals::default()
         };
         let before = totals(1000, 0, [10, 100]);
         let after = totals(1500, 4000, [60, 300]);

@@ -21,6 +21,8 @@ pub(super) struct Totals {
     pub(super) device_reads: Option<u64>,
     /// Time that the device was busy.
     pub(super) device_busy_ms: Option<u64>,
+    /// Page faults of this process that waited for I/O.
+    pub(super) major_page_faults: Option<u64>,
 }
 
 impl Totals {
@@ -53,6 +55,7 @@ impl Totals {
             counts: self.counts.combine_with(other.counts, combine),
             device_reads: combine(self.device_reads, other.device_reads),
             device_busy_ms: combine(self.device_busy_ms, other.device_busy_ms),
+            major_page_faults: combine(self.major_page_faults, other.major_page_faults),
         }
     }
 }
@@ -79,6 +82,7 @@ impl DeviceReads {
 /// Open files of `/proc` and a buffer for them.
 pub(super) struct Proc {
     io: Option<File>,
+    process_stat: Option<File>,
     device_reads: DeviceReads,
     stat: Option<File>,
     meminfo: Option<File>,
@@ -93,6 +97,7 @@ impl Proc {
     pub(super) fn open(device: Option<&str>, device_reads: DeviceReads) -> Self {
         Proc {
             io: File::open("/proc/self/io").ok(),
+            process_stat: File::open("/proc/self/stat").ok(),
             device_reads,
             stat: File::open("/proc/stat").ok(),
             meminfo: File::open("/proc/meminfo").ok(),
@@ -111,6 +116,8 @@ impl Proc {
             totals.counts.process_device_read_bytes = field(io, "read_bytes:");
         }
         totals.counts.written_bytes = field(io, "wchar:");
+        let process_stat = text(self.process_stat.as_ref(), &mut self.buffer[..HEAD_BYTES]);
+        totals.major_page_faults = major_page_faults(process_stat);
         let meminfo = text(self.meminfo.as_ref(), &mut self.buffer[..HEAD_BYTES]);
         totals.counts.cached_bytes = field(meminfo, "Cached:").map(|kib| kib * 1024);
         totals.add_cpu(text(self.stat.as_ref(), &mut self.buffer[..HEAD_BYTES]));
@@ -166,6 +173,12 @@ fn field(text: &str, name: &str) -> Option<u64> {
     value.split_whitespace().next()?.parse().ok()
 }
 
+/// Field 12 of `/proc/self/stat`, `majflt` in proc(5). The name of the program, field 2, may contain blanks and parentheses.
+fn major_page_faults(process_stat: &str) -> Option<u64> {
+    let (_, fields) = process_stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(12 - 3)?.parse().ok()
+}
+
 fn process_cpu_ns() -> Option<u64> {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Some(u64::try_from(time.tv_sec).ok()? * 1_000_000_000 + u64::try_from(time.tv_nsec).ok()?)
@@ -192,6 +205,9 @@ mod tests {
         assert_eq!(counters("7:0"), [None; 4]);
         assert_eq!(counters("8:0")[2], Some(7));
         assert_eq!(field("rchar: 1\nread_bytes: 4096\n", "read_bytes:"), Some(4096));
+        let stat = "71 (a) b) S 1 71 71 0 -1 4194560 5000 6000 70 8000 9 10 11 12 20 0 1 0";
+        assert_eq!(major_page_faults(stat), Some(70));
+        assert_eq!(major_page_faults(""), None);
         let mut totals = Totals::default();
         totals.add_cpu("cpu  10 0 20 60 10 0 0 0 0 0\n");
         assert_eq!((totals.counts.cpu_busy_ticks, totals.counts.cpu_ticks), (Some(30), Some(100)));
@@ -223,5 +239,6 @@ mod tests {
         assert!(0 < added.process_cpu_ns.unwrap());
         assert!(before.counts.cpu_ticks.unwrap() <= after.counts.cpu_ticks.unwrap());
         assert_eq!(after.counts.device_read_bytes, None);
+        assert!(before.major_page_faults.unwrap() <= after.major_page_faults.unwrap());
     }
 }

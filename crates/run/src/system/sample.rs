@@ -48,6 +48,7 @@ impl Sampler {
             device_reads: added.device_reads,
             device_write_bytes: added.counts.device_written_bytes,
             process_cpu_ns,
+            major_page_faults: added.major_page_faults,
             cpu_busy_share,
             busiest_other: watched.busiest,
             clock_step_ns: Some(if is_stepped { step_ns } else { 0 }),
