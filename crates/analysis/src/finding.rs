@@ -260,6 +260,8 @@ pub enum Quantity {
     /// The response after checkpoints, compared with the phase before.
     AfterCheckpoints(&'static str),
     CheckpointDuration,
+    /// Time that the run lost to a checkpoint: its own, and what the steps during and after it lost or gained.
+    CheckpointNetCost,
     /// Share of the time from the first step to the end of the last step or checkpoint.
     CheckpointShare,
     Median,

@@ -1,19 +1,25 @@
 //! Figures by phase of a run: staging, each epoch and evaluation, and the times before, during and after each checkpoint.
 //! All figures are computed from the record.
 
+mod steps;
+mod samples;
+
+use self::samples::{PhaseSamples, SampleEdges};
+use self::steps::{PhaseSteps, first_steps_end_ns, last_steps_start_ns, overlapping_steps};
 use crate::metric::{AU_ALL_STEPS, SAMPLES_WHOLE};
-use crate::record::timeline::{Column, Timeline, samples_in};
-use crate::record::{
-    AcceleratorEpoch, CheckpointKind, CheckpointRecord, EpochRecord, Record, StagingSpan,
-};
+use crate::record::timeline::Timeline;
+use crate::record::{CheckpointKind, CheckpointRecord, EpochRecord, Record, StagingSpan};
+use crate::stats;
 use crate::window::{Scope, per_second, seconds, share};
 use feedrate_spec::names;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::ops::Range;
 
-/// Maximum duration of the phases before and after a checkpoint, as a multiple of the checkpoint's duration.
-pub const CHECKPOINT_MULTIPLE_MAX: u64 = 10;
+/// Duration of the phases before and after a checkpoint, as a multiple of the checkpoint's duration, if that includes enough steps.
+pub const CHECKPOINT_MULTIPLE: u64 = 10;
+
+/// Number of steps that a rate around a checkpoint needs.
+pub const PHASE_STEPS_MIN: u64 = 4;
 
 names! {
     /// Kind of a phase.
@@ -26,21 +32,22 @@ names! {
         Epoch = "epoch",
         /// An evaluation, from the start of its first step to the end of its last one.
         Evaluation = "evaluation",
-        /// The last part of the block before or around the checkpoint. It ends with the block or at the start of the checkpoint. It starts
-        /// no earlier than the end of the previous checkpoint, and lasts at most 10 times as long as the checkpoint.
+        /// The last part of the block before or around the checkpoint. It ends with the block or at the start of the checkpoint. It lasts 10
+        /// times as long as the checkpoint, and longer if that includes fewer than 4 steps, or fewer than a batch of each worker. It starts
+        /// no earlier than the block and the end of the previous checkpoint.
         BeforeCheckpoint = "before_checkpoint",
         /// The checkpoint was written or read.
         Checkpoint = "checkpoint",
         /// The first part of the next block, or of the rest of a block that continued during the checkpoint. It lasts as long as the phase
-        /// before the checkpoint, unless the block ends or the next checkpoint starts earlier.
+        /// before the checkpoint, and longer for as many steps. It ends no later than the block and the start of the next checkpoint.
         AfterCheckpoint = "after_checkpoint",
     }
 }
 
 /// Figures of one phase. A figure is `None` if it is unknown, for example because the timeline has no sample in the phase.
 ///
-/// A sample of the timeline belongs to the phase that contains the middle of the sample; rates are relative to the total duration of the
-/// phase's samples. For epochs and evaluations, delivered bytes, device bytes and processor shares are exact values from the record.
+/// Steps and samples of the timeline that reach beyond the phase count by the share of their time within it. For epochs and evaluations,
+/// delivered bytes, device bytes and processor shares are exact values from the record.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Phase {
     /// Kind of the phase.
@@ -56,10 +63,12 @@ pub struct Phase {
     pub start_s: f64,
     /// Duration in seconds.
     pub duration_s: f64,
-    /// Steps within the phase, of the accelerator with the fewest.
+    /// Steps entirely within the phase, of the accelerator with the fewest.
     pub steps: u64,
+    /// Steps within the phase, mean over accelerators. A step that reaches beyond the phase counts by the share of its time.
+    pub shared_steps: f64,
     /// Samples of the steps within the phase ÷ time of these steps, summed over accelerators; for an epoch, `samples_per_second`. `None` if
-    /// an accelerator has no such step.
+    /// an accelerator has no step in the phase.
     pub samples_per_second: Option<f64>,
     /// Bytes per second that read calls returned.
     pub delivered_bytes_per_second: Option<f64>,
@@ -77,7 +86,7 @@ pub struct Phase {
     pub stall_share: Option<f64>,
     /// Busy share of all cores.
     pub cpu_busy_share: Option<f64>,
-    /// Figures of each GPU; `None` if no GPU could be samples.
+    /// Figures of each GPU; `None` if no GPU could be sampled.
     pub gpus: Option<Vec<GpuPhase>>,
 }
 
@@ -121,6 +130,29 @@ pub struct CheckpointPhases<'a> {
     pub during: &'a Phase,
     /// The phase after the checkpoint; `None` if no block follows it.
     pub after: Option<&'a Phase>,
+}
+
+impl Phase {
+    /// Utilisation of GPUs, mean over the GPUs with a known one.
+    pub fn gpu_percent(&self) -> Option<f64> {
+        let gpus = self.gpus.iter().flatten().filter_map(|gpu| gpu.utilisation_percent);
+        stats::mean(&gpus.collect::<Vec<f64>>())
+    }
+}
+
+impl CheckpointPhases<'_> {
+    /// Time that the run lost to the checkpoint, in seconds: the time from its start to the end of the phase after it, less the time that
+    /// the steps in this time take at the rate of the phase before. It is negative if the run was faster than before. `None` if it was not
+    /// measured from at least [`PHASE_STEPS_MIN`] steps before and after.
+    pub fn net_cost_s(self) -> Option<f64> {
+        let before = self.before.filter(|phase| PHASE_STEPS_MIN <= phase.steps)?;
+        let after = self.after.filter(|phase| PHASE_STEPS_MIN <= phase.steps)?;
+        let step_s = before.duration_s / before.shared_steps;
+        let steps = self.during.shared_steps + after.shared_steps;
+        let lost_s = after.start_s + after.duration_s - self.during.start_s - steps * step_s;
+        // Times are known to the nanosecond.
+        Some((lost_s * 1e9).round() / 1e9)
+    }
 }
 
 /// Groups the phases of each checkpoint of a kind. `phases` must be in the order of [`phases`].
@@ -172,8 +204,7 @@ fn add_overlaps(span: TimeRange, samples: &[TimeRange], sums: &mut [u64]) {
 /// Builds phases from a record and its sorted time spans.
 struct PhaseBuilder<'a> {
     record: &'a Record,
-    /// Middle of each sample of the timeline.
-    middles_ns: Vec<u64>,
+    samples: Option<SampleEdges<'a>>,
     /// Sorted by start.
     blocks: Vec<TimeRange>,
     /// Sorted by start.
@@ -188,8 +219,8 @@ impl<'a> PhaseBuilder<'a> {
         let mut checkpoints: Vec<TimeRange> = all_checkpoints.map(checkpoint_span).collect();
         blocks.sort_by_key(|span| span.start_ns);
         checkpoints.sort_by_key(|span| span.start_ns);
-        let middles_ns = record.timeline.as_ref().map(Timeline::middles_ns);
-        PhaseBuilder { record, middles_ns: middles_ns.unwrap_or_default(), blocks, checkpoints }
+        let samples = record.timeline.as_ref().map(SampleEdges::new);
+        PhaseBuilder { record, samples, blocks, checkpoints }
     }
 
     fn staging(&self) -> Option<Phase> {
@@ -239,7 +270,7 @@ impl<'a> PhaseBuilder<'a> {
         let during = checkpoint_span(checkpoint);
         let before = self.span_before(during);
         let length_ns =
-            before.map_or(CHECKPOINT_MULTIPLE_MAX * during.duration_ns(), TimeRange::duration_ns);
+            before.map_or(CHECKPOINT_MULTIPLE * during.duration_ns(), TimeRange::duration_ns);
         for (kind, span) in [
             (PhaseKind::BeforeCheckpoint, before),
             (PhaseKind::Checkpoint, Some(during)),
@@ -253,26 +284,40 @@ impl<'a> PhaseBuilder<'a> {
         let blocks_started =
             self.blocks.partition_point(|block| block.start_ns < checkpoint.start_ns);
         let block = self.blocks[..blocks_started].last()?;
-        let end_ns = block.end_ns.min(checkpoint.start_ns);
         let count_before =
             self.checkpoints.partition_point(|other| other.start_ns < checkpoint.start_ns);
         let previous_end_ns =
             self.checkpoints[..count_before].last().map_or(0, |other| other.end_ns);
-        let longest_ns = CHECKPOINT_MULTIPLE_MAX * checkpoint.duration_ns();
-        let start_ns = block.start_ns.max(previous_end_ns).max(end_ns.saturating_sub(longest_ns));
-        TimeRange { start_ns, end_ns }.non_empty()
+        let interval = TimeRange {
+            start_ns: block.start_ns.max(previous_end_ns),
+            end_ns: block.end_ns.min(checkpoint.start_ns),
+        };
+        let length_ns = CHECKPOINT_MULTIPLE * checkpoint.duration_ns();
+        let steps_start_ns = last_steps_start_ns(self.record, interval, self.steps_min());
+        let start_ns = interval.end_ns.saturating_sub(length_ns).min(steps_start_ns);
+        TimeRange { start_ns: start_ns.max(interval.start_ns), ..interval }.non_empty()
     }
 
     fn span_after(&self, checkpoint: TimeRange, length_ns: u64) -> Option<TimeRange> {
         let blocks_ended = self.blocks.partition_point(|block| block.end_ns <= checkpoint.end_ns);
         let block = self.blocks.get(blocks_ended)?;
-        let start_ns = block.start_ns.max(checkpoint.end_ns);
         let count_up_to_this =
             self.checkpoints.partition_point(|other| other.start_ns <= checkpoint.start_ns);
         let next_start_ns =
             self.checkpoints.get(count_up_to_this).map_or(u64::MAX, |next| next.start_ns);
-        let end_ns = block.end_ns.min(next_start_ns).min(start_ns + length_ns);
-        TimeRange { start_ns, end_ns }.non_empty()
+        let interval = TimeRange {
+            start_ns: block.start_ns.max(checkpoint.end_ns),
+            end_ns: block.end_ns.min(next_start_ns),
+        };
+        let steps_end_ns = first_steps_end_ns(self.record, interval, self.steps_min());
+        let end_ns = (interval.start_ns + length_ns).max(steps_end_ns);
+        TimeRange { end_ns: end_ns.min(interval.end_ns), ..interval }.non_empty()
+    }
+
+    /// Number of steps around a checkpoint whose rate is not distorted by the order of batches. Workers that start together also deliver
+    /// together, so each of them contributes a batch.
+    fn steps_min(&self) -> u64 {
+        PHASE_STEPS_MIN.max(u64::from(self.record.plan.loader.workers))
     }
 
     fn phase(
@@ -282,10 +327,7 @@ impl<'a> PhaseBuilder<'a> {
         checkpoint: Option<&CheckpointRecord>,
         span: TimeRange,
     ) -> Phase {
-        let samples = PhaseSamples {
-            timeline: self.record.timeline.as_ref(),
-            samples: samples_in(&self.middles_ns, span.start_ns..span.end_ns),
-        };
+        let samples = PhaseSamples::new(self.samples.as_ref(), span);
         let steps = PhaseSteps::new(self.record, span);
         Phase {
             phase: kind,
@@ -295,6 +337,7 @@ impl<'a> PhaseBuilder<'a> {
             start_s: seconds(span.start_ns),
             duration_s: seconds(span.duration_ns()),
             steps: steps.count,
+            shared_steps: steps.shared_count,
             samples_per_second: steps
                 .per_second
                 .map(|rate| rate * self.record.plan.loader.batch_size as f64)
@@ -302,7 +345,9 @@ impl<'a> PhaseBuilder<'a> {
             delivered_bytes_per_second: samples.per_second(|timeline| &timeline.read_bytes),
             device_bytes_per_second: samples
                 .per_second(|timeline| &timeline.process_device_read_bytes),
-            written_bytes: samples.sum(|timeline| &timeline.written_bytes),
+            written_bytes: samples
+                .sum(|timeline| &timeline.written_bytes)
+                .map(|bytes| bytes.round() as u64),
             written_bytes_per_second: samples.per_second(|timeline| &timeline.written_bytes),
             device_written_bytes_per_second: samples
                 .per_second(|timeline| &timeline.device_written_bytes),
@@ -312,102 +357,6 @@ impl<'a> PhaseBuilder<'a> {
             gpus: samples.gpus(),
         }
     }
-}
-
-/// Figures of the steps within a phase.
-struct PhaseSteps {
-    count: u64,
-    /// Steps per second of all accelerators together; `None` if an accelerator has no step.
-    per_second: Option<f64>,
-    au_percent: Option<f64>,
-    stall_share: Option<f64>,
-}
-
-impl PhaseSteps {
-    fn new(record: &Record, span: TimeRange) -> Self {
-        let mut load_ns = 0;
-        let mut block_ns = 0;
-        let mut counts = Vec::new();
-        let mut rates = Vec::new();
-        let mut utilisations = Vec::new();
-        let overlaps =
-            |epoch: &EpochRecord| epoch.start_ns < span.end_ns && span.start_ns < epoch.end_ns;
-        // Batches of evaluations have a different size, so the rate is unknown.
-        let has_evaluation = record.evaluations.iter().any(overlaps);
-        let overlapping = epochs_and_evaluations(record).filter(|epoch| overlaps(epoch));
-        for accelerator in overlapping.flat_map(|epoch| &epoch.accelerators) {
-            let mut count = 0;
-            let mut compute_ns = 0;
-            let mut steps_ns = 0;
-            for step in overlapping_steps(accelerator, span) {
-                let step_range = step.time_range();
-                load_ns += overlap_ns(step.load_range(), span);
-                block_ns += overlap_ns(step_range, span);
-                if span.start_ns <= step.start_ns && step_range.end_ns <= span.end_ns {
-                    count += 1;
-                    compute_ns += step.compute_ns;
-                    steps_ns += step_range.duration_ns();
-                }
-            }
-            counts.push(count);
-            rates.push(per_second(count, steps_ns));
-            utilisations.extend(share(compute_ns, steps_ns));
-        }
-        let au = utilisations.iter().sum::<f64>() / utilisations.len() as f64 * 100.0;
-        PhaseSteps {
-            count: counts.into_iter().min().unwrap_or(0),
-            per_second: rates
-                .into_iter()
-                .sum::<Option<f64>>()
-                .filter(|rate| *rate > 0.0 && !has_evaluation),
-            au_percent: (!utilisations.is_empty()).then_some(au),
-            stall_share: share(load_ns, block_ns),
-        }
-    }
-}
-
-/// One step of one accelerator.
-#[derive(Clone, Copy)]
-struct TimedStep {
-    start_ns: u64,
-    load_ns: u64,
-    compute_ns: u64,
-    barrier_ns: u64,
-}
-
-impl TimedStep {
-    fn time_range(self) -> TimeRange {
-        let ns = self.load_ns + self.compute_ns + self.barrier_ns;
-        TimeRange { start_ns: self.start_ns, end_ns: self.start_ns + ns }
-    }
-
-    fn load_range(self) -> TimeRange {
-        TimeRange { start_ns: self.start_ns, end_ns: self.start_ns + self.load_ns }
-    }
-}
-
-/// Steps of an accelerator that start before the end of `span`, in the blocks that overlap the span.
-fn overlapping_steps(
-    accelerator: &AcceleratorEpoch,
-    span: TimeRange,
-) -> impl Iterator<Item = TimedStep> {
-    let blocks = accelerator.blocks.iter();
-    let overlapping =
-        blocks.filter(move |block| block.start_ns < span.end_ns && span.start_ns < block.end_ns);
-    overlapping.flat_map(move |block| {
-        let mut start_ns = block.start_ns;
-        let steps = (0..block.steps()).map(move |i| {
-            let step = TimedStep {
-                start_ns,
-                load_ns: block.load_ns[i],
-                compute_ns: block.compute_ns[i],
-                barrier_ns: block.barrier_ns[i],
-            };
-            start_ns = step.time_range().end_ns;
-            step
-        });
-        steps.take_while(move |step| step.start_ns < span.end_ns)
-    })
 }
 
 impl TimeRange {
@@ -441,43 +390,6 @@ fn block_spans(epoch: &EpochRecord) -> impl Iterator<Item = TimeRange> {
 
 fn overlap_ns(a: TimeRange, b: TimeRange) -> u64 {
     a.end_ns.min(b.end_ns).saturating_sub(a.start_ns.max(b.start_ns))
-}
-
-/// The samples of a timeline within a phase.
-struct PhaseSamples<'a> {
-    timeline: Option<&'a Timeline>,
-    samples: Range<usize>,
-}
-
-impl<'a> PhaseSamples<'a> {
-    fn sum(&self, column: fn(&Timeline) -> &Column) -> Option<u64> {
-        let values = &column(self.timeline?).as_ref()?[self.samples.clone()];
-        (!values.is_empty()).then(|| values.iter().sum())
-    }
-
-    fn durations_ns(&self) -> &'a [u64] {
-        self.timeline.map_or(&[], |timeline| &timeline.duration_ns[self.samples.clone()])
-    }
-
-    fn per_second(&self, column: fn(&Timeline) -> &Column) -> Option<f64> {
-        per_second(self.sum(column)?, self.durations_ns().iter().sum())
-    }
-
-    fn cpu_busy_share(&self) -> Option<f64> {
-        let busy = self.sum(|timeline| &timeline.cpu_busy_ticks)?;
-        share(busy, self.sum(|timeline| &timeline.cpu_ticks)?)
-    }
-
-    fn gpus(&self) -> Option<Vec<GpuPhase>> {
-        let timeline = self.timeline?;
-        let mean = |values: &[Option<u64>]| timeline.mean(values, self.samples.clone());
-        let phases = timeline.gpus.as_ref()?.iter().map(|gpu| GpuPhase {
-            utilisation_percent: mean(&gpu.utilisation_percent),
-            memory_bytes: mean(&gpu.memory_bytes),
-            power_w: mean(&gpu.power_mw).map(|mw| mw / 1000.0),
-        });
-        Some(phases.collect())
-    }
 }
 
 #[cfg(test)]

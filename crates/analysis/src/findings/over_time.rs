@@ -8,9 +8,11 @@ use super::exclusions::doubt_caveats;
 use super::{UsedRuns, finding_about};
 use crate::estimate::{ResponseScale, mean_of_cells, scaled, unweighted_mean};
 use crate::finding::{Caveat, EffectSize, EffectUnit, Finding, FindingKind, Quantity, Subject};
-use crate::precision::ALPHA;
+use crate::precision::{ALPHA, CONFIDENCE};
 use feedrate_measure::metric::{AU_ALL_STEPS, DURATION_S, Metric, SAMPLES_WHOLE};
-use feedrate_measure::phase::{CheckpointPhases, Phase, PhaseKind, checkpoint_phases};
+use feedrate_measure::phase::{
+    CheckpointPhases, PHASE_STEPS_MIN, Phase, PhaseKind, checkpoint_phases,
+};
 use feedrate_measure::record::CheckpointKind;
 use feedrate_measure::stats::{Cell, Difference, Interval, holm, mean};
 use feedrate_results::run::Run;
@@ -79,7 +81,7 @@ fn first_epoch_change(run: &Run, response: &Metric) -> Option<f64> {
 }
 
 /// The difference between a phase and the phase before the checkpoint, on the scale of the response. It is a mean over the checkpoints with
-/// both phases in one epoch.
+/// both phases in one epoch, and enough steps before and after.
 fn checkpoint_change(run: &Run, response: &Metric, select: SelectPhase) -> Option<f64> {
     let value = |phase: &Phase| {
         let known = if response.id == SAMPLES_WHOLE.id {
@@ -92,10 +94,21 @@ fn checkpoint_change(run: &Run, response: &Metric, select: SelectPhase) -> Optio
     let changes = saved_checkpoints(run).filter_map(|phases| {
         let selected = select(phases)?;
         let before = phases.before?;
-        let is_comparable = are_in_one_epoch(run, before, selected);
+        let is_comparable = are_in_one_epoch(run, before, selected)
+            && PHASE_STEPS_MIN <= before.steps
+            && (selected.phase == PhaseKind::Checkpoint || PHASE_STEPS_MIN <= selected.steps);
         is_comparable.then_some(value(selected)? - value(before)?)
     });
     mean(&changes.collect::<Vec<f64>>())
+}
+
+/// Mean net cost of a checkpoint between steps of one epoch, in seconds.
+fn net_cost_s(run: &Run) -> Option<f64> {
+    let costs = saved_checkpoints(run).filter_map(|phases| {
+        let is_comparable = are_in_one_epoch(run, phases.before?, phases.after?);
+        phases.net_cost_s().filter(|_| is_comparable)
+    });
+    mean(&costs.collect::<Vec<f64>>())
 }
 
 /// Whether two phases belong to one epoch. The first steps of an epoch always wait, so they do not show the effect of a checkpoint.
@@ -218,6 +231,16 @@ fn checkpoint_finding<'a>(
     if let Some((mean_s, interval)) = mean_of_cells(&DURATION_S, &values_by_cell(&mean_duration_s))
     {
         let quantity = Quantity::CheckpointDuration;
+        effects.push(EffectSize::new(quantity, EffectUnit::Seconds, mean_s, interval, runs.len()));
+    }
+    // A cost may be negative, so it has no logarithm.
+    let net_costs = values_by_cell(&net_cost_s);
+    if !net_costs.is_empty() && net_costs.iter().all(|values| !values.is_empty()) {
+        let to_cell = |values| Cell { levels: Vec::new(), values };
+        let cells: Vec<Cell> = net_costs.into_iter().map(to_cell).collect();
+        let (mean_s, noise) = unweighted_mean(&cells);
+        let interval = noise.and_then(|noise| noise.interval(CONFIDENCE));
+        let quantity = Quantity::CheckpointNetCost;
         effects.push(EffectSize::new(quantity, EffectUnit::Seconds, mean_s, interval, runs.len()));
     }
     // A share is a percentage like utilisation, and its interval is limited to the possible values.

@@ -119,21 +119,75 @@ fn phases_of_a_checkpoint_are_grouped() {
     assert_eq!(found, expected);
 }
 
+/// An accelerator with two blocks of `steps` steps of 100 ms and a checkpoint between them. The first `hidden_ms` of the load after the
+/// checkpoint happened during the checkpoint. A sample of the timeline covers each step, and one the checkpoint.
+fn run_around_checkpoint(steps: usize, checkpoint_ms: u64, hidden_ms: u64) -> Record {
+    let before = vec![(60, 40, 0, 1000); steps];
+    let mut after = before.clone();
+    after[0].0 -= hidden_ms;
+    let start_ms = 100 * steps as u64;
+    let end_ms = start_ms + checkpoint_ms;
+    let mut first = epoch(1, vec![vec![block(0, &before), block(end_ms, &after)]]);
+    first.checkpoints = vec![checkpoint(start_ms, end_ms, 500, steps as u64)];
+    let mut samples = vec![(100, 1000, 0, 5); steps];
+    samples.push((checkpoint_ms, 1000 * hidden_ms / 60, 500, 5));
+    samples.extend(vec![(100, 1000, 0, 5); steps]);
+    samples[steps + 1] = (100 - hidden_ms, 1000 - 1000 * hidden_ms / 60, 0, 5);
+    Record { timeline: Some(timeline(&samples)), ..record(plan(1, 2 * steps as u64), vec![first]) }
+}
+
+/// Checks the duration in milliseconds and the whole steps of the phase before and after the checkpoint.
+#[track_caller]
+fn check_windows(record: &Record, before: (u64, u64), after: (u64, u64)) {
+    let rows = phases(record);
+    let group = checkpoint_phases(&rows, CheckpointKind::Save).next().unwrap();
+    let window =
+        |row: Option<&Phase>| row.map(|row| ((row.duration_s * 1e3).round() as u64, row.steps));
+    assert_eq!((window(group.before), window(group.after)), (Some(before), Some(after)));
+}
+
 #[test]
-fn the_phase_before_is_at_most_ten_times_as_long_as_the_checkpoint() {
-    let mut record = run();
-    record.epochs[0].checkpoints[0].end_ns = 205 * MS;
-    let rows = phases(&record);
-    assert_eq!(rows[1].start_s, 0.15);
-    assert_eq!((rows[1].steps, rows[1].au_percent), (0, None), "it contains no whole step");
-    assert_eq!(rows[1].stall_share, Some(0.0), "both steps had finished loading");
-    assert_eq!(
-        rows[1].delivered_bytes_per_second,
-        Some(10_000.0),
-        "from the sample whose middle is in the phase"
-    );
-    assert!((rows[3].duration_s - 0.05).abs() < 1e-9);
-    assert_eq!(rows[3].stall_share, Some(0.75));
+fn phases_around_short_checkpoints_have_four_steps_or_the_whole_interval() {
+    check_windows(&run_around_checkpoint(8, 80, 0), (800, 8), (800, 8));
+    check_windows(&run_around_checkpoint(8, 45, 0), (450, 4), (450, 4));
+    check_windows(&run_around_checkpoint(8, 4, 0), (400, 4), (400, 4));
+    check_windows(&run_around_checkpoint(3, 4, 0), (300, 3), (300, 3));
+    check_windows(&run_around_checkpoint(1, 4, 0), (100, 1), (100, 1));
+    // Six workers deliver six batches together.
+    let mut record = run_around_checkpoint(8, 4, 0);
+    record.plan.loader.workers = 6;
+    check_windows(&record, (600, 6), (600, 6));
+}
+
+#[test]
+fn steps_and_samples_that_a_phase_cuts_are_shared_by_time() {
+    let rows = phases(&run_around_checkpoint(8, 45, 0));
+    let [_, before, _, after] = &rows[..] else { panic!("too few phases") };
+    let batch = run().plan.loader.batch_size as f64;
+    for phase in [before, after] {
+        assert_eq!((phase.steps, phase.shared_steps), (4, 4.5));
+        assert_eq!(phase.samples_per_second, Some(10.0 * batch));
+        let read = phase.delivered_bytes_per_second.unwrap();
+        assert!((read - 10_000.0).abs() < 1e-6, "{read}");
+        assert_eq!(phase.written_bytes, Some(0));
+    }
+    // 50 ms of the first step are its compute time of 40 ms and 10 ms of its load time.
+    assert_eq!(before.au_percent.map(f64::round), Some((100.0_f64 * 200.0 / 450.0).round()));
+    assert_eq!(before.stall_share, Some(250.0 / 450.0));
+}
+
+#[test]
+fn the_net_cost_of_a_checkpoint_includes_what_later_steps_gain() {
+    let cost_ms = |record: &Record| {
+        let rows = phases(record);
+        let group = checkpoint_phases(&rows, CheckpointKind::Save).next().unwrap();
+        group.net_cost_s().map(|cost_s| (cost_s * 1e6).round() / 1e3)
+    };
+    assert_eq!(cost_ms(&run_around_checkpoint(8, 45, 0)), Some(45.0));
+    // Reads continued during the checkpoint.
+    assert_eq!(cost_ms(&run_around_checkpoint(8, 45, 45)), Some(0.0));
+    assert_eq!(cost_ms(&run_around_checkpoint(8, 4, 3)), Some(1.0));
+    assert_eq!(cost_ms(&run_around_checkpoint(3, 4, 0)), None, "too few steps");
 }
 
 #[test]
@@ -142,7 +196,8 @@ fn phases_of_a_checkpoint_during_training_are_found() {
     record.epochs[0].checkpoints = vec![checkpoint(240, 260, 500, 2)];
     let rows = phases(&record);
     let spans = rows[1..4].iter().map(|row| (row.start_s, row.duration_s));
-    assert_eq!(spans.collect::<Vec<_>>(), [(0.22, 0.02), (0.24, 0.02), (0.26, 0.02)]);
+    // Neither interval around the checkpoint has four steps.
+    assert_eq!(spans.collect::<Vec<_>>(), [(0.22, 0.02), (0.24, 0.02), (0.26, 0.16)]);
     // One accelerator waits until 245 ms, the other until 270 ms.
     assert_eq!(rows[2].stall_share, Some(0.625));
 }

@@ -295,6 +295,7 @@ pub fn quantity(quantity: &Quantity) -> String {
             format!("{}, after checkpoints against before", title(name))
         }
         Quantity::CheckpointDuration => "duration of a checkpoint".into(),
+        Quantity::CheckpointNetCost => "net cost of a checkpoint".into(),
         Quantity::CheckpointShare => "checkpoints, share of the run's time".into(),
         Quantity::Median => "median".into(),
         Quantity::Windowed { level, base } => {

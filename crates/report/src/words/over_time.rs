@@ -25,6 +25,7 @@ pub(super) fn checkpoints(finding: &Finding, experiments: usize) -> String {
             Quantity::CheckpointDuration => {
                 costs.push(format!("a checkpoint takes {}", amount(effect)))
             }
+            Quantity::CheckpointNetCost => costs.push(format!("costs {} net", amount(effect))),
             Quantity::CheckpointShare => {
                 costs.push(format!("checkpoints are {} of the time", amount(effect)));
             }
