@@ -3,6 +3,7 @@
 //! An answer is data; `report` words it. Unknown values are `None`.
 
 use feedrate_measure::budget::{BudgetPart, TimeBudget};
+use feedrate_measure::checkpoints::CheckpointSummary;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::{Bias, Doubt, Severity};
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Metric, SAMPLES_WHOLE, Values};
@@ -33,7 +34,7 @@ names! {
         Unknown = "unknown",
         /// No accelerator computed, or the compute time is unknown: the run has a rate but no utilisation.
         Rate = "rate",
-        /// Nothing was trained.
+        /// Nothing was trained, and the checkpoints were written to and read from the storage.
         Checkpoints = "checkpoints",
     }
 }
@@ -102,6 +103,8 @@ pub struct Answer {
     pub time_budget: Option<TimeBudget>,
     /// The utilisation over all steps of all evaluations, in percent; `null` if there were none.
     pub evaluation_au_percent: Option<f64>,
+    /// Checkpoints that were written and read; `null` if there were none.
+    pub checkpoints: Option<CheckpointSummary>,
     /// The part of the run in which utilisation and rates were measured.
     pub window: Option<AnswerWindow>,
 }
@@ -153,13 +156,14 @@ impl Answer {
         let Verdict { name: bound, evidence } =
             verdict::invalid_verdict(doubts).unwrap_or_else(|| supply.verdict.clone());
         let au_percent = supply.deciding_metric.and_then(value);
-        let unknown = unknown_because(supply.end, doubts, bound);
+        let unknown = unknown_because(supply, doubts, bound);
         let kind = match (unknown, au_percent) {
+            (Some(_), _) if !supply.trains => AnswerKind::Unknown,
+            (None, _) if !supply.trains => AnswerKind::Checkpoints,
             (Some(UnknownBecause::CacheFed | UnknownBecause::CpuSaturated), None) => {
                 AnswerKind::Rate
             }
             (Some(_), _) => AnswerKind::Unknown,
-            _ if !supply.trains => AnswerKind::Checkpoints,
             (None, None) => AnswerKind::Rate,
             (None, Some(percent)) if is_reached(percent) => AnswerKind::Yes,
             (None, Some(_)) => AnswerKind::No,
@@ -196,6 +200,7 @@ impl Answer {
                 .filter(|_| is_named(supply.time_budget, BudgetPart::SkewWait)),
             time_budget: supply.time_budget,
             evaluation_au_percent: supply.evaluation_au_percent,
+            checkpoints: supply.checkpoints,
             window: supply.window,
         };
         Answer { noise: answer.find_noise(supply.interval), ..answer }
@@ -286,14 +291,19 @@ fn is_named(budget: Option<TimeBudget>, part: BudgetPart) -> bool {
     percent.is_some_and(|percent| NAMED_PERCENT_MIN < percent)
 }
 
-fn unknown_because(end: RunEnd, doubts: &[Doubt], bound: Bound) -> Option<UnknownBecause> {
+fn unknown_because(supply: &Supply, doubts: &[Doubt], bound: Bound) -> Option<UnknownBecause> {
+    let are_rates_of_storage =
+        supply.checkpoints.is_some_and(|checkpoints| checkpoints.are_rates_of_storage());
     let is_invalid = doubts.iter().any(|doubt| doubt.severity == Severity::Invalid);
-    match (end, bound) {
+    match (supply.end, bound) {
         (RunEnd::Interrupted, _) => Some(UnknownBecause::Interrupted),
         (RunEnd::Incomplete, _) => Some(UnknownBecause::Incomplete),
         (_, Bound::CacheFed) => Some(UnknownBecause::CacheFed),
         (_, Bound::CpuSaturated) => Some(UnknownBecause::CpuSaturated),
         (_, Bound::Invalid) => Some(UnknownBecause::Invalid),
+        (_, Bound::CheckpointsOnly) if !is_invalid => {
+            (!are_rates_of_storage).then_some(UnknownBecause::CacheFed)
+        }
         _ => is_invalid.then_some(UnknownBecause::Invalid),
     }
 }

@@ -2,6 +2,7 @@
 //! the verdict, this module judges nothing.
 
 use crate::budget::TimeBudget;
+use crate::checkpoints::CheckpointSummary;
 use crate::derived::Derived;
 use crate::doubt::Doubt;
 use crate::metric::{
@@ -57,6 +58,8 @@ pub struct Supply {
     pub time_budget: Option<TimeBudget>,
     /// The utilisation over all steps of all evaluations, in percent.
     pub evaluation_au_percent: Option<f64>,
+    /// Checkpoints that were written and read; `None` if there were none.
+    pub checkpoints: Option<CheckpointSummary>,
     /// The part of the run in which rates were measured.
     pub window: Option<AnswerWindow>,
 }
@@ -100,6 +103,7 @@ impl Supply {
             evaluation_au_percent: record
                 .evaluation_record()
                 .and_then(|evaluations| AU_ALL_STEPS.run_value(&evaluations)),
+            checkpoints: CheckpointSummary::new(record),
             window: rates.map(|rates| rates.window),
         }
     }

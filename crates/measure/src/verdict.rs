@@ -231,12 +231,12 @@ fn checkpoint_sentences(record: &Record) -> String {
 fn checkpoint_sentence(checkpoints: &Checkpoints, verb: &str) -> Option<String> {
     let mean_s = checkpoints.duration_s?;
     let rate = if mean_s > 0.0 {
-        units::bytes_per_second_binary(checkpoints.bytes as f64 / mean_s)
+        units::bytes_per_second_rounded(checkpoints.bytes as f64 / mean_s)
     } else {
         "too short to measure a rate".into()
     };
     let count = units::counted(checkpoints.count, "checkpoint");
-    let bytes = units::bytes_binary(checkpoints.bytes);
+    let bytes = units::bytes(checkpoints.bytes);
     let total_s = units::seconds(mean_s * checkpoints.count as f64);
     Some(format!("{count} of {bytes} {verb} in {total_s}, {rate}."))
 }
@@ -477,10 +477,10 @@ mod tests {
         record.epochs[0].checkpoints = vec![checkpoint(0, 1000, 1 << 30, 0); 2];
         assert_eq!(
             checkpoint_sentences(&record),
-            "2 checkpoints of 1 GiB written in 2 s, 1 GiB/s."
+            "2 checkpoints of 1.1 GB written in 2 s, 1.07 GB/s."
         );
         record.epochs[0].checkpoints = vec![checkpoint(7, 7, 1 << 30, 0)];
-        let without_rate = "1 checkpoint of 1 GiB written in 0 s, too short to measure a rate.";
+        let without_rate = "1 checkpoint of 1.1 GB written in 0 s, too short to measure a rate.";
         assert_eq!(checkpoint_sentences(&record), without_rate);
     }
 

@@ -3,7 +3,8 @@
 use crate::report::{Report, ReportedRun};
 use feedrate_analysis::estimate::Middle;
 use feedrate_measure::metric::{
-    AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, DURATION_S, Metric, SAMPLES_WHOLE,
+    AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, DEVICE_PER_SECOND, DURATION_S,
+    GPU_UTILISATION, Metric, SAMPLES_WHOLE,
 };
 use feedrate_measure::phase::{CheckpointPhases, Phase, checkpoint_phases};
 use feedrate_measure::record::CheckpointKind;
@@ -46,6 +47,8 @@ pub struct EpochMiddles {
     pub au_all_steps_percent: Middle,
     pub samples_per_second: Middle,
     pub bytes_per_second: Middle,
+    pub device_bytes_per_second: Middle,
+    pub gpu_percent: Middle,
 }
 
 /// Written checkpoints of replicates. Each run counts as the mean of its checkpoints.
@@ -66,6 +69,12 @@ pub struct SaveMiddles {
 pub struct PhaseMiddles {
     pub au_percent: Middle,
     pub samples_per_second: Middle,
+    pub device_bytes_per_second: Middle,
+    pub device_written_bytes_per_second: Middle,
+    /// Mean over the GPUs of the machine.
+    pub gpu_percent: Middle,
+    /// The smallest number of steps in the phase of a checkpoint.
+    pub steps_min: Option<u64>,
 }
 
 /// All experiments, sorted by source, workload, parameter, accelerators and value.
@@ -147,6 +156,8 @@ impl EpochMiddles {
             au_all_steps_percent: middle(&AU_ALL_STEPS, epoch),
             samples_per_second: middle(&SAMPLES_WHOLE, epoch),
             bytes_per_second: middle(&DELIVERED_WHOLE, epoch),
+            device_bytes_per_second: middle(&DEVICE_PER_SECOND, epoch),
+            gpu_percent: middle(&GPU_UTILISATION, epoch),
         });
         epochs.collect()
     }
@@ -172,6 +183,19 @@ impl PhaseMiddles {
             samples_per_second: middle(runs, &SAMPLES_WHOLE, |save| {
                 phase(save)?.samples_per_second
             }),
+            device_bytes_per_second: middle(runs, &DEVICE_PER_SECOND, |save| {
+                phase(save)?.device_bytes_per_second
+            }),
+            device_written_bytes_per_second: middle(runs, &DEVICE_PER_SECOND, |save| {
+                phase(save)?.device_written_bytes_per_second
+            }),
+            gpu_percent: middle(runs, &GPU_UTILISATION, |save| phase(save)?.gpu_percent()),
+            steps_min: runs
+                .iter()
+                .flat_map(|run| saves(run))
+                .filter_map(phase)
+                .map(|phase| phase.steps)
+                .min(),
         }
     }
 }

@@ -183,7 +183,7 @@ pub fn plot_data(
     unused.sort_by(|a, b| a.start_key().cmp(&b.start_key()));
     for run in unused {
         let why = match &run.unusable {
-            None => continue,
+            None | Some(Reason::CheckpointsOnly) => continue,
             Some(Reason::Invalid { doubt, evidence }) => {
                 format!("{doubt}: {}", evidence.split(';').next().unwrap_or_default())
             }
@@ -245,6 +245,9 @@ impl FoundRuns {
         }
         let checkpoints = checkpoint_groups(&all);
         let (runs, others): (Vec<Run>, Vec<Run>) = all.into_iter().partition(Run::has_result);
+        let checkpoint_runs =
+            others.iter().filter(|run| run.unusable == Some(Reason::CheckpointsOnly)).cloned();
+        let checkpoint_runs = checkpoint_runs.collect();
         let settings: Vec<&Settings> = runs.iter().map(|run| &run.settings).collect();
         // Factors as the study's CSV declares them.
         let declared = match study_of(paths)? {
@@ -259,7 +262,14 @@ impl FoundRuns {
         });
         let left_out = left_out.collect();
         Ok(FoundRuns {
-            data: Data { diagnoses: diagnoses(&runs), runs, designs, overview: None, folders },
+            data: Data {
+                diagnoses: diagnoses(&runs),
+                runs,
+                checkpoint_runs,
+                designs,
+                overview: None,
+                folders,
+            },
             others,
             checkpoints,
             left_out,

@@ -1,7 +1,8 @@
 //! Builds the tables of a report: experiments, their epochs and checkpoints, and runs.
 
-use crate::experiment::{EpochMiddles, ReportedExperiment, SaveMiddles, experiments};
+use crate::experiment::{EpochMiddles, PhaseMiddles, ReportedExperiment, SaveMiddles, experiments};
 use crate::number::{UNKNOWN, megabytes, percent, run_numbers, significant};
+use crate::plot::GPUS_OF_OTHERS;
 use crate::report::{Report, ReportedRun};
 use crate::table::{ColumnKind, ReportTable, TableCell};
 use crate::words::answer::{doubt_names, passes};
@@ -10,10 +11,12 @@ use feedrate_analysis::estimate::Middle;
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, SAMPLES_WHOLE,
 };
+use feedrate_measure::phase::PHASE_STEPS_MIN;
 use feedrate_measure::stats::mean;
 use feedrate_results::groups::{CheckpointGroup, Passes, first_step_units};
 use feedrate_results::import::Bound;
 use feedrate_results::run::{Run, Submission};
+use feedrate_spec::units;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The table of runs, with a row for each.
@@ -76,9 +79,9 @@ fn doubt_cell(report: &Report, run: &ReportedRun) -> TableCell {
     TableCell { text: doubt_names(&relevant), value, links: links.collect() }
 }
 
-/// The table of checkpoints that DLIO's files report.
+/// The table of checkpoints of runs without training.
 pub(super) fn table_of_checkpoints(report: &Report) -> ReportTable {
-    let mut table = ReportTable::new("Checkpoints as reported, means of their runs.");
+    let mut table = ReportTable::new("Checkpoints of runs without training, means of their runs.");
     let groups = &report.checkpoints;
     let system = |group: &CheckpointGroup| {
         group.submission.as_ref().map_or(String::new(), Submission::to_string)
@@ -116,6 +119,22 @@ pub(super) fn tables_over_time(report: &Report) -> Vec<ReportTable> {
         tables.push(table_by_epoch(report, &several, title, ColumnKind::Rate, |epoch| {
             mean_cell(&epoch.samples_per_second, significant)
         }));
+        let is_known = |value: fn(&EpochMiddles) -> Middle| {
+            let mut epochs = several.iter().flat_map(|experiment| &experiment.epochs);
+            epochs.any(|epoch| value(epoch).estimate.is_some())
+        };
+        if is_known(|epoch| epoch.device_bytes_per_second) {
+            let title = "MB/s from the device by epoch";
+            tables.push(table_by_epoch(report, &several, title, ColumnKind::Rate, |epoch| {
+                mean_cell(&epoch.device_bytes_per_second, megabytes)
+            }));
+        }
+        if is_known(|epoch| epoch.gpu_percent) {
+            let title = with_gpu_note(report, "GPU use (%) by epoch");
+            tables.push(table_by_epoch(report, &several, &title, ColumnKind::Number, |epoch| {
+                mean_cell(&epoch.gpu_percent, percent)
+            }));
+        }
     }
     let saving: Vec<&ReportedExperiment> =
         all.iter().filter(|experiment| experiment.saves.is_some()).collect();
@@ -151,9 +170,14 @@ const MEANS: &str = "Means of n runs (geometric for rates), with 95 % intervals 
 
 /// A table of training before, during and after checkpoints.
 fn table_around_checkpoints(report: &Report, saving: &[&ReportedExperiment]) -> ReportTable {
-    let title = "Training before, during and after written checkpoints, from steps that lie completely in each phase; a dash if there are none.";
-    let mut table = experiment_table(report, saving, format!("{title} {MEANS}"));
     let saves: Vec<SaveMiddles> = saving.iter().filter_map(|experiment| experiment.saves).collect();
+    let phases = saves.iter().flat_map(|save| [save.before, save.during, save.after]);
+    let has_gpus = phases.map(|phase| phase.gpu_percent.estimate).any(|percent| percent.is_some());
+    let title = format!(
+        "Training before, during and after written checkpoints; a dash if nothing is known. Rates of fewer than {PHASE_STEPS_MIN} steps are marked"
+    );
+    let title = if has_gpus { with_gpu_note(report, &title) } else { title };
+    let mut table = experiment_table(report, saving, format!("{title}. {MEANS}"));
     let counts = saves.iter().map(|save| Some(save.count as u64));
     table.add("Checkpoints", ColumnKind::Number, counts);
     use ColumnKind::{Number, Rate, Utilisation};
@@ -165,10 +189,41 @@ fn table_around_checkpoints(report: &Report, saving: &[&ReportedExperiment]) -> 
     add("AU before (%)", Utilisation, |save| save.before.au_percent);
     add("AU during (%)", Utilisation, |save| save.during.au_percent);
     add("AU after (%)", Utilisation, |save| save.after.au_percent);
-    add("Samples/s before", Rate, |save| save.before.samples_per_second);
-    add("Samples/s during", Rate, |save| save.during.samples_per_second);
-    add("Samples/s after", Rate, |save| save.after.samples_per_second);
-    table
+    add("GPU use before (%)", Number, |save| save.before.gpu_percent);
+    add("GPU use during (%)", Number, |save| save.during.gpu_percent);
+    add("GPU use after (%)", Number, |save| save.after.gpu_percent);
+    let mut add = |name: &str, phase: fn(&SaveMiddles) -> PhaseMiddles| {
+        let cells = saves.iter().map(|save| samples_cell(&phase(save)));
+        table.add(&format!("Samples/s {name}"), Rate, cells);
+    };
+    add("before", |save| save.before);
+    add("during", |save| save.during);
+    add("after", |save| save.after);
+    let mut add = |name: &str, value: fn(&SaveMiddles) -> Middle| {
+        let cells = saves.iter().map(|save| mean_cell(&value(save), megabytes));
+        table.add(&format!("Device MB/s {name}"), Rate, cells);
+    };
+    add("read before", |save| save.before.device_bytes_per_second);
+    add("read during", |save| save.during.device_bytes_per_second);
+    add("read after", |save| save.after.device_bytes_per_second);
+    add("written during", |save| save.during.device_written_bytes_per_second);
+    table.without_empty_columns()
+}
+
+/// The throughput of a phase, marked if the phase of a checkpoint has too few steps: `12.3 (2 steps)`.
+fn samples_cell(phase: &PhaseMiddles) -> TableCell {
+    let mut cell = mean_cell(&phase.samples_per_second, significant);
+    let few = phase.steps_min.filter(|steps| *steps < PHASE_STEPS_MIN);
+    if let Some(steps) = few.filter(|_| phase.samples_per_second.estimate.is_some()) {
+        cell.text += &format!(" ({})", units::counted(steps, "step"));
+    }
+    cell
+}
+
+/// A title with a note on GPU use if no run computed on GPUs.
+fn with_gpu_note(report: &Report, title: &str) -> String {
+    let is_of_others = !report.used().any(|run| run.run.computes_on_devices);
+    if is_of_others { format!("{title}. {GPUS_OF_OTHERS}") } else { title.to_string() }
 }
 
 fn add_au(table: &mut ReportTable, name: &str, values: impl Iterator<Item = Option<f64>>) {

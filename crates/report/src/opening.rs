@@ -139,8 +139,11 @@ fn over_time(report: &Report) -> Option<(String, Vec<usize>)> {
 
 /// The runs that must not be used.
 fn unusable_runs(report: &Report) -> String {
-    let results: Vec<&ReportedRun> =
-        report.runs.iter().filter(|run| run.run.has_result()).collect();
+    // A run of checkpoints alone has rates as its result.
+    let has_result = |run: &&ReportedRun| {
+        run.run.has_result() || run.run.unusable == Some(Reason::CheckpointsOnly)
+    };
+    let results: Vec<&ReportedRun> = report.runs.iter().filter(has_result).collect();
     let invalid = results.iter().filter_map(|run| match &run.run.unusable {
         Some(Reason::Invalid { doubt, .. }) => Some((*run, doubt.as_str())),
         _ => None,

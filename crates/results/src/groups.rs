@@ -3,6 +3,7 @@
 use crate::import::Bound;
 use crate::run::{Activity, Run, Submission, group_runs};
 use crate::setting::compare_levels;
+use feedrate_measure::checkpoints::CheckpointSummary;
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::stats::mean;
 use feedrate_spec::units::GIB;
@@ -88,7 +89,7 @@ pub fn result_groups(runs: &[Run]) -> Vec<ResultGroup> {
 }
 
 /// Runs without training that wrote or read checkpoints, with the same source, system, workload and number of accelerators. Values are means over the
-/// runs that report them.
+/// runs that have them.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "as in `Run`")]
 pub struct CheckpointGroup {
@@ -108,18 +109,28 @@ pub fn checkpoint_groups(runs: &[Run]) -> Vec<CheckpointGroup> {
     let groups = sorted_groups(runs, |run| run.activity == Activity::Checkpoints);
     let groups = groups.into_iter().map(|members| {
         let first = &runs[members[0]];
-        let mean_bytes = |key: &str| {
-            let reported = members.iter().filter_map(|&index| runs[index].reported.get(key));
-            mean(&reported.filter(|gib| 0.0 < **gib).map(|gib| gib * GIB).collect::<Vec<f64>>())
+        // Runs of feedrate have measured values, those of DLIO reported ones.
+        let mean_of = |measured: fn(&CheckpointSummary) -> Option<f64>, key: &str| {
+            let values = members.iter().filter_map(|&index| {
+                let run = &runs[index];
+                let checkpoints =
+                    run.supply.as_ref().and_then(|supply| supply.checkpoints.as_ref());
+                let reported = || Some(run.reported.get(key).filter(|gib| 0.0 < **gib)? * GIB);
+                checkpoints.and_then(measured).or_else(reported)
+            });
+            mean(&values.collect::<Vec<f64>>())
         };
+        let bytes = |all: &CheckpointSummary| Some(all.save.or(all.load)?.bytes as f64);
+        let written = |all: &CheckpointSummary| all.save?.bytes_per_second;
+        let read = |all: &CheckpointSummary| all.load?.bytes_per_second;
         CheckpointGroup {
             source: first.source.clone(),
             submission: first.submission.clone(),
             workload: first.workload.clone(),
             accelerators: first.accelerators,
-            bytes: mean_bytes("checkpoint_size_GB"),
-            written_bytes_per_second: mean_bytes("save_checkpoint_io_mean_GB_per_second"),
-            read_bytes_per_second: mean_bytes("load_checkpoint_io_mean_GB_per_second"),
+            bytes: mean_of(bytes, "checkpoint_size_GB"),
+            written_bytes_per_second: mean_of(written, "save_checkpoint_io_mean_GB_per_second"),
+            read_bytes_per_second: mean_of(read, "load_checkpoint_io_mean_GB_per_second"),
             runs: members,
         }
     });
@@ -299,6 +310,16 @@ mod tests {
             (group.runs.len(), group.bytes, rates),
             (2, Some(GIB), (Some(2.0 * GIB), Some(4.0 * GIB)))
         );
+    }
+
+    #[test]
+    fn checkpoints_of_feedrate_have_measured_rates() {
+        let record = feedrate_measure::example::checkpoint_only_record(3);
+        let run = Run::from_record(std::path::Path::new("a"), &record);
+        let [group] = &checkpoint_groups(&[run])[..] else { panic!("not one group") };
+        // Two checkpoints of 1 GiB in 2 s and 1 s, and one that was read in half a second.
+        let rates = (group.written_bytes_per_second, group.read_bytes_per_second);
+        assert_eq!((group.bytes, rates), (Some(GIB), (Some(2.0 * GIB / 3.0), Some(2.0 * GIB))));
     }
 
     #[test]

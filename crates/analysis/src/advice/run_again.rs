@@ -2,7 +2,10 @@
 
 use super::{Case, Cost, Proposal, Rule};
 use crate::answer::{AnswerKind, UnknownBecause};
-use feedrate_measure::doubt::{CPU_SATURATED, Doubt, Severity, find_origin_doubt};
+use feedrate_measure::doubt::{
+    CHECKPOINTS_FROM_PAGE_CACHE, CHECKPOINTS_NOT_SYNCED, CPU_SATURATED, Doubt, Severity,
+    find_origin_doubt,
+};
 
 pub(super) static RULE: Rule = Rule {
     name: "run_again",
@@ -18,18 +21,24 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn propose(case: &Case) -> Option<Proposal> {
-    let find = |is_cause: &dyn Fn(&&Doubt) -> bool| case.doubts.iter().find(is_cause);
-    let cause = match case.answer.unknown_because {
-        Some(UnknownBecause::CacheFed) => find_origin_doubt(case.doubts),
-        Some(UnknownBecause::CpuSaturated) => find(&|doubt| doubt.name == CPU_SATURATED),
-        _ => find(&|doubt| doubt.severity == Severity::Invalid),
+    let origin = find_origin_doubt(case.doubts).map(|doubt| doubt.name.as_str());
+    let cached = [origin, Some(CHECKPOINTS_FROM_PAGE_CACHE), Some(CHECKPOINTS_NOT_SYNCED)];
+    let is_cause = |doubt: &&Doubt| match case.answer.unknown_because {
+        Some(UnknownBecause::CacheFed) => cached.contains(&Some(doubt.name.as_str())),
+        Some(UnknownBecause::CpuSaturated) => doubt.name == CPU_SATURATED,
+        _ => doubt.severity == Severity::Invalid,
     };
-    cause.filter(|doubt| !doubt.advice.is_empty()).map(|doubt| {
-        let evidence = doubt
-            .facts
-            .clone()
-            .with("why", doubt.evidence.as_str())
-            .with("remedy", doubt.advice.as_str());
-        Proposal { lost_s: None, cost: Cost::Run, ..RULE.proposal(&[], 0.0, evidence) }
-    })
+    let causes: Vec<&Doubt> = case.doubts.iter().filter(is_cause).collect();
+    let first = causes.iter().find(|doubt| !doubt.advice.is_empty())?;
+    let join = |text: fn(&Doubt) -> &str| {
+        let mut texts: Vec<&str> = causes.iter().map(|doubt| text(doubt)).collect();
+        texts.dedup();
+        texts.join("; ")
+    };
+    let evidence = first
+        .facts
+        .clone()
+        .with("why", join(|doubt| &doubt.evidence))
+        .with("remedy", join(|doubt| &doubt.advice));
+    Some(Proposal { lost_s: None, cost: Cost::Run, ..RULE.proposal(&[], 0.0, evidence) })
 }

@@ -202,9 +202,18 @@ fn a_wide_interval_or_busy_cores_are_noise() {
 fn a_run_without_training_is_answered_as_checkpoints() {
     let mut record = checkpoint_only_record(3);
     record.complete = true;
+    record.plan.checkpoint.as_mut().unwrap().fsync = true;
+    record.epochs[0].checkpoints[2].process_device_read_bytes = Some(1 << 30);
     let complete = answer(&record);
     assert_eq!((complete.kind, complete.fed), (AnswerKind::Checkpoints, None));
     assert_eq!(complete.samples_per_second, None);
+    assert!(complete.checkpoints.unwrap().are_rates_of_storage());
+    record.epochs[0].checkpoints[2].process_device_read_bytes = Some(0);
+    assert_eq!(answer(&record).unknown_because, Some(UnknownBecause::CacheFed));
+    record.epochs[0].checkpoints.pop();
+    assert_eq!(answer(&record).kind, AnswerKind::Checkpoints);
+    record.plan.checkpoint.as_mut().unwrap().fsync = false;
+    assert_eq!(answer(&record).unknown_because, Some(UnknownBecause::CacheFed));
     record.complete = false;
     assert_eq!(answer(&record).unknown_because, Some(UnknownBecause::Incomplete));
 }

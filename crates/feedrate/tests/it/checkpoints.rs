@@ -340,3 +340,82 @@ fn configured_sizes_are_multiplied_by_the_configured_data_type() {
         assert_eq!(sizes, [1000, layers, optimizer], "{more:?}");
     }
 }
+
+/// Arguments of a run that writes two small checkpoints and reads one.
+const ALONE: [&str; 7] = [
+    "run",
+    "llama_7b_zero3",
+    "--scale",
+    "0.00001",
+    "checkpoint.time_between_checkpoints=0",
+    "checkpoint.num_checkpoints_write=2",
+    "checkpoint.num_checkpoints_read=1",
+];
+
+#[test]
+fn a_run_of_checkpoints_answers_with_their_rates_and_has_a_figure() {
+    let test = Test::new();
+    let buffered = test
+        .feedrate(&[&ALONE[..], &["checkpoint.fsync=false", "--run-dir", "buffered"]].concat())
+        .stdout;
+    assert!(buffered.starts_with("UNKNOWN: cache-fed, written at "), "{buffered}");
+    assert!(buffered.contains("no `fsync`") && !buffered.contains("iB"), "{buffered}");
+    assert!(buffered.contains("checkpoint.fsync=true"), "{buffered}");
+    let more = ["checkpoint.fsync=true", "--cold", "--run-dir", "durable", "--json"];
+    let durable = test.feedrate(&[&ALONE[..], &more].concat()).json();
+    assert_eq!(durable["answer"]["kind"], "checkpoints", "{durable}");
+    let save = &durable["answer"]["checkpoints"]["save"];
+    assert_eq!((&save["is_durable"], &save["medium"]), (&true.into(), &"storage".into()));
+    let shown = test.feedrate(&["show", "durable"]).stdout;
+    assert!(shown.starts_with("CHECKPOINTS: written at ") && !shown.contains("iB"), "{shown}");
+    let page = test.feedrate(&["report", "durable", "-o", "page.html"]);
+    assert_eq!(page.code, 0, "{}", page.stderr);
+    let page = std::fs::read_to_string(test.path("page.html")).unwrap();
+    assert!(page.contains("Rates of checkpoints") && !page.contains("no run trained"));
+}
+
+/// Files in memory cannot be removed from it, so no advice names `--cold`.
+#[test]
+fn checkpoints_in_memory_are_not_advised_to_be_cold() {
+    let test = Test::new();
+    std::fs::create_dir(test.path("memory")).unwrap();
+    let _memory = MountedDisk::tmpfs(&test.path("memory"), "size=64m");
+    let more = ["checkpoint.fsync=true", "checkpoint.checkpoint_folder=memory/checkpoints"];
+    let shown = test.feedrate(&[&ALONE[..], &more, &["--details"]].concat()).stdout;
+    assert!(shown.starts_with("UNKNOWN: cache-fed, written at "), "{shown}");
+    assert!(shown.contains("since tmpfs is memory") && !shown.contains("--cold"), "{shown}");
+}
+
+#[test]
+fn checkpoints_are_below_the_folder_of_the_dataset() {
+    let test = Test::with_workload(TINY);
+    let folder = |more: &[&str]| {
+        let base = ["plan", "workload.yaml", "workflow.checkpoint=true", "--json"];
+        let plan = test.feedrate(&[&base[..], more].concat()).json();
+        plan["checkpoint"]["folder"].as_str().unwrap().to_string()
+    };
+    let absolute = |name: &str| test.path(name).display().to_string();
+    let folders = [
+        folder(&[]),
+        folder(&["--data", "fast"]),
+        folder(&["--data", "fast", "checkpoint.checkpoint_folder=here"]),
+    ];
+    let expected = ["./checkpoints/", &absolute("fast/checkpoints"), "here"];
+    assert_eq!(folders, expected);
+}
+
+#[test]
+fn a_plan_has_the_schedule_of_checkpoints() {
+    let test = Test::with_workload(TINY);
+    for (settings, expected) in [
+        (&["checkpoint.steps_between_checkpoints=2"][..], ", every 2 steps"),
+        (
+            &["checkpoint.checkpoint_after_epoch=1", "checkpoint.epochs_between_checkpoints=2"],
+            ", after epoch 1, then every 2 epochs",
+        ),
+    ] {
+        let base = ["plan", "workload.yaml", "workflow.checkpoint=true"];
+        let shown = test.feedrate(&[&base[..], settings].concat()).stdout;
+        assert!(shown.contains(expected), "{shown}");
+    }
+}

@@ -408,7 +408,7 @@ fn a_workload_without_training_is_not_searched() {
 /// A search reads the user's files, and leaves nothing beside them or in the working folder.
 #[test]
 fn a_search_on_own_files_writes_no_checkpoints() {
-    let test = Test::with_workload(WORKLOAD);
+    let test = Test::with_workload(&format!("{WORKLOAD}workflow:\n  checkpoint: true\n"));
     std::fs::create_dir(test.path("own")).unwrap();
     for file in 0..8 {
         std::fs::write(test.path(&format!("own/{file}.raw")), vec![1; 65_536]).unwrap();
@@ -416,7 +416,6 @@ fn a_search_on_own_files_writes_no_checkpoints() {
     let answer = test.feedrate(&[
         "scale",
         "workload.yaml",
-        "workflow.checkpoint=true",
         "storage.storage_type=local_fs",
         "--data",
         "own",

@@ -10,14 +10,17 @@ use feedrate_spec::plan::Cache;
 /// Largest cached share of the bytes that causes no doubt, as the kernel may keep a few pages.
 const CACHED_SHARE_MAX: f64 = 0.01;
 
+/// Name of the doubt.
+pub const NAME: &str = "checkpoints_from_page_cache";
+
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
-        name: "checkpoints_from_page_cache",
+        name: NAME,
         severity: Severity::Warning,
         bias: Bias::Checkpoints,
         meaning: "Part of the checkpoints was read from the page cache, not from the storage, or may have been: rates of loading can exceed what the storage can do.",
-        evidence: "{read_bytes} of checkpoints were read[ and {device_bytes} came from the device ({from_memory_percent:.0} % from memory)|, and how much of it came from the device is unknown]",
-        advice: "[write the checkpoints to a device whose reads the kernel counts, since {used_option} was not enough|use `--cold`, which removes each checkpoint from the page cache before it is read]",
+        evidence: "{read_bytes} of checkpoints were read[ and {device_bytes} came from the device ({from_memory_percent:.0} % from memory)|, and how much of it came from the device is unknown][; the file system {memory_file_system} keeps all files in memory]",
+        advice: "[write the checkpoints to the storage that you want to measure, since {memory_file_system} is memory|write the checkpoints to a device whose reads the kernel counts, since {used_option} was not enough|use `--cold`, which removes each checkpoint from the page cache before it is read]",
     },
     needs_loader: false,
     check: Some(|derived| {
@@ -29,10 +32,14 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         let share = device_bytes.map(|bytes| 1.0 - bytes as f64 / read_bytes as f64);
         let is_doubtful = share.is_none_or(|share| CACHED_SHARE_MAX < share);
         let is_cold = derived.record.plan.train.cache == Cache::Cold;
+        // The mount is that of the checkpoints only if there is no dataset.
+        let is_alone = derived.record.plan.is_checkpoint_only();
+        let memory_file_system = derived.memory_file_system().filter(|_| is_alone);
         let facts = Facts::new()
             .with("read_bytes", read_bytes)
             .with_known("device_bytes", device_bytes)
             .with_known("from_memory_percent", share.map(|share| share * 100.0))
+            .with_known("memory_file_system", memory_file_system)
             .with_known("used_option", is_cold.then_some("`--cold`"));
         (read_bytes > 0 && is_doubtful).then_some(facts)
     }),
@@ -66,4 +73,33 @@ fn set_loads(record: &mut Record, from_device: &[Option<u64>]) {
         ..load.clone()
     });
     record.epochs[0].checkpoints = loads.collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::derived::Derived;
+    use crate::doubt::doubts;
+    use crate::record::Mount;
+
+    fn check(file_system: &str, cache: Cache, expected: &str) {
+        let mut record = crate::example::checkpoint_only_record(3);
+        record.epochs[0].checkpoints[2].process_device_read_bytes = Some(0);
+        record.system.data_mount =
+            Some(Mount { file_system: file_system.into(), ..Mount::default() });
+        record.plan.train.cache = cache;
+        let found = doubts(&Derived::new(&record));
+        let doubt = found.iter().find(|doubt| doubt.name == NAME).unwrap();
+        assert!(doubt.advice.starts_with(expected), "{}", doubt.advice);
+    }
+
+    #[test]
+    fn the_option_cold_is_advised_only_where_it_helps() {
+        check("ext4", Cache::AsIs, "use `--cold`");
+        check("ext4", Cache::Cold, "write the checkpoints to a device whose reads");
+        let elsewhere =
+            "write the checkpoints to the storage that you want to measure, since tmpfs is memory";
+        check("tmpfs", Cache::AsIs, elsewhere);
+        check("tmpfs", Cache::Cold, elsewhere);
+    }
 }

@@ -11,6 +11,7 @@ mod au_disagrees;
 mod page_cache;
 mod device_bytes_unknown;
 mod checkpoints_from_page_cache;
+mod checkpoints_not_synced;
 mod metadata_warm;
 mod direct_not_in_effect;
 mod other_io;
@@ -26,6 +27,8 @@ mod clock_step;
 #[cfg(test)]
 mod tests;
 
+pub use checkpoints_from_page_cache::NAME as CHECKPOINTS_FROM_PAGE_CACHE;
+pub use checkpoints_not_synced::NAME as CHECKPOINTS_NOT_SYNCED;
 pub use client_cpu_saturated::NAME as CPU_SATURATED;
 pub use incomplete_run::NAME as INCOMPLETE_RUN;
 
@@ -66,6 +69,7 @@ pub static DOUBTS: &[&RecordDoubt] = &[
     &page_cache::DOUBT,
     &device_bytes_unknown::DOUBT,
     &checkpoints_from_page_cache::DOUBT,
+    &checkpoints_not_synced::DOUBT,
     &direct_not_in_effect::DOUBT,
     &other_io::DOUBT,
     &client_cpu_saturated::DOUBT,

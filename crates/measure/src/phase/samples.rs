@@ -78,15 +78,17 @@ impl<'a> PhaseSamples<'a> {
 
     /// Mean of a GPU's column, weighted by time. Unknown values are ignored.
     fn mean(&self, values: &[Option<u64>]) -> Option<f64> {
-        let mut sum = 0.0;
+        // Updating the mean instead of a sum keeps the mean of equal values exact.
+        let mut mean = 0.0;
         let mut known_s = 0.0;
         for sample in &self.samples {
-            if let Some(value) = values[sample.index] {
-                sum += value as f64 * self.duration_s(sample);
-                known_s += self.duration_s(sample);
+            let duration_s = self.duration_s(sample);
+            if let Some(value) = values[sample.index].filter(|_| duration_s > 0.0) {
+                known_s += duration_s;
+                mean += (value as f64 - mean) * (duration_s / known_s);
             }
         }
-        (known_s > 0.0).then(|| sum / known_s)
+        (known_s > 0.0).then_some(mean)
     }
 
     /// Time of a sample within the phase.

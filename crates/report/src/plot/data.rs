@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf};
 pub struct Data {
     /// Runs in the order of their start.
     pub runs: Vec<Run>,
+    /// Runs that only wrote or read checkpoints.
+    pub checkpoint_runs: Vec<Run>,
     /// Designs of the runs with results; a design refers to runs by their index in `runs`. With several sources, `source` is a factor.
     pub designs: Vec<Design>,
     /// Diagnoses stored beside runs that have records.

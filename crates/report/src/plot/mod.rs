@@ -15,11 +15,14 @@ mod stall;
 mod together;
 mod epochs;
 mod phases;
+mod checkpoints;
 mod timeline;
 mod latency;
 mod status;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use phases::GPUS_OF_OTHERS;
 
 use crate::draw::figure::Figure;
 use data::Data;
@@ -35,6 +38,7 @@ pub static PLOTS: &[&Plot] = &[
     &against::THROUGHPUT_PROCESSES,
     &factor_levels::PLOT,
     &phases::PLOT,
+    &checkpoints::PLOT,
     &latency::PLOT,
     &status::PLOT,
 ];

@@ -27,13 +27,17 @@ pub(super) static PLOT: Plot = Plot {
 };
 
 /// Headings of a phase's numbers: percentages, samples per second and bytes per second.
-const COLUMNS: [&str; 5] = ["AU (%)", SAMPLES, READ, "Written", GPUS];
+const COLUMNS: [&str; 6] = ["AU (%)", SAMPLES, READ, "Read from the device", "Written", GPUS];
 
 const SAMPLES: &str = "Throughput (samples/s)";
 
 const READ: &str = "Read";
 
 const GPUS: &str = "GPU use (%)";
+
+/// Note on the use of GPUs in runs without devices.
+pub(crate) const GPUS_OF_OTHERS: &str =
+    "Computing was emulated by waiting, so any GPU use is by other programs";
 
 /// The numbers of a phase.
 struct PhaseNumbers {
@@ -89,10 +93,12 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     };
     if all.iter().all(|phase| phase.values[COLUMNS.len() - 1].is_none()) {
         caption.push_str(" No GPU was found.");
+    } else if !data.used().any(|run| run.computes_on_devices) {
+        caption += &format!(" {GPUS_OF_OTHERS}.");
     }
     let columns = match columns {
         _ if has_epochs => 2,
-        5 => 3,
+        5 | 6 => 3,
         fewer => fewer,
     };
     Ok(Figure { title: "Epochs and phases".into(), caption, panels, columns })
@@ -186,16 +192,15 @@ fn recorded_phase(phase: &Phase) -> PhaseNumbers {
         Some(done) => kind.replace("checkpoint", done).replace('_', " "),
         None => kind.into(),
     };
-    let gpus = phase.gpus.iter().flatten().filter_map(|gpu| gpu.utilisation_percent);
     let rates = [
         phase.au_percent,
         phase.samples_per_second,
         phase.delivered_bytes_per_second,
+        phase.device_bytes_per_second,
         phase.written_bytes_per_second,
     ];
-    let [au, samples, read, written] = rates.map(|rate| rate.filter(|rate| *rate > 0.0));
-    let gpus = stats::mean(&gpus.collect::<Vec<_>>());
-    PhaseNumbers { name, values: [au, samples, read, written, gpus] }
+    let [au, samples, read, device, written] = rates.map(|rate| rate.filter(|rate| *rate > 0.0));
+    PhaseNumbers { name, values: [au, samples, read, device, written, phase.gpu_percent()] }
 }
 
 const FIRST: &str = "first steps";
@@ -211,14 +216,14 @@ fn recomputed_phases(run: &Run) -> Vec<PhaseNumbers> {
         let size = if is_rate_known { run.mean_sample_bytes } else { None };
         let bytes = size.zip(samples(run, phase.steps));
         let read = bytes.map(|(size, samples)| size * samples / phase.duration_s);
-        let values = [phase.au_percent, phase.samples_per_second, read, None, None];
+        let values = [phase.au_percent, phase.samples_per_second, read, None, None, None];
         all.push(PhaseNumbers { name: phase.phase.name().into(), values });
     }
     let times = &run.step_times;
     for (first, later) in times.first_au_percent.iter().zip(&times.later_au_percent) {
         for (name, au_percent) in [(FIRST, *first), ("later steps", *later)] {
             if au_percent.is_some() {
-                let values = [au_percent, None, None, None, None];
+                let values = [au_percent, None, None, None, None, None];
                 all.push(PhaseNumbers { name: name.into(), values });
             }
         }

@@ -7,6 +7,7 @@ pub use self::reads::read_rows;
 
 use crate::document::{Block, Detail, Document, Item};
 use crate::output::OpenObject;
+use crate::plot::GPUS_OF_OTHERS;
 use crate::table::{ColumnKind, ReportTable};
 use crate::text;
 use crate::words::{advice, answer as words, client, unpredicted};
@@ -16,9 +17,10 @@ use feedrate_analysis::predict::{NotPredictable, Pipeline, Prediction};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::Doubt;
 use feedrate_measure::metric::{
-    AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, DEVICE_BYTES, DURATION_S,
+    AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, DEVICE_PER_SECOND, DURATION_S,
+    GPU_UTILISATION,
 };
-use feedrate_measure::phase::{Phase, PhaseKind};
+use feedrate_measure::phase::{PHASE_STEPS_MIN, Phase, PhaseKind};
 use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record};
 use feedrate_measure::summary::EpochSummary;
 use feedrate_results::replan::Replan;
@@ -164,10 +166,19 @@ impl<'a> RunPage<'a> {
         if !self.record.plan.is_checkpoint_only() {
             blocks.extend(table_of_epochs(&summary.per_epoch));
             blocks.extend(blocks_of_phases(&summary.phases));
+            blocks.extend(self.gpu_note().map(Block::Sentence));
         }
         blocks.extend(blocks_of_doubts(&summary.doubts));
         blocks.extend(results_line(self.answered).map(Block::Sentence));
         Document::from(blocks)
+    }
+
+    /// The programs that used the GPUs, if their use is known and computing was emulated by waiting.
+    fn gpu_note(&self) -> Option<String> {
+        let computes = self.record.plan.train.on_devices.is_some() || self.record.watched.is_some();
+        let mut phases = self.answered.summary.phases.iter();
+        let is_shown = phases.len() > 1 && phases.any(|phase| phase.gpu_percent().is_some());
+        (is_shown && !computes).then(|| format!("{GPUS_OF_OTHERS}."))
     }
 
     /// The lines of the answer.
@@ -208,19 +219,22 @@ pub fn blocks_of_doubts(doubts: &[Doubt]) -> Vec<Block> {
 
 /// The table of epochs; `None` for a single epoch, whose values equal the run's.
 fn table_of_epochs(epochs: &[EpochSummary]) -> Option<Block> {
-    let values = [
+    let mut values = vec![
         ("Duration", &DURATION_S),
         ("AU all", &AU_ALL_STEPS),
         ("AU windowed", &AU_WINDOWED),
         ("AU sustained", &AU_SUSTAINED),
         ("Delivered", &DELIVERED_WHOLE),
-        ("Device", &DEVICE_BYTES),
+        ("Device", &DEVICE_PER_SECOND),
     ];
+    if epochs.iter().any(|epoch| epoch.figures.value(&GPU_UTILISATION).is_some()) {
+        values.push(("GPU", &GPU_UTILISATION));
+    }
     let rows = epochs.iter().map(|epoch| {
-        let values = values.map(|(_, metric)| known(&epoch.figures, metric));
+        let values = values.iter().map(|(_, metric)| known(&epoch.figures, metric));
         [epoch.epoch.to_string(), epoch.steps.to_string()].into_iter().chain(values)
     });
-    let header = ["Epoch", "Steps"].into_iter().chain(values.map(|(title, _)| title));
+    let header = ["Epoch", "Steps"].into_iter().chain(values.iter().map(|(title, _)| *title));
     (epochs.len() > 1).then(|| Block::Table(ReportTable::from_text("", header, rows)))
 }
 
@@ -229,6 +243,7 @@ fn blocks_of_phases(phases: &[Phase]) -> Vec<Block> {
     if phases.iter().all(|phase| phase.phase == PhaseKind::Epoch) {
         return Vec::new();
     }
+    let has_gpus = phases.iter().any(|phase| phase.gpu_percent().is_some());
     let header = [
         "Phase",
         "Epoch",
@@ -241,6 +256,7 @@ fn blocks_of_phases(phases: &[Phase]) -> Vec<Block> {
         "Written",
         "CPU",
     ];
+    let header = header.into_iter().chain(has_gpus.then_some("GPU"));
     let rows = phases.iter().take(PHASES_MAX).map(|phase| {
         let share = |share: Option<f64>| text::known(share, |share| percent(100.0 * share));
         let rate = |rate: Option<f64>| text::known(rate, units::bytes_per_second);
@@ -248,7 +264,7 @@ fn blocks_of_phases(phases: &[Phase]) -> Vec<Block> {
             phase.phase.name().replace('_', " "),
             phase.epoch.to_string(),
             phase.checkpoint.map_or("", CheckpointKind::name).into(),
-            text::known(phase.au_percent, percent),
+            marked_au(phase),
             share(phase.stall_share),
             units::seconds(phase.duration_s),
             rate(phase.delivered_bytes_per_second),
@@ -256,6 +272,8 @@ fn blocks_of_phases(phases: &[Phase]) -> Vec<Block> {
             rate(phase.written_bytes_per_second),
             share(phase.cpu_busy_share),
         ]
+        .into_iter()
+        .chain(has_gpus.then(|| text::known(phase.gpu_percent(), percent)))
     });
     let mut table = ReportTable::from_text("", header, rows);
     // The columns before the utilisation identify the row.
@@ -266,6 +284,18 @@ fn blocks_of_phases(phases: &[Phase]) -> Vec<Block> {
         blocks.push(Block::Sentence(format!("and {more} more in phases.csv")));
     }
     blocks
+}
+
+/// The utilisation of a phase; around a checkpoint with the number of steps if there are few: `54.2 % (2 steps)`.
+fn marked_au(phase: &Phase) -> String {
+    let au = text::known(phase.au_percent, percent);
+    let is_around = matches!(phase.phase, PhaseKind::BeforeCheckpoint | PhaseKind::AfterCheckpoint);
+    match phase.steps {
+        steps if is_around && steps < PHASE_STEPS_MIN && phase.au_percent.is_some() => {
+            format!("{au} ({})", units::counted(steps, "step"))
+        }
+        _ => au,
+    }
 }
 
 /// An epoch in a line, with its AU if steps compute.
@@ -292,11 +322,13 @@ pub fn checkpoint_line(checkpoint: &CheckpointRecord) -> String {
         CheckpointKind::Save => "written",
         CheckpointKind::Load => "read",
     };
-    let rate = text::known(checkpoint.gib_per_second(), |rate| format!("{rate:.3} GiB/s"));
+    let duration_s = checkpoint.duration_s();
+    let rate = (duration_s > 0.0).then(|| checkpoint.bytes as f64 / duration_s);
+    let rate = text::known(rate, units::bytes_per_second_rounded);
     format!(
         "checkpoint {} {done}: {} in {}, {rate}",
         checkpoint.after_step,
-        units::bytes_binary(checkpoint.bytes),
-        units::seconds(checkpoint.duration_s()),
+        units::bytes(checkpoint.bytes),
+        units::seconds(duration_s),
     )
 }

@@ -14,7 +14,8 @@ use feedrate_measure::metric::{
 use feedrate_measure::record::{Record, StagingSummary};
 use feedrate_measure::summary::{EvaluationSummary, Figures, Summary};
 use feedrate_results::run::Run;
-use feedrate_spec::units;
+use feedrate_spec::units::{self, GIB};
+use std::cmp::Reverse;
 use std::path::Path;
 
 type FigureRow = (&'static str, String);
@@ -35,7 +36,29 @@ pub(super) fn rows(answered: &AnsweredSummary, record: &Record) -> Vec<FigureRow
         rows.extend(utilisations(answered, record));
         rows.extend(figures(summary));
     }
+    rows.extend(page_faults(record).map(|faults| ("Page faults", faults)));
     rows
+}
+
+/// Major page faults in all epochs, which wait for I/O, and those of the rank with the most. `None` if they are unknown.
+fn page_faults(record: &Record) -> Option<String> {
+    let all: Option<u64> = record.epochs.iter().map(|epoch| epoch.host.major_page_faults).sum();
+    let ranks = record.epochs.first().map_or(0, |epoch| epoch.host.rank_major_page_faults.len());
+    let by_rank = (0..ranks).filter_map(|rank| {
+        let epochs = record.epochs.iter();
+        let faults = epochs.map(|epoch| *epoch.host.rank_major_page_faults.get(rank)?);
+        Some((rank, faults.sum::<Option<u64>>()?))
+    });
+    let most = by_rank.max_by_key(|(rank, faults)| (*faults, Reverse(*rank)));
+    let most = most.map_or(String::new(), |(rank, faults)| {
+        format!(", the most in rank {rank}: {}", units::count(faults))
+    });
+    let all = all.filter(|_| !record.epochs.is_empty())?;
+    Some(format!(
+        "{} major, which waited for I/O{}",
+        units::count(all),
+        if all > 0 { &most } else { "" }
+    ))
 }
 
 /// The workload, its size and state.
@@ -132,17 +155,17 @@ fn evaluation(evaluation: &EvaluationSummary) -> String {
 }
 
 fn checkpoints(all: &Checkpoints) -> String {
-    let rate = |rate| text::known(rate, |rate: f64| format!("{rate:.2} GiB/s"));
+    let rank_rate = all.rank_gib_per_second.map(|rate| rate * GIB);
     let synced = all.fsync_share.filter(|&share| share > 0.0);
     let synced = synced.map_or(String::new(), |share| format!(", {:.0} % in sync", share * 100.0));
     format!(
         "{} of {} in {} each (max {}), {}, {} per rank{synced}; training waited {}",
         units::counted(all.count, "checkpoint"),
-        units::bytes_binary(all.bytes),
+        units::bytes(all.bytes),
         text::known(all.duration_s, units::seconds),
         text::known(all.duration_max_s, units::seconds),
-        rate(all.gib_per_second),
-        rate(all.rank_gib_per_second),
+        text::known(all.bytes_per_second, units::bytes_per_second_rounded),
+        text::known(rank_rate, units::bytes_per_second_rounded),
         units::seconds(all.stall_s),
     )
 }

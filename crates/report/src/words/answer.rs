@@ -3,6 +3,7 @@
 use crate::number::count_names;
 use feedrate_analysis::answer::{Answer, AnswerKind, UnknownBecause, relevant_doubts};
 use feedrate_measure::budget::BudgetPart;
+use feedrate_measure::checkpoints::{CheckpointMedium, CheckpointSummary, Checkpoints};
 use feedrate_measure::doubt::{CPU_SATURATED, Doubt, INCOMPLETE_RUN, Severity, find_origin_doubt};
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::slow_accelerators::SlowAccelerators;
@@ -38,7 +39,8 @@ pub fn head(answer: &Answer) -> String {
 
 /// The parts of the run outside of training: `Checkpoints took 66 % of the run (7.1 s), evaluation 5 % (600 ms, at 22 % AU).`
 fn outside_training(answer: &Answer) -> Option<String> {
-    if matches!(answer.kind, AnswerKind::Checkpoints | AnswerKind::Rate) {
+    let is_alone = answer.verdict == Bound::CheckpointsOnly;
+    if is_alone || answer.kind == AnswerKind::Rate {
         return None;
     }
     let budget = answer.time_budget?;
@@ -217,8 +219,70 @@ fn says(answer: &Answer, doubts: &[Doubt]) -> String {
             };
             format!("{}{from}; without compute there is no AU", rates.join(", "))
         }
-        AnswerKind::Checkpoints => answer.evidence.clone(),
+        AnswerKind::Checkpoints => {
+            answer.checkpoints.as_ref().map_or_else(String::new, checkpoint_rates)
+        }
     }
+}
+
+/// The rates of written and read checkpoints, with where the bytes were: `written at 1.2 GB/s, durable (fsync); read at 3 GB/s from the
+/// device`.
+fn checkpoint_rates(checkpoints: &CheckpointSummary) -> String {
+    let rate = |checkpoints: &Checkpoints| {
+        checkpoints.bytes_per_second.map_or_else(
+            || "too fast to measure a rate".to_string(),
+            |rate| format!("at {}", units::bytes_per_second_rounded(rate)),
+        )
+    };
+    let written = checkpoints.save.map(|save| {
+        let medium = match save.medium {
+            CheckpointMedium::Storage => ", durable (`fsync`)",
+            CheckpointMedium::MemoryFileSystem => " to a file system in memory",
+            CheckpointMedium::PageCache | CheckpointMedium::Unknown => {
+                " into the page cache, not durable (no `fsync`)"
+            }
+        };
+        format!("written {}{medium}", rate(&save))
+    });
+    let read = checkpoints.load.map(|load| {
+        let all_bytes = units::bytes(load.bytes * load.count);
+        let medium = match (load.medium, load.device_bytes) {
+            (CheckpointMedium::Storage, _) => " from the device".into(),
+            (CheckpointMedium::MemoryFileSystem, _) => " from a file system in memory".into(),
+            (CheckpointMedium::PageCache, Some(device_bytes)) => {
+                let device_bytes = units::bytes(device_bytes);
+                format!(" from the page cache ({device_bytes} of {all_bytes} from the device)")
+            }
+            _ => " from the device or the page cache".into(),
+        };
+        format!("read {}{medium}", rate(&load))
+    });
+    [written, read].into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+/// The number, size and time of checkpoints, and their slowest ranks: `3 of 268 MB written in 17 s, 2 read in 1.5 s; slowest rank 1: 5.8 s of
+/// writing each, mean of all ranks 5.2 s`.
+fn checkpoint_times(checkpoints: &CheckpointSummary) -> String {
+    let parts = [(checkpoints.save, "written", "writing"), (checkpoints.load, "read", "reading")];
+    let mut times = Vec::new();
+    let mut slowest_ranks = Vec::new();
+    for (checkpoints, done, doing) in parts {
+        let Some(checkpoints) = checkpoints else { continue };
+        let size = units::bytes(checkpoints.bytes);
+        let of_size = if times.is_empty() { format!(" of {size}") } else { String::new() };
+        let total_s = checkpoints.duration_s.map(|mean_s| mean_s * checkpoints.count as f64);
+        let total = total_s.map_or("an unknown time".into(), units::seconds);
+        times.push(format!("{}{of_size} {done} in {total}", checkpoints.count));
+        slowest_ranks.extend(checkpoints.slowest_rank.map(|slowest| {
+            format!(
+                "slowest rank {}: {} of {doing} each, mean of all ranks {}",
+                slowest.rank,
+                units::seconds(slowest.duration_s),
+                units::seconds(slowest.all_ranks_duration_s)
+            )
+        }));
+    }
+    [times.join(", ")].into_iter().chain(slowest_ranks).collect::<Vec<_>>().join("; ")
 }
 
 /// Whether an unknown number of bytes may have come from memory, because the kernel does not report it.
@@ -289,18 +353,24 @@ fn unknown_text(answer: &Answer, doubts: &[Doubt]) -> String {
         Some(UnknownBecause::CacheFed) if device_bytes_are_unknown(doubts) => "possibly cache-fed",
         because => because.map_or("", UnknownBecause::name),
     };
-    let facts = cause_of_unknown(answer, doubts).map(|doubt| match answer.unknown_because {
-        Some(UnknownBecause::CacheFed) => doubt.facts.render(
-            "[{read_bytes} were read, {device_bytes} of them from the device|{read_bytes} were read, and how many of them came from the device is unknown]",
-        ),
-        Some(UnknownBecause::CpuSaturated) => doubt.facts.render(
-            "[the {cores} of this machine were {busy_percent:.0} % busy, and work may have waited for them]",
-        ),
-        Some(UnknownBecause::Interrupted) => doubt
-            .facts
-            .render("[{checkpoints} done|{epochs_done} of {epochs_planned} epochs are complete|steps of {begun_epochs} are recorded]"),
-        Some(UnknownBecause::Incomplete) => doubt.evidence.clone(),
-        _ => format!("{}: {}", doubt.name, doubt.evidence),
+    let checkpoints = answer.checkpoints.as_ref().filter(|_| {
+        answer.verdict == Bound::CheckpointsOnly
+            && answer.unknown_because == Some(UnknownBecause::CacheFed)
+    });
+    let facts = checkpoints.map(checkpoint_rates).or_else(|| {
+        cause_of_unknown(answer, doubts).map(|doubt| match answer.unknown_because {
+            Some(UnknownBecause::CacheFed) => doubt.facts.render(
+                "[{read_bytes} were read, {device_bytes} of them from the device|{read_bytes} were read, and how many of them came from the device is unknown]",
+            ),
+            Some(UnknownBecause::CpuSaturated) => doubt.facts.render(
+                "[the {cores} of this machine were {busy_percent:.0} % busy, and work may have waited for them]",
+            ),
+            Some(UnknownBecause::Interrupted) => doubt
+                .facts
+                .render("[{checkpoints} done|{epochs_done} of {epochs_planned} epochs are complete|steps of {begun_epochs} are recorded]"),
+            Some(UnknownBecause::Incomplete) => doubt.evidence.clone(),
+            _ => format!("{}: {}", doubt.name, doubt.evidence),
+        })
     });
     let evidence =
         || change_first_letter(answer.evidence.trim_end_matches('.'), |c| c.to_ascii_lowercase());
@@ -308,8 +378,11 @@ fn unknown_text(answer: &Answer, doubts: &[Doubt]) -> String {
     format!("{because}, {text}")
 }
 
-/// The needed and delivered rates, and the cause of waits.
+/// The needed and delivered rates, and the cause of waits; for a run without training the times of its checkpoints.
 fn rates(answer: &Answer) -> Option<String> {
+    if answer.verdict == Bound::CheckpointsOnly {
+        return answer.checkpoints.as_ref().map(checkpoint_times);
+    }
     let rate = units::bytes_per_second_rounded;
     let needs = answer.needed_bytes_per_second.zip(answer.delivered_bytes_per_second);
     let needs = needs.map(|(needed, delivered)| {

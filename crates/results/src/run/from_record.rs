@@ -74,6 +74,8 @@ impl Run {
             checkpoints: CheckpointSchedule::from_record(record),
             ..Run::from_plan(path, source, &names, Header::from_record(record)).with_steps(record)
         };
+        // A watched training loop computes its own steps.
+        run.computes_on_devices |= record.watched.is_some();
         run.dataset_use.make_unique(record);
         run.set_values(metric::measured_values(record), record);
         run
@@ -98,6 +100,7 @@ impl Run {
             machines: header.machines.to_vec(),
             place: settings::place(header.program, header.system, header.machines),
             has_no_device: header.plan.storage.has_no_device,
+            computes_on_devices: header.plan.train.on_devices.is_some(),
             memory_bytes: header.system.memory_bytes,
             format: known_text(&dataset.format),
             record_length_bytes: (dataset.record_bytes > 0.0).then_some(dataset.record_bytes),

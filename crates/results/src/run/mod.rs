@@ -126,6 +126,8 @@ pub struct Run {
     pub settings: Settings,
     /// Whether the storage has no device: it serves samples from memory or reads nothing.
     pub has_no_device: bool,
+    /// Whether steps ran on GPUs. If not, they were emulated by waiting, and any use of GPUs is by other programs.
+    pub computes_on_devices: bool,
     /// Number of epochs with steps.
     pub epochs: u64,
     /// Number of steps of the longest epoch.

@@ -13,7 +13,7 @@ use feedrate_measure::metric::{
 };
 use feedrate_measure::phase::{GpuPhase, Phase, PhaseKind};
 use feedrate_measure::record::timeline::{GpuSample, Sample, Timeline};
-use feedrate_measure::record::{CheckpointKind, Record};
+use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record};
 use feedrate_results::overview::{ModelCounts, Overview, StatusCounts};
 use feedrate_results::run::{Activity, Run};
 
@@ -121,6 +121,7 @@ fn phase(phase: PhaseKind, au: f64, rate: f64, written: f64) -> Phase {
         start_s: 0.0,
         duration_s: 1.0,
         steps: 10,
+        shared_steps: 10.0,
         samples_per_second: Some(rate / 1e6),
         delivered_bytes_per_second: Some(rate),
         device_bytes_per_second: None,
@@ -152,7 +153,10 @@ fn record() -> Record {
     }
     record.timeline = Some(timeline);
     let epoch = &mut record.epochs[0];
-    epoch.checkpoints.push(feedrate_measure::example::checkpoint(2000, 2100, 100_000_000, 1));
+    let saved = feedrate_measure::example::checkpoint(2000, 2100, 100_000_000, 1);
+    let loaded = CheckpointRecord { kind: CheckpointKind::Load, ..saved.clone() };
+    epoch.checkpoints =
+        vec![saved.clone(), CheckpointRecord { bytes: 2 * saved.bytes, ..saved }, loaded];
     let io = &mut epoch.accelerators[0].io;
     for latency in [&mut io.open_latency, &mut io.read_latency, &mut io.sample_latency] {
         for (ns, count) in [(10_000, 10), (100_000, 70), (2_000_000, 20), (500_000_000, 1)] {
@@ -173,7 +177,7 @@ fn overview(models: &[&str]) -> Overview {
 pub(in crate::plot) fn data_for(plot: &Plot, workload: &str) -> Data {
     let mut runs = runs(workload);
     match plot.name {
-        "timeline" => runs.truncate(1),
+        "timeline" | "checkpoints" => runs.truncate(1),
         "latency" | "phases" => runs.retain(|run| run.accelerators == Some(2)),
         _ => {}
     }

@@ -5,7 +5,7 @@ use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_measure::example::{
     block, checkpoint, checkpoint_only_record, epoch, plan, record, simple,
 };
-use feedrate_measure::record::Record;
+use feedrate_measure::record::{RankCheckpoint, Record};
 use feedrate_spec::plan::{EvaluationPlan, PlanDoubt};
 use feedrate_spec::workload::TimeSpec;
 
@@ -164,8 +164,23 @@ fn without_compute_there_is_a_rate() {
 fn without_training_there_are_checkpoints() {
     let mut alone = checkpoint_only_record(3);
     alone.complete = true;
-    let says = "CHECKPOINTS: 2 checkpoints of 1 GiB written in 3 s, 682.7 MiB/s. 1 checkpoint of 1 GiB read in 500 ms, 2 GiB/s.";
-    check(&alone, &[says]);
+    let times = "2 of 1.1 GB written in 3 s, 1 read in 500 ms";
+    let written =
+        "UNKNOWN: cache-fed, written at 716 MB/s into the page cache, not durable (no `fsync`)";
+    let read = "read at 2.15 GB/s from the device or the page cache";
+    check(&alone, &[&format!("{written}; {read}"), times]);
+    alone.epochs[0].checkpoints[2].process_device_read_bytes = Some(1 << 20);
+    let read = "read at 2.15 GB/s from the page cache (1 MB of 1.1 GB from the device)";
+    check(&alone, &[&format!("{written}; {read}"), times]);
+    alone.plan.checkpoint.as_mut().unwrap().fsync = true;
+    alone.epochs[0].checkpoints[2].process_device_read_bytes = Some(1 << 30);
+    let rank =
+        |rank, end_ns| RankCheckpoint { rank, start_ns: 0, end_ns, bytes: 1 << 29, sync_ns: 0 };
+    alone.epochs[0].checkpoints[0].ranks = vec![rank(0, 1_000_000_000), rank(1, 2_000_000_000)];
+    let says =
+        "CHECKPOINTS: written at 716 MB/s, durable (`fsync`); read at 2.15 GB/s from the device";
+    let slowest = "; slowest rank 1: 2 s of writing each, mean of all ranks 1.5 s";
+    check(&alone, &[says, &format!("{times}{slowest}")]);
 }
 
 #[test]

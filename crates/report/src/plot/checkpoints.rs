@@ -1,0 +1,73 @@
+//! Plots the rate of each checkpoint, written and read.
+
+use super::data::Data;
+use super::response::{MB, MB_PER_SECOND};
+use super::{Missing, Needs, Plot};
+use crate::draw::figure::{Axes, Axis, AxisRange, Figure, Layer, Panel, Point, Scale, Style, Tone};
+use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record};
+use feedrate_results::run::Run;
+
+/// Maximum number of distinguishable lines.
+const LINES_MAX: usize = 7;
+
+pub(super) static PLOT: Plot = Plot {
+    name: "checkpoints",
+    aliases: &[],
+    summary: "Rate at which each checkpoint was written and read",
+    needs: Needs::Records,
+    responses: &[],
+    make: |data, _| figure(data),
+};
+
+fn figure(data: &Data) -> Result<Figure, Missing> {
+    let runs: Vec<(&Run, &Record)> = data
+        .used()
+        .chain(&data.checkpoint_runs)
+        .filter_map(|run| Some((run, run.record.as_deref()?)))
+        .filter(|(_, record)| record.epochs.iter().any(|epoch| !epoch.checkpoints.is_empty()))
+        .collect();
+    if runs.is_empty() {
+        return Err(Missing::new(
+            "no run has a record of its checkpoints",
+            "run with `workflow.checkpoint=true`; results of DLIO do not have the times of ranks",
+        ));
+    }
+    let mut layers = Vec::new();
+    let mut numbers = Vec::new();
+    for (run, record) in &runs {
+        for (kind, done) in [(CheckpointKind::Save, "written"), (CheckpointKind::Load, "read")] {
+            let rates = record.checkpoints_of(kind).map(megabytes_per_second).enumerate();
+            let points: Vec<Point> = rates
+                .filter_map(|(index, rate)| Some(Point::new((index + 1) as f64, rate?)))
+                .collect();
+            numbers.extend(points.iter().map(|point| point.x));
+            if !points.is_empty() {
+                let label = match runs.len() {
+                    1 => done.to_string(),
+                    _ => format!("{} {done}", run.short_path()),
+                };
+                let tone = Tone::Hue(layers.len());
+                layers.push(Layer::series(label, tone, Style::Joined, points));
+            }
+        }
+    }
+    if LINES_MAX < layers.len() {
+        let hint = "give the folders of fewer runs: `feedrate plot checkpoints RUN RUN`";
+        return Err(Missing::too_many(layers.len(), LINES_MAX, hint));
+    }
+    let last = numbers.iter().copied().fold(2.0, f64::max);
+    let x = Axis::new("Checkpoint", Scale::LinearAt(numbers), AxisRange::AtLeast(1.0, last));
+    let y = Axis::linear(format!("Rate ({MB_PER_SECOND})"), AxisRange::FromZero);
+    Ok(Figure {
+        title: "Rates of checkpoints".into(),
+        caption: "Size of each checkpoint ÷ the time until its last rank was done.".into(),
+        panels: vec![Panel::from_axes(None, Axes { x, y, layers, aspect: 0.5 })],
+        columns: 1,
+    })
+}
+
+/// The rate of a checkpoint; `None` if it took no time.
+fn megabytes_per_second(checkpoint: &CheckpointRecord) -> Option<f64> {
+    let duration_s = checkpoint.duration_s();
+    (duration_s > 0.0).then(|| checkpoint.bytes as f64 / duration_s / MB)
+}
