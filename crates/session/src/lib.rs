@@ -8,6 +8,7 @@ pub mod output;
 pub mod catalog;
 pub mod bundled;
 pub mod request;
+pub mod log_files;
 pub mod recognise;
 pub mod resolve;
 pub mod result_folder;

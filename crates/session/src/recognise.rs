@@ -1,5 +1,6 @@
 //! Recognises files and folders that a user gives by mistake instead of a workload or a run, and names the command that reads them.
 
+use crate::log_files::is_log;
 use feedrate_measure::record::file::{RECORD_FILE, read_text_bounded};
 use feedrate_results::diagnosis::{DIAGNOSIS_FILE, Diagnosis};
 use feedrate_results::import::find;
@@ -71,6 +72,9 @@ fn recognise_folder(path: &Path) -> Option<(String, String)> {
         let hint = format!("`feedrate run WORKLOAD --data {folder}` generates a dataset in it");
         return Some(("an empty folder".into(), hint));
     }
+    if is_log(path) {
+        return Some(log_of_job(path));
+    }
     let hint = format!("`feedrate run --data {folder}` trains on the files in it");
     Some(("a folder without results".into(), hint))
 }
@@ -94,10 +98,24 @@ fn recognise_file(path: &Path) -> Option<(String, String)> {
     if name.ends_with(".json") {
         return recognise_json(path);
     }
+    // A comment in a workload may look like a call.
+    let may_be_workload = name.ends_with(".yaml") || name.ends_with(".yml");
+    if !may_be_workload && is_log(path) {
+        return Some(log_of_job(path));
+    }
     is_binary(path).then(|| {
         let hint = format!("`feedrate run --data {}` trains on such files", folder.display());
         ("not a text file".into(), hint)
     })
+}
+
+/// Describes the I/O log of a job, and the command that reads it.
+fn log_of_job(path: &Path) -> (String, String) {
+    let log = bash_word(&path.display().to_string());
+    let hint = format!(
+        "`feedrate import {log}` answers whether I/O is its problem, and with `-o FILE` writes a workload like it"
+    );
+    ("the I/O log of a job".into(), hint)
 }
 
 /// Returns a description of output that a command printed with `--json`, and a hint.

@@ -19,7 +19,8 @@ use feedrate_report::report::FindingFigure;
 use feedrate_report::words::comparison::{note, percent, verdict};
 use feedrate_report::words::number::{chance, with_interval};
 use feedrate_results::index::LeftOut;
-use feedrate_session::{logs, threads};
+use feedrate_session::log_files::is_log;
+use feedrate_session::threads;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
 use schemars::JsonSchema;
@@ -95,7 +96,7 @@ const DEFAULT_MARGIN: f64 = 0.02;
 
 /// Compares two sides, and prints the verdict on each experiment.
 pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
-    if logs::is_log(&arguments.a) || logs::is_log(&arguments.b) {
+    if is_log(&arguments.a) || is_log(&arguments.b) {
         arguments.refuse_run_options()?;
         return compare_logs(&arguments.a, &arguments.b, arguments.json);
     }

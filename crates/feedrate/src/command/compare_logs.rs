@@ -7,6 +7,7 @@ use feedrate_measure::record::Record;
 use feedrate_report::output::Schema;
 use feedrate_report::words::access_pattern::{aspect, figures};
 use feedrate_results::load_run;
+use feedrate_session::log_files::is_log;
 use feedrate_session::logs;
 use feedrate_spec::refusal::refuse;
 use schemars::JsonSchema;
@@ -40,7 +41,7 @@ pub(super) fn compare_logs(a: &Path, b: &Path, as_json: bool) -> anyhow::Result<
 
 /// Loads the record of a run, or converts a log into a record.
 fn load_side(path: &Path) -> anyhow::Result<(&'static str, Record)> {
-    if logs::is_log(path) {
+    if is_log(path) {
         let log = logs::import(path)?;
         return Ok((log.kind, log.record));
     }

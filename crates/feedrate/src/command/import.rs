@@ -1,4 +1,5 @@
-//! `feedrate import`: reads the I/O log of a real job, prints its access pattern, and writes a workload that emulates it.
+//! `feedrate import`: reads the I/O log of a real job, prints whether I/O is its problem and its access pattern, and writes a workload that
+//! emulates it.
 
 use crate::exit::Exit;
 use crate::{messages, text};
@@ -8,7 +9,8 @@ use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_measure::summary::Figures;
 use feedrate_report::output::{OpenObject, Schema};
 use feedrate_report::run_page;
-use feedrate_results::logs::{ImportedLog, LogJob, Lost};
+use feedrate_report::words::io_answer;
+use feedrate_results::logs::{ImportedLog, IoAnswer, LogJob, Lost};
 use feedrate_session::folder;
 use feedrate_session::logs::{self, Emulation};
 use feedrate_session::output::write_output;
@@ -65,6 +67,7 @@ pub(super) fn import(arguments: &ImportArguments) -> anyhow::Result<Exit> {
         let output = ImportOutput {
             log: &arguments.log,
             kind: log.kind,
+            answer: &log.answer,
             job: &log.job,
             duration_s: log.record.epochs[0].end_ns as f64 / 1e9,
             access: serde_json::to_value(&figures)?["access"].as_object().cloned(),
@@ -101,6 +104,8 @@ pub(super) struct ImportOutput<'a> {
     log: &'a Path,
     /// Kind of the log: `strace`, `darshan` or `dftracer`.
     kind: &'static str,
+    /// Whether I/O is the problem of the job.
+    answer: &'a IoAnswer,
     /// The properties of the job that the log shows.
     job: &'a LogJob,
     /// Time between the first and the last call, in seconds.
@@ -134,7 +139,8 @@ fn page(
     emulation: &Emulation,
     figures: &Figures,
 ) -> String {
-    let mut parts = vec![head(log), text::rows(&run_page::read_rows(figures))];
+    let mut parts = io_answer::lines(&log.answer);
+    parts.extend([head(log), text::rows(&run_page::read_rows(figures))]);
     let lists = [("Assumed", &emulation.assumed), ("Lost", &lost_facts(log))];
     for (title, lines) in lists.into_iter().filter(|(_, lines)| !lines.is_empty()) {
         let indented: String = lines.iter().map(|line| format!("\n  {line}")).collect();
@@ -179,12 +185,15 @@ fn head(log: &ImportedLog) -> String {
             units::bytes(batch.bytes)
         ));
     }
-    let compute = log.job.compute_ns.map(|ns| units::seconds(ns as f64 / 1e9));
-    words.push(match compute {
-        Some(compute) => {
+    let seconds = |ns: u64| units::seconds(ns as f64 / 1e9);
+    let unit = if log.job.batch.is_some() { "step" } else { "file" };
+    words.push(match (log.job.compute_ns, log.job.compute_max_ns) {
+        (Some(ns), _) => {
+            let compute = seconds(ns);
             format!("compute at most about {compute} per step (estimated from gaps between reads)")
         }
-        None => "compute time unknown".into(),
+        (None, Some(ns)) => format!("compute unknown, at most {} per {unit}", seconds(ns)),
+        (None, None) => "compute time unknown".into(),
     });
     format!("{}: {}", log.kind, words.join("\n  "))
 }

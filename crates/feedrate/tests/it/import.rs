@@ -34,6 +34,10 @@ fn a_log_becomes_a_workload_that_runs() {
     assert_eq!(output["access"]["files_by_ranks"], json!([{"ranks": 1, "files": 24}]));
     assert_eq!(output["job"]["compute_ns"], 20_000_000);
     assert_eq!((&output["lost"], &output["assumed"]), (&json!([]), &json!([])));
+    let answer = &output["answer"];
+    assert_eq!((&answer["kind"], &answer["time_of"]), (&json!("no"), &json!("training")));
+    let page = test.feedrate(&["import", "job.strace"]).stdout;
+    assert!(page.starts_with("I/O is not the problem: it took"), "{page}");
     let run = test.feedrate(&["run", "job.yaml", "--json", "--quiet"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let run: Value = run.json();
@@ -119,6 +123,19 @@ fn no_python_module_in_the_working_directory_is_loaded() {
     let answer = Answer::from_output(&command.output().unwrap());
     answer.refuses(2, &["hint:"]);
     assert!(!test.path("ran").exists());
+}
+
+#[test]
+fn commands_for_runs_and_workloads_name_import_for_a_log() {
+    let test = Test::new();
+    test.write("job.strace", strace_log());
+    test.write("logs/out.17", strace_log());
+    for command in ["show", "diagnose", "advise", "plan"] {
+        for log in ["job.strace", "logs"] {
+            test.feedrate(&[command, log])
+                .refuses(2, &["is the I/O log of a job", &format!("`feedrate import {log}`")]);
+        }
+    }
 }
 
 #[test]

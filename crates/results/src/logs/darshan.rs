@@ -154,7 +154,7 @@ impl DarshanReader {
             self.forked_log = Some(self.logs);
             self.first_rank = *self.rank_of_process.entry(parent).or_insert(self.first_rank);
         } else if line.starts_with("# *WARNING*") || line.contains("incomplete data") {
-            self.tally.lose("module", PARTIAL_MODULE);
+            self.tally.lose_reads("module", PARTIAL_MODULE, 1);
             self.tally.no_data_hint = FULL_HINT;
         } else if line.trim_start().starts_with("X_POSIX") {
             self.read_segment(line);
@@ -171,7 +171,7 @@ impl DarshanReader {
         if module == "STDIO" && counter == "STDIO_READS" && value >= 1.0 {
             let count = (value as u64).min(1 << 40);
             if self.tally.file(name).is_some() {
-                self.tally.lose_many(
+                self.tally.lose_reads(
                     "read",
                     "through stdio, for which Darshan counts no sizes",
                     count,

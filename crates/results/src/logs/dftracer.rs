@@ -134,7 +134,7 @@ impl EventReader {
             }
             "end" => {
                 let dropped = arguments["dropped_events"].as_u64().unwrap_or(0);
-                self.tally.lose_many("event", "that the program dropped", dropped);
+                self.tally.lose_reads("event", "that the program dropped", dropped);
             }
             _ if event["cat"] == "POSIX" || event["cat"] == "STDIO" => {
                 self.calls += 1;
@@ -202,7 +202,7 @@ impl EventReader {
             } else if name.starts_with("close") || name.starts_with("fclose") {
                 self.open.remove(&(tid, file));
             } else if name.starts_with("mmap") {
-                self.tally.lose("mapping", "of a file, whose reads are not in the log");
+                self.tally.lose_reads("mapping", "of a file, whose reads are not in the log", 1);
             }
             self.tally.add_metadata_call(call);
         }

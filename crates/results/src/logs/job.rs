@@ -2,10 +2,11 @@
 //! determine are `None`.
 
 use super::LogError;
-use super::reader::{Bursts, ReaderLog, median, merge_turns};
+use super::answer::{IoAnswer, IoTimes, TimeOf};
+use super::reader::{Bursts, CallTimes, ReaderLog, median, merge_turns};
 use super::tally::{FileFacts, FileKind, Tally};
 use feedrate_measure::metric::{counters_of_run, mean, stdev};
-use feedrate_measure::record::{AcceleratorEpoch, EpochRecord, Record};
+use feedrate_measure::record::{AcceleratorEpoch, EpochRecord, IoCounters, Record};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -46,8 +47,10 @@ pub struct LogJob {
     pub is_shuffled: Option<bool>,
     /// Batches, as inferred from the gaps between reads.
     pub batch: Option<LogBatch>,
-    /// Compute time of a step; `None` if reads may overlap it.
+    /// Compute time of a step; `None` if reads may overlap it. If `batch` has one file, it includes decoding.
     pub compute_ns: Option<u64>,
+    /// Upper limit of the compute time if `compute_ns` is `None`: the mean time of a step, or of a file if `batch` is `None`.
+    pub compute_max_ns: Option<u64>,
 }
 
 /// Files of one extension that are not counted as data.
@@ -89,8 +92,18 @@ const OVERLAP_SHARE: f64 = 0.999;
 /// Minimum share of bytes that reads of a typical size deliver.
 const TYPICAL_SHARE: f64 = 0.25;
 
-/// Computes the record and the properties of a job.
-pub(super) fn evaluate(tally: &mut Tally) -> Result<(Record, LogJob), LogError> {
+/// Largest share of mapped bytes for which reads through mappings are neglected.
+const MAPPED_SHARE_MAX: f64 = 0.1;
+
+/// What follows from the calls of a log.
+pub(super) struct Evaluation {
+    pub(super) record: Record,
+    pub(super) job: LogJob,
+    pub(super) answer: IoAnswer,
+}
+
+/// Computes the record, the properties of a job, and whether I/O is its problem.
+pub(super) fn evaluate(tally: &mut Tally) -> Result<Evaluation, LogError> {
     let kinds = tally.kinds.iter().enumerate().map(|(index, kind)| {
         let read: u64 = kind.ranks.values().map(|io| io.read_bytes).sum();
         let opens: u64 = kind.ranks.values().map(|io| io.opens).sum();
@@ -111,7 +124,7 @@ pub(super) fn evaluate(tally: &mut Tally) -> Result<(Record, LogJob), LogError> 
     left_out.sort_by_key(|other| Reverse(other.bytes));
     let mut record = record(&mut tally.kinds[data], tally.ranks);
     let mut job = LogJob { left_out, ..files(tally, data) };
-    add_readers(tally, data, &mut job);
+    let times = add_readers(tally, data, &mut job);
     job.ranks = record.plan.accelerators.into();
     let io = counters_of_run(&record);
     (job.ranks_each, job.epochs) = epochs(tally, data, &record, io.read_bytes).unzip();
@@ -123,7 +136,49 @@ pub(super) fn evaluate(tally: &mut Tally) -> Result<(Record, LogJob), LogError> 
         largest.filter(|size| size.bytes > 0 && is_typical(total_bytes(size.bytes, size.count)));
     job.read_bytes = typical.map(|size| size.bytes);
     record.plan.loader.workers = job.readers.unwrap_or(1) as u32;
-    Ok((record, job))
+    let answer = IoAnswer::new(&io_times(tally, &job, &times, &io, record.epochs[0].end_ns));
+    Ok(Evaluation { record, job, answer })
+}
+
+/// Summarises the times of a job's readers. `span_ns` is the time from the first call of all readers to the last.
+fn io_times<'a>(
+    tally: &Tally,
+    job: &LogJob,
+    times: &JobTimes,
+    io: &'a IoCounters,
+    span_ns: u64,
+) -> IoTimes<'a> {
+    let time_of = match job.trains_and_reads {
+        Some(true) => TimeOf::Training,
+        Some(false) => TimeOf::Readers,
+        None => TimeOf::Processes,
+    };
+    let calls = &times.calls;
+    let is_timed = calls.untimed == 0 && 0 < io.read_ns;
+    let (reader_span_ns, io_ns) = match time_of {
+        // Counters sum up the calls of all threads of a process. It is certain only that reads took place while one was in progress.
+        TimeOf::Processes => {
+            let span_ns = span_ns.saturating_mul(job.ranks);
+            (span_ns, [times.reading_ns, (io.open_ns + io.read_ns).min(span_ns)])
+        }
+        TimeOf::Training | TimeOf::Readers => {
+            let io_ns = calls.read_ns + calls.metadata_ns;
+            let overhead_ns = calls.calls.saturating_mul(tally.overhead_ns);
+            (times.span_ns, [io_ns.saturating_sub(overhead_ns), io_ns])
+        }
+    };
+    IoTimes {
+        time_of,
+        span_ns: reader_span_ns,
+        io_ns: is_timed.then_some(io_ns),
+        blocked_ns: calls.blocked_ns,
+        paused_share: times.paused_share,
+        hides_reads: tally.hides_reads
+            || MAPPED_SHARE_MAX * (io.read_bytes as f64) < job.mapped_bytes as f64,
+        io,
+        data_reads: times.data_reads,
+        reads_in_flight: times.reads_in_flight,
+    }
 }
 
 /// Creates a record with one epoch, from the first call to the end of the last. `ranks` is the number of ranks according to the log.
@@ -241,13 +296,58 @@ struct Reader {
     log: ReaderLog,
 }
 
-/// Adds the number of readers, the order of files, and the batches and compute time that follow from gaps between reads.
-fn add_readers(tally: &mut Tally, data: usize, job: &mut LogJob) {
+/// Times of all readers of a job.
+#[derive(Default)]
+struct JobTimes {
+    calls: CallTimes,
+    /// Sum of the times from the first to the last call of each reader.
+    span_ns: u64,
+    /// Sum over all ranks of the time with at least one read in progress.
+    reading_ns: u64,
+    /// Mean number of reads of all ranks in progress while there is at least one.
+    reads_in_flight: Option<f64>,
+    /// Number of reads that returned data; `None` if the log has no single reads.
+    data_reads: Option<u64>,
+    /// Share of time in gaps between batches that are longer than other gaps; `None` if batches are unknown.
+    paused_share: Option<f64>,
+}
+
+impl JobTimes {
+    fn new(by_rank: &BTreeMap<u32, Vec<Reader>>) -> Self {
+        let mut times = JobTimes::default();
+        let logs = || by_rank.values().flatten().map(|reader| &reader.log);
+        for log in logs() {
+            let (start_ns, end_ns) = log.times.span_ns.unwrap_or_default();
+            times.span_ns = times.span_ns.saturating_add(end_ns - start_ns);
+            times.calls.add(&log.times);
+        }
+        let spans = |readers: &[Reader]| -> Vec<(u64, u64)> {
+            let ops = readers.iter().flat_map(|reader| &reader.log.ops);
+            ops.map(|op| (op.start_ns, op.end_ns)).collect()
+        };
+        times.reading_ns = by_rank.values().map(|readers| covered_ns(spans(readers))).sum();
+        let all_spans: Vec<(u64, u64)> =
+            by_rank.values().flat_map(|readers| spans(readers)).collect();
+        let sum_ns: u64 = all_spans.iter().map(|(start_ns, end_ns)| end_ns - start_ns).sum();
+        let covered_ns = covered_ns(all_spans);
+        times.reads_in_flight = (0 < covered_ns).then(|| sum_ns as f64 / covered_ns as f64);
+        let data_reads = logs().flat_map(|log| &log.ops).filter(|op| 0 < op.bytes).count() as u64;
+        times.data_reads = (0 < data_reads).then_some(data_reads);
+        times
+    }
+}
+
+/// Adds the number of readers, the order of files, and the batches and compute time that follow from gaps between reads. Returns the times of the
+/// readers.
+fn add_readers(tally: &mut Tally, data: usize, job: &mut LogJob) -> JobTimes {
     let all_readers = std::mem::take(&mut tally.readers).into_iter();
     let mut by_rank: BTreeMap<u32, Vec<Reader>> = BTreeMap::new();
     let mut ascending = 0;
     let mut following = 0;
-    for ((_, caller), log) in all_readers.filter(|((kind, _), _)| usize::from(*kind) == data) {
+    let is_reader = |log: &ReaderLog| !log.ops.is_empty();
+    for ((_, caller), log) in
+        all_readers.filter(|((kind, _), log)| usize::from(*kind) == data && is_reader(log))
+    {
         ascending += log.ascending;
         following += log.ascending + log.descending;
         by_rank.entry(caller.rank).or_default().push(Reader { is_training: caller.is_first, log });
@@ -255,13 +355,14 @@ fn add_readers(tally: &mut Tally, data: usize, job: &mut LogJob) {
     if following >= FOLLOWING_MIN {
         job.is_shuffled = Some((ascending as f64) < IN_ORDER_SHARE_MIN * following as f64);
     }
-    let mut take_turns = false;
     for readers in by_rank.values_mut() {
         let bytes = readers.iter().map(|reader| reader.log.bytes()).sum::<u64>();
         let mean = bytes as f64 / readers.len().max(1) as f64;
-        readers.retain(|reader| {
-            reader.log.bytes() as f64 >= READER_SHARE_MIN * mean && !reader.log.ops.is_empty()
-        });
+        readers.retain(|reader| reader.log.bytes() as f64 >= READER_SHARE_MIN * mean);
+    }
+    let mut times = JobTimes::new(&by_rank);
+    let mut take_turns = false;
+    for readers in by_rank.values_mut() {
         if let Some(log) = merge_turns(readers.iter().map(|reader| &reader.log)) {
             take_turns = true;
             let is_known = readers.iter().all(|reader| reader.is_training.is_some());
@@ -287,11 +388,20 @@ fn add_readers(tally: &mut Tally, data: usize, job: &mut LogJob) {
         job.trains_and_reads =
             concurrent.map(|_| readers().all(|reader| reader.is_training == Some(true)));
     }
-    let Some(typical) = bursts.first() else { return };
+    let spans = || readers().filter_map(|reader| reader.log.span_ns());
+    let total_ns: u64 = spans().map(|(start_ns, end_ns)| end_ns - start_ns).sum();
+    if let Some(concurrent) = concurrent {
+        let files = readers().flat_map(|reader| &reader.log.ops).filter(|op| op.is_new_file);
+        job.compute_max_ns = (total_ns / concurrent).checked_div(files.count() as u64);
+    }
+    let Some(typical) = bursts.first() else { return times };
     let similar = bursts.iter().filter(|other| other.is_similar(typical)).count();
-    // If every file is a burst, gaps contain decoding as well as compute.
-    if similar * 5 < readers().count() * 3 || typical.count < 2 {
-        return;
+    let is_one_file = typical.count < 2;
+    // If every file of a separate reader is a burst, gaps contain decoding as well as waits for the next batch.
+    if similar * 5 < readers().count() * 3
+        || is_one_file && !(typical.counts_files && job.trains_and_reads == Some(true))
+    {
+        return times;
     }
     let mean =
         |value: fn(&Bursts) -> u64| bursts.iter().map(value).sum::<u64>() / bursts.len() as u64;
@@ -302,6 +412,8 @@ fn add_readers(tally: &mut Tally, data: usize, job: &mut LogJob) {
     let gap_ns = mean(|bursts| bursts.gap_ns);
     let short_gap_ns = mean(|bursts| bursts.short_gap_ns);
     let period_ns = mean(|bursts| bursts.period_ns);
+    let paused_ns: u64 = bursts.iter().map(|bursts| bursts.paused_ns).sum();
+    times.paused_share = (0 < total_ns).then(|| paused_ns as f64 / total_ns as f64);
     job.compute_ns = match (job.trains_and_reads, concurrent) {
         (Some(true), _) => Some(gap_ns.saturating_sub(short_gap_ns)),
         (_, Some(readers)) if gap_ns as f64 >= WAITING_SHARE * period_ns as f64 => {
@@ -309,6 +421,24 @@ fn add_readers(tally: &mut Tally, data: usize, job: &mut LogJob) {
         }
         _ => None,
     };
+    job.compute_max_ns = match job.compute_ns {
+        Some(_) => None,
+        None => concurrent.map(|readers| period_ns / readers),
+    };
+    times
+}
+
+/// Returns the length of the union of time spans.
+fn covered_ns(mut spans: Vec<(u64, u64)>) -> u64 {
+    spans.sort_unstable();
+    let mut covered_until_ns = 0;
+    let mut covered_ns = 0;
+    for (start_ns, end_ns) in spans {
+        let uncovered_ns = end_ns.saturating_sub(start_ns.max(covered_until_ns));
+        covered_ns += uncovered_ns;
+        covered_until_ns = end_ns.max(covered_until_ns);
+    }
+    covered_ns
 }
 
 /// Returns the maximum number of time spans that overlap at one moment.

@@ -9,6 +9,7 @@ mod lines;
 mod reader;
 mod program_files;
 mod tally;
+mod answer;
 mod job;
 mod strace;
 mod dftracer;
@@ -16,8 +17,10 @@ mod darshan;
 #[cfg(test)]
 mod tests;
 
+pub use self::answer::{IoAnswer, IoProblem, IoUnknown, TimeOf};
 pub use self::job::{LogBatch, LogJob, OtherFiles};
 
+use self::job::Evaluation;
 use self::tally::Tally;
 use feedrate_measure::record::Record;
 use std::io::{self, BufRead};
@@ -64,6 +67,8 @@ pub struct ImportedLog {
     pub record: Record,
     /// Properties of the logged job.
     pub job: LogJob,
+    /// Whether I/O is the problem of the job.
+    pub answer: IoAnswer,
     /// Information in the log that could not be used.
     pub lost: Vec<Lost>,
 }
@@ -116,7 +121,7 @@ impl LogKind {
     /// The log is not of this kind, or contains no reads of data.
     pub fn import(&self, parts: Vec<LogPart>) -> Result<ImportedLog, LogError> {
         let mut tally = (self.read)(parts)?;
-        let (record, job) = job::evaluate(&mut tally)?;
-        Ok(ImportedLog { kind: self.name, record, job, lost: tally.take_lost() })
+        let Evaluation { record, job, answer } = job::evaluate(&mut tally)?;
+        Ok(ImportedLog { kind: self.name, record, job, answer, lost: tally.take_lost() })
     }
 }

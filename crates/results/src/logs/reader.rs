@@ -12,12 +12,62 @@ pub(super) struct Op {
     pub(super) file: u32,
     /// Whether this is the first read after a file was opened.
     pub(super) is_new_file: bool,
+    /// Time in opens and other calls on files since the reader's previous read.
+    pub(super) metadata_ns: u64,
+    /// Whether the reader received a message, such as the next batch's indices, since its previous read.
+    pub(super) follows_message: bool,
+}
+
+/// Times of a reader's calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CallTimes {
+    /// Start of the first call and end of the last.
+    pub(super) span_ns: Option<(u64, u64)>,
+    pub(super) read_ns: u64,
+    /// Time in opens and other calls on files.
+    pub(super) metadata_ns: u64,
+    pub(super) calls: u64,
+    /// Number of calls of unknown duration.
+    pub(super) untimed: u64,
+    /// Time for which the reader was blocked in calls that wait for other processes, between its first and last call.
+    pub(super) blocked_ns: u64,
+}
+
+impl CallTimes {
+    pub(super) fn add(&mut self, other: &CallTimes) {
+        self.read_ns += other.read_ns;
+        self.metadata_ns += other.metadata_ns;
+        self.calls += other.calls;
+        self.untimed += other.untimed;
+        self.blocked_ns += other.blocked_ns;
+        other.span_ns.into_iter().for_each(|(start_ns, end_ns)| self.extend_span(start_ns, end_ns));
+    }
+
+    fn extend_span(&mut self, start_ns: u64, end_ns: u64) {
+        let (first, last) = self.span_ns.unwrap_or((start_ns, end_ns));
+        self.span_ns = Some((first.min(start_ns), last.max(end_ns)));
+    }
+}
+
+/// Pauses of a thread so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pauses {
+    /// Number of messages received from other processes.
+    pub(super) messages: u64,
+    /// Time in calls that wait for other processes.
+    pub(super) blocked_ns: u64,
 }
 
 /// Reads of one thread or process.
 #[derive(Debug, Default)]
 pub(super) struct ReaderLog {
     pub(super) ops: Vec<Op>,
+    pub(super) times: CallTimes,
+    /// Time in other calls than reads since the last read.
+    metadata_ns: u64,
+    /// Pauses of the thread before its last call.
+    pauses: Pauses,
+    follows_message: bool,
     last_name: String,
     has_opened: bool,
     /// Number of files whose name sorts after the name of the previously opened file.
@@ -42,16 +92,23 @@ pub(super) struct Bursts {
     pub(super) short_gap_ns: u64,
     /// Median time from the start of a burst to the start of the next.
     pub(super) period_ns: u64,
+    /// Time in long gaps, without the part that other gaps have too.
+    pub(super) paused_ns: u64,
 }
 
 /// Minimum number of bursts.
 const BURSTS_MIN: usize = 5;
+/// Minimum number of messages that divide the reads of a reader.
+const MESSAGES_MIN: usize = 2;
 /// Minimum ratio of a long gap to the next shorter one.
 const LONG_RATIO: f64 = 1.5;
 /// Maximum number of thresholds for long gaps that are tried.
 const THRESHOLDS_MAX: usize = 16;
 /// Maximum relative deviation of regular bursts from the median period.
 const REGULAR_TOLERANCE: f64 = 0.3;
+
+/// Inverse of the maximum number of long gaps within files, relative to the gaps that separate batches of files.
+const LONG_WITHIN_FILES_DIVISOR: usize = 5;
 
 /// A criterion for groups of reads to be batches.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -84,9 +141,37 @@ impl ReaderLog {
         self.has_opened = true;
     }
 
+    /// Counts a read. Its call must have been counted before.
     pub(super) fn push(&mut self, op: Op) {
         let is_new_file = std::mem::take(&mut self.has_opened);
-        self.ops.push(Op { is_new_file, ..op });
+        let metadata_ns = std::mem::take(&mut self.metadata_ns);
+        let follows_message = std::mem::take(&mut self.follows_message);
+        self.ops.push(Op { is_new_file, metadata_ns, follows_message, ..op });
+    }
+
+    /// Counts the time of a call; `ns` is its duration. `pauses` are those of the thread so far.
+    pub(super) fn count_call(
+        &mut self,
+        start_ns: u64,
+        ns: Option<u64>,
+        is_read: bool,
+        pauses: Pauses,
+    ) {
+        if self.times.span_ns.is_some() {
+            self.times.blocked_ns += pauses.blocked_ns.saturating_sub(self.pauses.blocked_ns);
+        }
+        self.follows_message |= self.pauses.messages < pauses.messages;
+        self.pauses = pauses;
+        self.times.calls += 1;
+        self.times.untimed += u64::from(ns.is_none());
+        let ns = ns.unwrap_or(0);
+        self.times.extend_span(start_ns, start_ns.saturating_add(ns));
+        if is_read {
+            self.times.read_ns += ns;
+        } else {
+            self.times.metadata_ns += ns;
+            self.metadata_ns += ns;
+        }
     }
 
     /// Sorts reads that were reported file by file by their start times.
@@ -109,12 +194,53 @@ impl ReaderLog {
         Some((start_ns, self.ops.iter().map(|op| op.end_ns).max()?))
     }
 
-    /// Finds the highest threshold for long gaps that divides the reads into batches.
+    /// Divides the reads into batches: where the reader received messages, else at the longest gaps that fit a rule. If no gaps separate
+    /// batches, each file is a burst.
     pub(super) fn bursts(&self) -> Option<Bursts> {
+        let gaps = self.gaps_ns();
+        let opens = self.ops.iter().filter(|op| op.is_new_file).count();
+        let counts_files = opens * 2 > self.ops.len().min(2 * BURSTS_MIN);
+        let starts_where = |is_start: fn(&Op) -> bool, starts_min: usize| {
+            let starts: Vec<bool> = self.ops.iter().skip(1).map(is_start).collect();
+            let count = starts.iter().filter(|is_start| **is_start).count();
+            (starts_min <= count).then_some(starts)
+        };
+        let at_messages = starts_where(|op| op.follows_message, MESSAGES_MIN)
+            .and_then(|starts| self.split(&gaps, &starts, BatchRule::EqualCounts, counts_files));
+        let at_files = || {
+            let starts = starts_where(|op| op.is_new_file, BURSTS_MIN).filter(|_| counts_files)?;
+            self.split(&gaps, &starts, BatchRule::EqualCounts, true)
+        };
+        at_messages
+            .filter(|bursts| 1 < bursts.count)
+            .or_else(|| self.split_at_long_gaps(&gaps, BatchRule::EqualCounts, counts_files))
+            .or_else(|| self.split_at_long_gaps(&gaps, BatchRule::RegularStarts, false))
+            .or_else(at_files)
+    }
+
+    /// Returns the time between consecutive reads outside of calls on files.
+    fn gaps_ns(&self) -> Vec<u64> {
         let pairs = self.ops.windows(2);
-        let gaps: Vec<u64> =
-            pairs.map(|pair| pair[1].start_ns.saturating_sub(pair[0].end_ns)).collect();
-        let mut sorted = gaps.clone();
+        pairs
+            .map(|pair| {
+                let between_ns = pair[1].start_ns.saturating_sub(pair[0].end_ns);
+                between_ns.saturating_sub(pair[1].metadata_ns)
+            })
+            .collect()
+    }
+
+    /// Finds the highest threshold for long gaps that divides the reads into batches. Batches of files begin with a new file; few gaps within files
+    /// may be as long.
+    fn split_at_long_gaps(
+        &self,
+        gaps: &[u64],
+        rule: BatchRule,
+        counts_files: bool,
+    ) -> Option<Bursts> {
+        let may_start: Vec<bool> =
+            self.ops.iter().skip(1).map(|op| op.is_new_file || !counts_files).collect();
+        let candidates = gaps.iter().zip(&may_start).filter(|(_, may_start)| **may_start);
+        let mut sorted: Vec<u64> = candidates.map(|(gap, _)| *gap).collect();
         sorted.sort_unstable_by(|a, b| b.cmp(a));
         let ratio = |rank: usize| sorted[rank - 1] as f64 / sorted[rank].max(1) as f64;
         let mut thresholds: Vec<usize> =
@@ -122,19 +248,30 @@ impl ReaderLog {
         thresholds.sort_by(|&a, &b| ratio(b).total_cmp(&ratio(a)));
         thresholds.truncate(THRESHOLDS_MAX);
         thresholds.sort_unstable();
-        [BatchRule::EqualCounts, BatchRule::RegularStarts].into_iter().find_map(|rule| {
-            thresholds.iter().find_map(|&rank| self.split(&gaps, sorted[rank - 1], rule))
+        thresholds.iter().find_map(|&rank| {
+            let is_long = |gap: usize| gaps[gap] >= sorted[rank - 1];
+            let within_files = (0..gaps.len()).filter(|&gap| is_long(gap) && !may_start[gap]);
+            if within_files.count() * LONG_WITHIN_FILES_DIVISOR > rank {
+                return None;
+            }
+            let starts: Vec<bool> =
+                (0..gaps.len()).map(|gap| is_long(gap) && may_start[gap]).collect();
+            let bursts = self.split(gaps, &starts, rule, counts_files)?;
+            (!counts_files || 1 < bursts.count).then_some(bursts)
         })
     }
 
-    /// Divides the reads at gaps of at least `long_ns`. `None` if the groups violate `rule`.
-    fn split(&self, gaps: &[u64], long_ns: u64, rule: BatchRule) -> Option<Bursts> {
-        let opens = self.ops.iter().filter(|op| op.is_new_file).count();
-        let counts_files =
-            rule == BatchRule::EqualCounts && opens * 2 > self.ops.len().min(2 * BURSTS_MIN);
+    /// Divides the reads where `starts` is true for the gap before them. `None` if the groups violate `rule`.
+    fn split(
+        &self,
+        gaps: &[u64],
+        starts: &[bool],
+        rule: BatchRule,
+        counts_files: bool,
+    ) -> Option<Bursts> {
         let mut groups: Vec<Group> = Vec::new();
         for (index, op) in self.ops.iter().enumerate() {
-            if index == 0 || gaps[index - 1] >= long_ns {
+            if index == 0 || starts[index - 1] {
                 groups.push(Group { start_ns: op.start_ns, ..Group::default() });
             }
             let group = groups.last_mut()?;
@@ -151,6 +288,7 @@ impl ReaderLog {
         let mut bytes = median(groups.iter().map(|group| group.bytes).collect())?;
         let is_regular =
             |&ns: &u64| ns.abs_diff(period_ns) as f64 <= REGULAR_TOLERANCE * period_ns as f64;
+        let opens = self.ops.iter().filter(|op| op.is_new_file).count();
         let are_batches = match rule {
             BatchRule::EqualCounts => {
                 count > 0 && holds_for_most(&groups, |group| group.count == count)
@@ -168,16 +306,23 @@ impl ReaderLog {
             typical.retain(|size| size / 3 <= bytes && bytes / 3 <= *size);
             bytes = typical.iter().sum::<u64>() / typical.len() as u64;
         }
-        let short = (0..gaps.len())
-            .filter(|&gap| gaps[gap] < long_ns)
-            .filter(|gap| self.ops[gap + 1].is_new_file || !counts_files);
+        let gaps_where = |is_start: bool| {
+            let selected = (0..gaps.len()).filter(move |&gap| starts[gap] == is_start);
+            selected.map(|gap| (gap, gaps[gap]))
+        };
+        let short = gaps_where(false)
+            .filter(|(gap, _)| self.ops[gap + 1].is_new_file || !counts_files)
+            .map(|(_, ns)| ns);
+        let short_gap_ns = median(short.collect()).unwrap_or(0);
+        let long: Vec<u64> = gaps_where(true).map(|(_, ns)| ns).collect();
         Some(Bursts {
             count,
             bytes,
             counts_files,
             files: most_common(groups.iter().map(|group| group.files.len() as u64))?,
-            gap_ns: median(gaps.iter().copied().filter(|&gap| gap >= long_ns).collect())?,
-            short_gap_ns: median(short.map(|gap| gaps[gap]).collect()).unwrap_or(0),
+            paused_ns: long.iter().map(|ns| ns.saturating_sub(short_gap_ns)).sum(),
+            gap_ns: median(long)?,
+            short_gap_ns,
             period_ns,
         })
     }
@@ -291,6 +436,8 @@ mod tests {
                         bytes: 100,
                         file: file as u32,
                         is_new_file: false,
+                        metadata_ns: 0,
+                        follows_message: false,
                     };
                     log.push(op);
                     now += 60_000;

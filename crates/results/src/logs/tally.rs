@@ -3,7 +3,7 @@
 
 use super::Lost;
 use super::program_files::{extension, is_program_file};
-use super::reader::{Op, ReaderLog};
+use super::reader::{Op, Pauses, ReaderLog};
 use feedrate_measure::record::IoCounters;
 use feedrate_measure::record::access::{FilesRead, ReadPosition, bin_index};
 use feedrate_measure::record::ranges::{FileRange, FileReads, RANGES_MAX};
@@ -125,6 +125,12 @@ pub(super) struct Tally {
     pub(super) kinds: Vec<FileKind>,
     /// Readers by kind of file and caller.
     pub(super) readers: BTreeMap<(u16, Caller), ReaderLog>,
+    /// Pauses by thread.
+    pauses: HashMap<u64, Pauses>,
+    /// Whether calls that may read data are not counted, so that the time in I/O is a lower bound.
+    pub(super) hides_reads: bool,
+    /// Upper limit of the time by which recording lengthens each call.
+    pub(super) overhead_ns: u64,
     ops: usize,
     counters: usize,
     /// Number of lost entries by noun and reason.
@@ -144,6 +150,9 @@ impl Default for Tally {
             files: Vec::new(),
             kinds: Vec::new(),
             readers: BTreeMap::new(),
+            pauses: HashMap::new(),
+            hides_reads: false,
+            overhead_ns: 0,
             ops: 0,
             counters: 0,
             lost: BTreeMap::new(),
@@ -165,6 +174,22 @@ impl Tally {
         if count > 0 {
             *self.lost.entry((noun, why)).or_default() += count;
         }
+    }
+
+    /// Counts entries that may stand for reads of data.
+    pub(super) fn lose_reads(&mut self, noun: &'static str, why: &'static str, count: u64) {
+        self.lose_many(noun, why, count);
+        self.hides_reads |= count > 0;
+    }
+
+    /// Counts a call that waits for other processes; `is_message` if it received something from them.
+    pub(super) fn add_pause(&mut self, thread: u64, ns: Option<u64>, is_message: bool) {
+        if self.pauses.len() >= COUNTERS_MAX && !self.pauses.contains_key(&thread) {
+            return;
+        }
+        let pauses = self.pauses.entry(thread).or_default();
+        add_ns(&mut pauses.blocked_ns, ns.unwrap_or(0));
+        pauses.messages += u64::from(is_message);
     }
 
     /// Removes and returns the lost entries.
@@ -231,8 +256,17 @@ impl Tally {
             io.open_latency.record(ns);
         }
         self.add_opens(call.file, 1);
+        self.count_call(call, false);
         if let Some(reader) = self.reader(call) {
             reader.count_open(name);
+        }
+    }
+
+    /// Counts the time of a call for its reader.
+    fn count_call(&mut self, call: FileCall, is_read: bool) {
+        let pauses = self.pauses.get(&call.caller.thread).copied().unwrap_or_default();
+        if let Some(reader) = self.reader(call) {
+            reader.count_call(call.start_ns, call.ns, is_read, pauses);
         }
     }
 
@@ -241,6 +275,7 @@ impl Tally {
         if let Some(io) = self.call_counters(call) {
             add_ns(&mut io.open_ns, call.ns.unwrap_or(0));
         }
+        self.count_call(call, false);
     }
 
     /// Raises the known length of a file to `bytes`.
@@ -271,6 +306,7 @@ impl Tally {
             io.read_latency.record(ns);
         }
         self.add_read_bytes(call.caller.rank, call.file, bytes);
+        self.count_call(call, true);
         self.add_position(call, offset, bytes);
     }
 
@@ -311,7 +347,15 @@ impl Tally {
             return self
                 .lose("read", "beyond the number that is evaluated for batches and compute time");
         }
-        let op = Op { start_ns, end_ns: call.end_ns(), bytes, file, is_new_file: false };
+        let op = Op {
+            start_ns,
+            end_ns: call.end_ns(),
+            bytes,
+            file,
+            is_new_file: false,
+            metadata_ns: 0,
+            follows_message: false,
+        };
         if let Some(reader) = self.reader(call) {
             reader.push(op);
             self.ops += 1;

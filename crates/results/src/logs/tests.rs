@@ -243,6 +243,131 @@ fn batches_epochs_and_compute_follow_from_gaps() {
     assert_eq!((job.compute_ns, job.read_bytes), (Some(30_000_000), Some(1000)));
 }
 
+/// Returns the text of a call of process 5, which starts after `us` microseconds and lasts `long_us`.
+fn call(us: u64, text: &str, long_us: u64) -> String {
+    let time = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
+    format!("5 {} {text} <{}>\n", time(2_000_000 + us), time(long_us))
+}
+
+/// Creates a log of 20 batches of 4 files with 2 reads of 4096 bytes each. The time in opens varies from file to file, up to `open_us`; a read takes
+/// `read_us`, decoding a file 4 ms, and a step 30 ms. One pause of 50 ms is within a file.
+fn cold_log(open_us: u64, read_us: u64) -> String {
+    let mut text = "5 1.0 execve(\"/bin/t\", [\"t\"], NULL) = 0 <0.1>\n".to_string();
+    let mut now_us = 0;
+    for index in 0..80_u64 {
+        let open = format!("openat(AT_FDCWD, \"d/{}.npz\", O_RDONLY) = 3", index * 37 % 80);
+        let long_us = 50 + open_us * (index * index % 7) / 6;
+        text += &call(now_us, &open, long_us);
+        now_us += long_us + 10;
+        for part in 0..2 {
+            text += &call(now_us, "read(3, \"\", 4096) = 4096", read_us);
+            now_us += read_us + if (index, part) == (41, 0) { 50_000 } else { 10 };
+        }
+        now_us += if index % 4 == 3 { 34_000 } else { 4_000 };
+    }
+    text
+}
+
+#[test]
+fn slow_opens_and_a_pause_within_a_file_do_not_hide_batches() {
+    for (open_us, read_us) in [(0, 100), (60_000, 20_000)] {
+        let job = import("t", &cold_log(open_us, read_us)).unwrap().job;
+        let batch = LogBatch { files: Some(4), bytes: 4 * 8192 };
+        assert_eq!(job.batch, Some(batch), "{open_us} µs, {read_us} µs");
+        assert_eq!(job.compute_ns, Some(30_000_000), "{open_us} µs, {read_us} µs");
+    }
+}
+
+#[test]
+fn whether_io_is_the_problem_follows_from_the_times_of_calls() {
+    let answer = |open_us, read_us| import("t", &cold_log(open_us, read_us)).unwrap().answer;
+    let warm = answer(0, 100);
+    assert_eq!((warm.kind, warm.time_of), (IoProblem::No, TimeOf::Training));
+    let cold = answer(0, 20_000);
+    // 160 reads of 20 ms and 80 opens of 50 µs, until the end of the last read: 20 steps of 46 ms less the last one of 34 ms, the pause of 50 ms, and
+    // 10 µs after each of 238 calls.
+    let io_s = 160.0 * 0.02 + 80.0 * 0.00005;
+    let span_s = io_s + 20.0 * 0.046 - 0.034 + 0.05 + 238.0 * 0.00001;
+    let [low, high] = cold.io_percent.unwrap();
+    assert!((high - 100.0 * io_s / span_s).abs() < 0.01, "{high}");
+    assert!((low - 100.0 * (io_s - 240.0 * 0.00004) / span_s).abs() < 0.01, "{low}");
+    assert_eq!(
+        (cold.kind, cold.reads_in_flight, cold.read_bytes),
+        (IoProblem::Yes, Some(1.0), Some(4096.0))
+    );
+    assert!((cold.read_bytes_per_second.unwrap() - 4096.0 / 0.02).abs() < 1e-6);
+    let untimed: String = cold_log(0, 20_000)
+        .lines()
+        .map(|line| format!("{}\n", line.rsplit_once(" <").unwrap().0))
+        .collect();
+    let untimed = import("t", &untimed).unwrap().answer;
+    assert_eq!(
+        (untimed.kind, untimed.unknown_because),
+        (IoProblem::Unknown, Some(IoUnknown::NoTimes))
+    );
+    let hidden = cold_log(0, 100) + &call(9_000_000, "io_uring_enter(5, 1, 1, 0, NULL, 8) = 1", 9);
+    let hidden = import("t", &hidden).unwrap().answer;
+    assert_eq!(hidden.unknown_because, Some(IoUnknown::HiddenReads));
+}
+
+/// Creates a log of a worker that receives each batch of 4 files through a pipe. Reads of a file take `read_us`, and are followed by `decode_us`.
+/// `wait_us` is the time until the next message.
+fn worker_log(read_us: u64, decode_us: u64, wait_us: u64) -> String {
+    let mut text = "4 1.0 execve(\"/bin/t\", [\"t\"], NULL) = 0 <0.1>\n\
+        4 1.1 clone(flags=SIGCHLD) = 5 <0.1>\n"
+        .to_string();
+    let mut now_us = 0;
+    for batch in 0..10 {
+        text += &call(now_us, "read(9<pipe:[77]>, \"\", 4) = 4", wait_us);
+        now_us += wait_us;
+        for file in 0..4 {
+            let name = format!("\"/d/{}.npz\"", batch * 4 + file);
+            text += &call(now_us, &format!("openat(AT_FDCWD, {name}, O_RDONLY) = 3"), 50);
+            text += &call(now_us + 50, "read(3, \"\", 9000) = 9000", read_us);
+            now_us += 50 + read_us + decode_us;
+        }
+    }
+    text
+}
+
+#[test]
+fn messages_divide_the_reads_of_workers_into_batches() {
+    let check = |read_us, decode_us, wait_us, kind: IoProblem| {
+        let log = import("t", &worker_log(read_us, decode_us, wait_us)).unwrap();
+        assert_eq!(log.job.batch, Some(LogBatch { files: Some(4), bytes: 36_000 }));
+        assert_eq!(
+            (log.answer.kind, log.answer.time_of),
+            (kind, TimeOf::Readers),
+            "{:?}",
+            log.answer
+        );
+        log.job
+    };
+    let busy = check(20_000, 1_000, 100, IoProblem::Yes);
+    // The reader never waits, so the compute time has only an upper limit: the time of a batch.
+    assert_eq!((busy.compute_ns, busy.compute_max_ns), (None, Some(84_300_000)));
+    check(2_000, 500, 40_000, IoProblem::No);
+    check(100, 20_000, 100, IoProblem::No);
+}
+
+#[test]
+fn one_file_per_step_limits_compute() {
+    let log = two_epoch_log();
+    let job = |log: &str| import("t", log).unwrap().job;
+    let every_file = |us: u64| {
+        let text = (0..40).map(|index| {
+            let open = format!("openat(AT_FDCWD, \"/d/{index}.npy\", O_RDONLY) = 3");
+            call(index * us, &open, 50) + &call(index * us + 100, "read(3, \"\", 1000) = 1000", 400)
+        });
+        let start = "5 1.0 execve(\"/bin/t\", [\"t\"], NULL) = 0 <0.1>\n";
+        start.to_string() + &text.collect::<String>()
+    };
+    let single = job(&every_file(33_500));
+    assert_eq!(single.batch, Some(LogBatch { files: Some(1), bytes: 1000 }));
+    assert_eq!((single.compute_ns, single.compute_max_ns), (Some(33_050_000), None));
+    assert_eq!(job(&log).batch, Some(LogBatch { files: Some(4), bytes: 4000 }));
+}
+
 #[test]
 fn logs_without_data_are_refused() {
     let error = import(

@@ -131,10 +131,15 @@ fn choose_samples(
         may_have(Ability::KeepsOpen) && !(may_have(Ability::NeedsPlan) && is_stream);
     let batch_files = job.batch.and_then(|batch| batch.files);
     if !has_many_samples || batch_files.is_some() {
-        let batch = batch_files.unwrap_or_else(|| {
-            assumed.push("batches are unknown: batches of one file".into());
-            1
-        });
+        let batch = batch_files.unwrap_or(1);
+        match batch_files {
+            Some(1) => assumed.push(
+                "batches of one file: the gaps after all files are alike, so decoding counts as compute"
+                    .into(),
+            ),
+            Some(_) => {}
+            None => assumed.push("batches are unknown: batches of one file".into()),
+        }
         return LogSamples { files: job.files, per_file: 1, batch, read_bytes: None };
     }
     let has = |ability| entry.is_some_and(|member| member.has(ability));

@@ -35,6 +35,8 @@ const UNFINISHED_BYTES_MAX: usize = 8 << 10;
 const MAP: &str = "mmap";
 /// Inverse of the maximum share of calls that are earlier than the previous call. A log with a larger share has no usable clock.
 const BACKWARD_DIVISOR: u64 = 8;
+/// Upper limit of the time that strace adds to a call. Calls of a few microseconds take 15 to 40 µs under strace.
+const OVERHEAD_NS: u64 = 40_000;
 const UNFINISHED: &str = "<unfinished ...>";
 
 fn has_call(rest: &str) -> bool {
@@ -52,6 +54,7 @@ fn read(parts: Vec<LogPart>) -> Result<Tally, LogError> {
         }
     }
     let StraceReader { mut tally, calls, timed_calls, backward, .. } = reader;
+    tally.overhead_ns = OVERHEAD_NS;
     tally.lose_many("line", "without a time of `strace -ttt`", untimed);
     lines.parts.iter().for_each(|(_, part)| part.report_lost(&mut tally));
     if calls == 0 || backward * BACKWARD_DIVISOR > calls {
@@ -208,6 +211,9 @@ impl StraceReader {
             "pread64" | "pread" | "preadv" | "preadv2" => {
                 self.read(event, returned as u64, number(3));
             }
+            "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait" => {
+                self.tally.add_pause(process.borrow().serial, call.ns, false);
+            }
             "lseek" => self.seek(event, returned as u64),
             "close" => {
                 self.add_metadata_call(event, None);
@@ -224,7 +230,8 @@ impl StraceReader {
             MAP => self.map(event, number(1).unwrap_or(0)),
             "execve" | "execveat" => self.processes.execute(process, &call.arguments),
             "io_uring_enter" | "io_submit" => {
-                self.tally.lose("call", "of io_uring or libaio, whose reads are not in the log");
+                let why = "of io_uring or libaio, whose reads are not in the log";
+                self.tally.lose_reads("call", why, 1);
             }
             "sendfile" | "copy_file_range" | "splice" => {
                 self.tally
@@ -287,15 +294,23 @@ impl StraceReader {
     }
 
     fn read(&mut self, event: ProcessCall, bytes: u64, offset: Option<u64>) {
+        let thread = event.process.borrow().serial;
         let Some(open) = self.open_file(event.process, event.argument(0)) else {
-            if !event.process.borrow().is_complete {
+            if event.process.borrow().is_complete {
+                self.tally.add_pause(thread, event.call.ns, bytes > 0);
+            } else {
                 self.tally
                     .lose("read", "of a pipe, or of a file that was opened before the log began");
             }
             return;
         };
         let mut open = open.borrow_mut();
-        let Some(file) = open.file else { return };
+        let Some(file) = open.file else {
+            if processes::is_connection(&open.path) {
+                self.tally.add_pause(thread, event.call.ns, bytes > 0);
+            }
+            return;
+        };
         let call = self.file_call(event, file);
         self.tally.add_read(call, open.position.read(bytes, offset));
     }

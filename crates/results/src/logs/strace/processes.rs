@@ -37,7 +37,7 @@ pub(super) struct Process {
     /// Whether the log contains the start of the process, and therefore the opening of all files that it reads.
     pub(super) is_complete: bool,
     /// Unique number. Process IDs can be reused.
-    serial: u64,
+    pub(super) serial: u64,
     /// Serial of the first process of its rank.
     root: u64,
 }
@@ -78,6 +78,11 @@ pub(super) struct Processes {
 pub(super) fn is_fork(text: &str) -> bool {
     let name = text.split('(').next().unwrap_or_default();
     matches!(name, "clone" | "clone3" | "fork" | "vfork")
+}
+
+/// Returns whether a path that `-y` adds is a pipe or socket, such as `pipe:[1234]`.
+pub(super) fn is_connection(path: &str) -> bool {
+    !path.starts_with('/') && path.contains(":[")
 }
 
 impl Processes {

@@ -185,7 +185,7 @@ fn epochs_are_unknown_for_too_many_ranks() {
             tally.add_read(FileCall { caller, file, start_ns: 0, ns: None }, read);
         }
         (2..2 + more_ranks).for_each(|rank| tally.add_read_bytes(rank, file, 0));
-        let (_, job) = evaluate(&mut tally).unwrap();
+        let job = evaluate(&mut tally).unwrap().job;
         (job.epochs, job.ranks_each, tally.take_lost().len())
     };
     assert_eq!(read(0), (Some(1), Some(2.0), 0));
