@@ -31,6 +31,16 @@ impl FileRange {
     pub fn new(file: u32, start: u64, bytes: u64, reader: u32) -> Option<Self> {
         Some(FileRange { file, start, end: start.checked_add(bytes)?, reader })
     }
+
+    /// Returns the accelerator that read the range.
+    pub fn reader(&self) -> u32 {
+        self.reader
+    }
+
+    /// Sets the accelerator that read the range.
+    pub fn set_reader(&mut self, reader: u32) {
+        self.reader = reader;
+    }
 }
 
 /// Size of a serialized range.

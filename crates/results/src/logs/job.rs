@@ -115,6 +115,7 @@ pub(super) fn evaluate(tally: &mut Tally) -> Result<Evaluation, LogError> {
             tally.no_data_hint,
         ));
     };
+    tally.assign_ranks(data);
     let mut left_out: Vec<OtherFiles> = Vec::new();
     for (index, kind) in tally.kinds.iter().enumerate().filter(|(index, _)| *index != data) {
         let files = tally.files_of_kind(index).count() as u64;

@@ -8,7 +8,9 @@
 mod lines;
 mod reader;
 mod program_files;
+mod process_tree;
 mod tally;
+mod ranks;
 mod answer;
 mod job;
 mod strace;

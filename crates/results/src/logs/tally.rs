@@ -1,7 +1,10 @@
 //! Counts the calls in a log with the counters that feedrate's own runs have. Memory is bounded for any input; calls beyond the limits are reported as
 //! lost.
+//!
+//! Long because all limits of memory and all counters are kept together.
 
 use super::Lost;
+use super::process_tree::NumberedProcesses;
 use super::program_files::{extension, is_program_file};
 use super::reader::{Op, Pauses, ReaderLog};
 use feedrate_measure::record::IoCounters;
@@ -113,7 +116,7 @@ pub(super) struct FileKind {
     /// Number of reads that were reported individually in addition to counters.
     segments: u64,
     /// Ranges that are not yet in `reads`.
-    ranges: Vec<FileRange>,
+    pub(super) ranges: Vec<FileRange>,
     reads: FileReads,
 }
 
@@ -125,6 +128,10 @@ pub(super) struct Tally {
     pub(super) kinds: Vec<FileKind>,
     /// Readers by kind of file and caller.
     pub(super) readers: BTreeMap<(u16, Caller), ReaderLog>,
+    /// Whether callers have their final ranks, rather than the numbers of processes.
+    pub(super) ranks_are_final: bool,
+    /// Processes that are not yet assigned to ranks.
+    pub(super) processes: NumberedProcesses,
     /// Pauses by thread.
     pauses: HashMap<u64, Pauses>,
     /// Whether calls that may read data are not counted, so that the time in I/O is a lower bound.
@@ -150,6 +157,8 @@ impl Default for Tally {
             files: Vec::new(),
             kinds: Vec::new(),
             readers: BTreeMap::new(),
+            ranks_are_final: true,
+            processes: NumberedProcesses::default(),
             pauses: HashMap::new(),
             hides_reads: false,
             overhead_ns: 0,
@@ -341,7 +350,8 @@ impl Tally {
     fn add_position(&mut self, call: FileCall, offset: Option<u64>, bytes: u64) {
         let FileCall { caller, file, start_ns, .. } = call;
         let range = offset.and_then(|start| FileRange::new(file, start, bytes, caller.rank));
-        self.kind(file).add_range(range, bytes);
+        let ranks_are_final = self.ranks_are_final;
+        self.kind(file).add_range(range, bytes, ranks_are_final);
         self.set_length(file, offset.unwrap_or(0) + bytes);
         if self.ops >= OPS_MAX {
             return self
@@ -456,7 +466,7 @@ impl FileKind {
     }
 
     /// Adds the range of a read. An unknown range makes all ranges unknown.
-    fn add_range(&mut self, range: Option<FileRange>, bytes: u64) {
+    fn add_range(&mut self, range: Option<FileRange>, bytes: u64, ranks_are_final: bool) {
         if bytes == 0 {
             return;
         }
@@ -464,7 +474,12 @@ impl FileKind {
         if range.is_none() {
             self.discard_ranges();
         } else if self.ranges.len() >= RANGES_MAX {
-            self.files_read();
+            // Merged ranges cannot be assigned to other ranks.
+            if ranks_are_final {
+                self.files_read();
+            } else {
+                self.discard_ranges();
+            }
         }
     }
 

@@ -351,6 +351,43 @@ fn messages_divide_the_reads_of_workers_into_batches() {
 }
 
 #[test]
+fn ranks_are_processes_whose_workers_read() {
+    // Process 4 starts four ranks, 10 to 13, and each starts workers one after another.
+    let job = |start_worker: &str| {
+        let mut text = "4 1.0 execve(\"/bin/t\", [\"t\"], NULL) = 0 <0.1>\n\
+            4 1.1 openat(AT_FDCWD, \"/d/0.npz\", O_RDONLY) = 3 <0.1>\n"
+            .to_string();
+        let mut file = 0;
+        for rank in 10..14 {
+            text += &format!("4 {rank}.1 clone(flags=SIGCHLD) = {rank} <0.1>\n");
+            for worker in 0..4 {
+                let pid = rank * 10 + worker;
+                text += &format!("{rank} {rank}.2 clone(flags=SIGCHLD) = {pid} <0.1>\n");
+                text += &start_worker.replace("PID", &pid.to_string());
+                for read in 0..3 {
+                    file += 1;
+                    let time = format!("{pid} {}.{}", rank + 1, 5 + read);
+                    text += &format!(
+                        "{time}0 openat(AT_FDCWD, \"/d/{file}.npz\", O_RDONLY) = 3 <0.01>\n"
+                    );
+                    text += &format!("{time}1 read(3, \"\", 4000) = 4000 <0.01>\n");
+                }
+            }
+        }
+        import("t", &text).unwrap()
+    };
+    for start_worker in ["", "PID 9.2 execve(\"/bin/w\", [\"w\"], NULL) = 0 <0.1>\n"] {
+        let log = job(start_worker);
+        let found = (log.job.ranks, log.job.readers, log.job.trains_and_reads);
+        assert_eq!(found, (4, Some(4), Some(false)), "{start_worker}");
+        let files_read = log.record.epochs[0].files_read.as_ref().unwrap();
+        assert_eq!((files_read.unique_bytes, files_read.overlap_bytes), (192_000, 0));
+        let io = &log.record.epochs[0].accelerators;
+        assert!(io.iter().all(|accelerator| accelerator.io.read_bytes == 48_000));
+    }
+}
+
+#[test]
 fn one_file_per_step_limits_compute() {
     let log = two_epoch_log();
     let job = |log: &str| import("t", log).unwrap().job;

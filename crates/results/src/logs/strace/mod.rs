@@ -7,6 +7,7 @@ mod processes;
 use self::line::{SystemCall, TimedLine};
 use self::processes::{OpenFile, Process, Processes, Shared};
 use super::lines::Lines;
+use super::process_tree::NumberedProcesses;
 use super::tally::{FileCall, Position, Tally};
 use super::{Input, LogError, LogKind, LogPart};
 use std::cell::RefCell;
@@ -45,6 +46,7 @@ fn has_call(rest: &str) -> bool {
 
 fn read(parts: Vec<LogPart>) -> Result<Tally, LogError> {
     let mut reader = StraceReader::default();
+    reader.tally.ranks_are_final = false;
     let mut lines = merge_parts(parts)?;
     let mut untimed = 0;
     while let Some((file_pid, text)) = lines.next()? {
@@ -53,7 +55,11 @@ fn read(parts: Vec<LogPart>) -> Result<Tally, LogError> {
             None => untimed += u64::from(!text.trim().is_empty() && !text.starts_with("strace: ")),
         }
     }
-    let StraceReader { mut tally, calls, timed_calls, backward, .. } = reader;
+    let StraceReader { mut tally, processes, calls, timed_calls, backward, .. } = reader;
+    tally.processes = NumberedProcesses {
+        first_threads: processes.first_threads(),
+        tree: processes.tree,
+    };
     tally.overhead_ns = OVERHEAD_NS;
     tally.lose_many("line", "without a time of `strace -ttt`", untimed);
     lines.parts.iter().for_each(|(_, part)| part.report_lost(&mut tally));

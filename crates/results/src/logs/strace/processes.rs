@@ -1,5 +1,6 @@
-//! Processes of a strace log: their parents, the descriptors they share, and the rank of the job to which they belong.
+//! Processes and threads of a strace log, their parents, and the descriptors that they share.
 
+use super::super::process_tree::ProcessTree;
 use super::super::tally::{Caller, Position, RANKS_MAX};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -38,8 +39,8 @@ pub(super) struct Process {
     pub(super) is_complete: bool,
     /// Unique number. Process IDs can be reused.
     pub(super) serial: u64,
-    /// Serial of the first process of its rank.
-    root: u64,
+    /// Serial of the first thread of its process.
+    first_thread: u64,
 }
 
 impl Process {
@@ -64,14 +65,15 @@ impl Process {
     }
 }
 
-/// The running processes, and the ranks of the job.
+/// The running processes, and the tree of all.
 #[derive(Default)]
 pub(super) struct Processes {
     alive: HashMap<u64, Shared<Process>>,
-    /// Number of processes so far.
+    /// Number of processes and threads so far.
     started: u64,
-    /// Ranks by the serial of their first process.
-    ranks: HashMap<u64, u32>,
+    pub(super) tree: ProcessTree,
+    /// Numbers of processes with access to data, by the serial of their first thread.
+    numbers: HashMap<u64, u32>,
 }
 
 /// Returns whether a call, complete or not, creates a process or thread.
@@ -96,7 +98,8 @@ impl Processes {
 
     /// Adds a process whose start is not in the log.
     pub(super) fn add_without_parent(&mut self, pid: u64) {
-        self.add(pid, Descriptors::default(), None, false);
+        let serial = self.add(pid, Descriptors::default(), None, false);
+        serial.into_iter().for_each(|serial| self.tree.add(serial, None));
     }
 
     /// Adds a process or thread that `parent_pid` created by the call `text`.
@@ -112,30 +115,38 @@ impl Processes {
         } else {
             Rc::new(RefCell::new(parent.files.borrow().clone()))
         };
-        self.add(child, files, Some(parent.root), parent.is_complete);
+        let is_thread = text.contains("CLONE_THREAD");
+        let process = is_thread.then_some(parent.first_thread);
+        let serial = self.add(child, files, process, parent.is_complete);
+        if let Some(serial) = serial.filter(|_| !is_thread) {
+            self.tree.add(serial, Some(parent.first_thread));
+        }
     }
 
-    fn add(&mut self, pid: u64, files: Descriptors, root: Option<u64>, is_complete: bool) {
+    /// Adds a thread of the process `first_thread`, or of a new process. Returns its serial; `None` beyond the limit.
+    fn add(
+        &mut self,
+        pid: u64,
+        files: Descriptors,
+        first_thread: Option<u64>,
+        is_complete: bool,
+    ) -> Option<u64> {
         if self.alive.len() >= PROCESSES_MAX {
-            return;
+            return None;
         }
         let serial = self.started;
         self.started += 1;
-        // A process whose start is not in the log counts as a worker of the first process.
-        let root = root.unwrap_or(0);
-        let process = Process { files, last_ns: 0, is_complete, serial, root };
+        let first_thread = first_thread.unwrap_or(serial);
+        let process = Process { files, last_ns: 0, is_complete, serial, first_thread };
         self.alive.insert(pid, Rc::new(RefCell::new(process)));
+        Some(serial)
     }
 
-    /// Handles the execution of another program. The process becomes the first of a new rank, unless a Python loader started it or it belongs to a rank
-    /// that already reads data.
+    /// Handles the execution of another program.
     pub(super) fn execute(&mut self, process: &Shared<Process>, arguments: &[&str]) {
-        let mut process = process.borrow_mut();
-        process.is_complete = true;
-        let is_helper = self.ranks.contains_key(&process.root)
-            || arguments.iter().any(|text| text.contains("multiprocessing"));
-        if !is_helper {
-            process.root = process.serial;
+        process.borrow_mut().is_complete = true;
+        if !arguments.iter().any(|text| text.contains("multiprocessing")) {
+            self.tree.set_program(process.borrow().first_thread);
         }
     }
 
@@ -144,15 +155,24 @@ impl Processes {
         self.alive.remove(&pid);
     }
 
-    /// Returns the caller for a process. Ranks are numbered in the order of their first access to data.
+    /// Returns the caller for a thread. Its rank is the number of its process until the tree of processes is complete. Processes are numbered in the
+    /// order of their first access to data.
     pub(super) fn caller(&mut self, process: &Shared<Process>) -> Caller {
-        let Process { serial, root, .. } = *process.borrow();
-        let next = self.ranks.len() as u32;
-        let rank = match self.ranks.get(&root) {
+        let Process { serial, first_thread, .. } = *process.borrow();
+        let next = self.numbers.len() as u32;
+        let rank = match self.numbers.get(&first_thread) {
             Some(&known) => known,
-            None if next < RANKS_MAX => *self.ranks.entry(root).or_insert(next),
+            None if next < RANKS_MAX => *self.numbers.entry(first_thread).or_insert(next),
             None => RANKS_MAX,
         };
-        Caller { rank, thread: serial, is_first: Some(serial == root) }
+        Caller { rank, thread: serial, is_first: None }
+    }
+
+    /// Returns the first thread of each process with access to data, by its number.
+    pub(super) fn first_threads(&self) -> Vec<u64> {
+        let mut by_number: Vec<(u32, u64)> =
+            self.numbers.iter().map(|(&thread, &number)| (number, thread)).collect();
+        by_number.sort_unstable();
+        by_number.into_iter().map(|(_, thread)| thread).collect()
     }
 }
