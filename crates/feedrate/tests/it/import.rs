@@ -129,6 +129,7 @@ fn no_python_module_in_the_working_directory_is_loaded() {
 fn commands_for_runs_and_workloads_name_import_for_a_log() {
     let test = Test::new();
     test.write("job.strace", strace_log());
+    std::fs::create_dir(test.path("logs")).unwrap();
     test.write("logs/out.17", strace_log());
     for command in ["show", "diagnose", "advise", "plan"] {
         for log in ["job.strace", "logs"] {
