@@ -50,6 +50,8 @@ pub struct Comparison {
     pub only_in_a: Vec<String>,
     /// Experiments that only B has.
     pub only_in_b: Vec<String>,
+    /// The values of these experiments, which have no counterpart.
+    pub unmatched: Vec<UnmatchedExperiment>,
     /// Runs of A that are not compared.
     pub left_out_of_a: Vec<LeftOut>,
     /// Runs of B that are not compared.
@@ -115,6 +117,26 @@ pub struct ComparedResponse {
     /// The reason for the verdict.
     #[serde(skip)]
     pub reason: VerdictReason,
+}
+
+/// An experiment that only one side has.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct UnmatchedExperiment {
+    /// The side: `A` or `B`.
+    pub side: &'static str,
+    /// The experiment.
+    pub experiment: String,
+    /// Its values.
+    pub responses: Vec<UnmatchedResponse>,
+}
+
+/// One response of an experiment that only one side has.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct UnmatchedResponse {
+    /// Name of the metric.
+    pub response: &'static str,
+    /// The runs.
+    pub runs: Side,
 }
 
 /// The runs of one side of an experiment.
@@ -264,9 +286,25 @@ pub fn compare(
     let groups_a = group_by_experiment(&a, &subject);
     let groups_b = group_by_experiment(&b, &subject);
     let varying = varying_keys(groups_a.keys().chain(groups_b.keys()));
-    let only_in = |groups: &ExperimentGroups, others: &ExperimentGroups| {
-        let keys = groups.keys().filter(|settings| !others.contains_key(*settings));
-        keys.map(|settings| experiment_name(settings, &varying)).collect()
+    let only_in = |side: &'static str, groups: &ExperimentGroups, others: &ExperimentGroups| {
+        let alone = groups.iter().filter(|(settings, _)| !others.contains_key(*settings));
+        let alone = alone.map(|(settings, group)| UnmatchedExperiment {
+            side,
+            experiment: experiment_name(settings, &varying),
+            responses: responses
+                .iter()
+                .map(|response| UnmatchedResponse {
+                    response: response.id.name(),
+                    runs: Side { invalid: group.invalid.len(), ..Side::new(response, &group.runs) },
+                })
+                .collect(),
+        });
+        alone.collect::<Vec<_>>()
+    };
+    let only_in_a = only_in("A", &groups_a, &groups_b);
+    let only_in_b = only_in("B", &groups_b, &groups_a);
+    let names = |alone: &[UnmatchedExperiment]| {
+        alone.iter().map(|alone| alone.experiment.clone()).collect()
     };
     let mut pairs = Vec::new();
     for (settings, group_a) in &groups_a {
@@ -281,8 +319,9 @@ pub fn compare(
     }
     Comparison {
         findings: judge(pairs, question),
-        only_in_a: only_in(&groups_a, &groups_b),
-        only_in_b: only_in(&groups_b, &groups_a),
+        only_in_a: names(&only_in_a),
+        only_in_b: names(&only_in_b),
+        unmatched: [only_in_a, only_in_b].concat(),
         differs_in,
         doubts_of_a: a.doubts(),
         doubts_of_b: b.doubts(),

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// A conclusion from runs, with its evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// The kind, which determines its position in reports and its name in JSON.
+    /// The kind, by its name in JSON.
     pub kind: FindingKind,
     /// The workloads that it is about: one, or several if it is an open question.
     pub workloads: Vec<String>,
@@ -33,7 +33,7 @@ pub struct Finding {
     pub(crate) magnitude: f64,
 }
 
-/// The kinds of findings, in the order of reports. Some kinds share a rank; see `FindingKind::rank`.
+/// The kinds of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
@@ -61,17 +61,6 @@ pub enum FindingKind {
     NotTested,
     /// The runs leave a question open.
     CannotTell,
-}
-
-impl FindingKind {
-    /// Position in reports. Superlinear growth ranks with artefacts, and scaling with effects.
-    pub(crate) fn rank(self) -> usize {
-        match self {
-            FindingKind::Superlinear => FindingKind::Artefact as usize,
-            FindingKind::Scaling => FindingKind::Effect as usize,
-            other => other as usize,
-        }
-    }
 }
 
 /// The content of a finding beside its numbers.
@@ -132,6 +121,8 @@ pub struct MainEffect {
     pub is_largest: bool,
     /// Levels that cannot be distinguished from the baseline.
     pub indistinguishable: Vec<String>,
+    /// Number of combinations of the other factors over which levels are averaged.
+    pub combinations: usize,
 }
 
 /// Two factors whose effects depend on each other: a level and the baseline of each.

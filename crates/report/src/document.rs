@@ -208,6 +208,7 @@ impl Report {
         vec![
             Section::new("", Answer, self.answer_blocks(leads)),
             Section::new("Findings", Answer, self.finding_blocks()),
+            Section::new("Notes", Answer, self.note_blocks()),
             Section::new(
                 "Comparison",
                 Evidence,
@@ -228,19 +229,29 @@ impl Report {
     fn answer_blocks(&self, leads: Vec<ReportFigure>) -> Vec<Block> {
         let verdict = self.answer.iter();
         let verdict = verdict.map(|answer| Block::Verdict(answer.answer.kind, answer.says.clone()));
-        // A line is omitted if unfolded findings repeat it.
-        let is_repeated = |line: &&OpeningLine| {
-            !line.findings.is_empty() && line.findings.iter().all(|&index| index < FINDINGS_MAX)
-        };
-        let opening = self.opening.iter().filter(|line| !is_repeated(line));
-        let opening = opening
-            .map(|line| FindingFigure { name: line.name.clone(), value: line.value.clone() })
-            .collect();
+        let facts = self.opening_facts();
+        let opening = facts.into_iter().take(OPENING_MAX).collect();
         let mut blocks: Vec<Block> = verdict.chain([Block::Facts(opening)]).collect();
         blocks.extend(self.comparison_blocks(|rows| rows <= COMPARED_MAX));
         blocks.extend(self.advice_blocks(true));
         blocks.push(Block::Figures(leads));
         blocks
+    }
+
+    /// The opening lines that no unfolded finding repeats.
+    fn opening_facts(&self) -> Vec<FindingFigure> {
+        let is_repeated = |line: &&OpeningLine| {
+            !line.findings.is_empty() && line.findings.iter().all(|&index| index < FINDINGS_MAX)
+        };
+        let lines = self.opening.iter().filter(|line| !is_repeated(line));
+        let facts =
+            lines.map(|line| FindingFigure { name: line.name.clone(), value: line.value.clone() });
+        facts.collect()
+    }
+
+    /// The opening lines that do not fit above the findings.
+    fn note_blocks(&self) -> Vec<Block> {
+        vec![Block::Facts(self.opening_facts().into_iter().skip(OPENING_MAX).collect())]
     }
 
     fn comparison_blocks(&self, fits: fn(usize) -> bool) -> Vec<Block> {
@@ -377,6 +388,8 @@ impl Report {
     }
 }
 
+/// Maximum number of opening lines above the findings.
+const OPENING_MAX: usize = 4;
 /// Maximum number of findings that are shown unfolded.
 const FINDINGS_MAX: usize = 10;
 /// Maximum number of rows of a comparison that is shown below the answer.

@@ -175,7 +175,11 @@ fn marks(panel: &Panel, every: usize) -> Vec<[String; 5]> {
                         format!("{} to {}", significant(Some(low)), significant(Some(high)))
                     });
                     let runs = point.runs.map_or(String::new(), |runs| runs.to_string());
-                    let interval = interval.unwrap_or_default();
+                    let pair = point.pair.map(|values| {
+                        let [first, second] = values.map(|value| significant(Some(value)));
+                        format!("{first} and {second}")
+                    });
+                    let interval = interval.or(pair).unwrap_or_default();
                     [name.clone(), axis_text(x, point.x), axis_text(y, point.y), interval, runs]
                 }));
             }

@@ -7,7 +7,7 @@ use crate::comparison::build_comparison;
 use crate::conclusions::{finding_texts, recommendation_texts};
 use crate::figures::figures;
 use crate::methods;
-use crate::opening::{DO_NOT_USE, SINGLE_SOURCE_LINES, opening};
+use crate::opening::{DO_NOT_USE, SINGLE_SOURCE_LINES, Search, group_answers, opening};
 use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
 use crate::report::{
@@ -35,7 +35,7 @@ use feedrate_results::run::{Reason, Run, Settings};
 use feedrate_results::state::StudyState;
 use feedrate_results::trials::TrialsResult;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 /// Maximum number of runs whose complete records are kept for figures.
@@ -147,19 +147,53 @@ fn build_report(
         runs,
         ..Report::default()
     };
-    let conclusions = paths.iter().filter_map(|path| Conclusion::read_for_study(path));
-    let lines = conclusions.flat_map(|conclusion| conclusion.lines);
-    let mut answered: Vec<OpeningLine> = lines.map(|said| line(&said.name, said.value)).collect();
-    answered.extend(trials.iter().map(|result| {
+    let searches = searches(&report.runs, paths);
+    let tried = trials.iter().map(|result| {
         let sentences = words::trials::tried(result).join("; ");
         line("Advice", format!("{}: {sentences}", result.workload))
-    }));
-    report.opening = opening(&report, answered);
+    });
+    report.answers = group_answers(&report, &searches);
+    report.opening = opening(&report, &searches, tried.collect());
     let ceilings = diagnoses
         .iter()
         .map(|diagnosis| format!("{}: {}", diagnosis.workload, ceilings::answer(diagnosis)));
     report.opening.splice(0..0, ceilings.map(|says| line("Ceilings", says)));
     report
+}
+
+/// The searches below `paths` that made some of the runs.
+fn searches(runs: &[ReportedRun], paths: &[PathBuf]) -> Vec<Search> {
+    let mut folders: BTreeSet<PathBuf> = BTreeSet::new();
+    for path in paths {
+        let csv = study_csv(path);
+        folders.extend(csv.as_deref().and_then(Path::parent).map(Path::to_path_buf));
+    }
+    for run in runs {
+        let above = run.run.path.ancestors().skip(1);
+        let below_source = above.take_while(|folder| folder.starts_with(&run.run.source));
+        folders.extend(below_source.map(Path::to_path_buf));
+    }
+    let mut searches = Vec::new();
+    for folder in folders {
+        let conclusion = Conclusion::read(&folder);
+        let Some(Conclusion { lines, .. }) = conclusion.filter(|found| !found.lines.is_empty())
+        else {
+            continue;
+        };
+        let absolute = folder.canonicalize();
+        let is_own = |run: &ReportedRun| {
+            let path = run.run.path.canonicalize();
+            absolute.as_ref().is_ok_and(|folder| path.is_ok_and(|path| path.starts_with(folder)))
+        };
+        let mut lines = lines.into_iter().map(|said| line(&said.name, said.value));
+        searches.extend(lines.next().map(|answer| Search {
+            name: folder.display().to_string(),
+            answer: answer.value,
+            runs: (0..runs.len()).filter(|&index| is_own(&runs[index])).collect(),
+            lines: lines.collect(),
+        }));
+    }
+    searches
 }
 
 /// Reads the data for a plot of all results below `paths`, and lists the runs that must not be drawn.
@@ -251,7 +285,10 @@ impl FoundRuns {
         let settings: Vec<&Settings> = runs.iter().map(|run| &run.settings).collect();
         // Factors as the study's CSV declares them.
         let declared = match study_of(paths)? {
-            Some(files) => DeclaredFactors::from_table(&files.table()?),
+            Some(files) => {
+                let runs: Vec<&Run> = runs.iter().collect();
+                DeclaredFactors::from_table(&files.table()?).with_settings(&runs)
+            }
             None => DeclaredFactors::default(),
         };
         let designs = designs(&settings, &declared);

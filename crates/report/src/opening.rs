@@ -1,15 +1,17 @@
 //! Writes the opening lines of a report: the answer, invalid runs, artefacts, the main finding and the next steps. Uses only answers, findings and doubts.
 
 mod applies_to;
+mod answers;
 
 use applies_to::applies_to;
+
+pub(crate) use answers::group_answers;
 
 use crate::number::count_names;
 use crate::report::{FindingText, OpeningLine, Report, ReportedRun, Support};
 use crate::words;
 use crate::words::answer::{percent_near_target, range};
 use crate::words::number::list;
-use feedrate_analysis::answer::Answer;
 use feedrate_analysis::finding::FindingKind;
 use feedrate_analysis::findings::{MARGIN, exceeds_margin};
 use feedrate_measure::doubt::Severity;
@@ -25,50 +27,68 @@ const NAMED_MAX: usize = 3;
 const ARTEFACT_POINTS: f64 = 5.0;
 
 /// Lines that apply to a single source. A comparison omits them.
-pub(super) const SINGLE_SOURCE_LINES: [&str; 3] = [RATES, APPLIES_TO, BEST];
+pub(super) const SINGLE_SOURCE_LINES: [&str; 2] = [APPLIES_TO, BEST];
 
-const RATES: &str = "Rates";
 const APPLIES_TO: &str = "Applies to";
 const BEST: &str = "Best";
 pub(super) const DO_NOT_USE: &str = "Do not use";
 
-/// The opening lines. `answered` contains the lines of a search or of trials; their runs have no common answer.
-pub(super) fn opening(report: &Report, answered: Vec<OpeningLine>) -> Vec<OpeningLine> {
-    let has_no_answer = answered.is_empty();
-    let [answer, rates] = if has_no_answer { answers(report) } else { [None, None] };
+/// A search for a number, with the runs that it made.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Search {
+    /// Name of its folder.
+    pub(super) name: String,
+    /// Its answer.
+    pub(super) answer: String,
+    /// The other lines of its result.
+    pub(super) lines: Vec<OpeningLine>,
+    /// Its runs, as indexes of [`Report::runs`].
+    pub(super) runs: Vec<usize>,
+}
+
+/// The opening lines, the most important first. `tried` are the results of trials.
+pub(super) fn opening(
+    report: &Report,
+    searches: &[Search],
+    tried: Vec<OpeningLine>,
+) -> Vec<OpeningLine> {
+    let describes_runs = searches.is_empty() && tried.is_empty();
+    let answers = group_answers(report, searches);
     let (main_finding, main_findings) = main_finding(report);
-    let (over_time, over_time_findings) = over_time(report).filter(|_| has_no_answer).unzip();
+    let (over_time, over_time_findings) = over_time(report).filter(|_| describes_runs).unzip();
+    let unusable = unusable_runs(report);
+    // Without unusable runs the line is the least important one.
+    let has_unusable = report.runs.iter().any(|run| run.unused().is_some())
+        || !report.left_out.is_empty()
+        || report.used().next().is_none();
+    let (excluded, included) =
+        if has_unusable { (Some(unusable), None) } else { (None, Some(unusable)) };
+    let applies_to = applies_to(report).filter(|_| describes_runs && answers.len() < 2);
+    let answer_lines = answers::lines(report, &answers).into_iter().map(|value| OpeningLine {
+        name: "Answer".into(),
+        value,
+        findings: Vec::new(),
+    });
     let lines = [
-        ("Answer", answer, Vec::new()),
-        (RATES, rates, Vec::new()),
-        (APPLIES_TO, applies_to(report).filter(|_| has_no_answer), Vec::new()),
-        (BEST, best_configurations(report).filter(|_| has_no_answer), Vec::new()),
-        (DO_NOT_USE, Some(unusable_runs(report)), Vec::new()),
+        (DO_NOT_USE, excluded, Vec::new()),
         ("Artefacts", artefacts(report), Vec::new()),
+        (APPLIES_TO, applies_to, Vec::new()),
+        (BEST, best_configurations(report).filter(|_| describes_runs), Vec::new()),
+        ("To do", Some(to_do(report)), Vec::new()),
         (words::mlperf::NAME, mlperf(report), Vec::new()),
         ("Main finding", Some(main_finding), main_findings),
         ("Over time", over_time, over_time_findings.unwrap_or_default()),
-        ("To do", Some(to_do(report)), Vec::new()),
+        (DO_NOT_USE, included, Vec::new()),
     ];
     let lines = lines.into_iter().filter_map(|(name, value, findings)| {
         Some(OpeningLine { name: name.into(), value: value?, findings })
     });
-    answered.into_iter().chain(lines).collect()
-}
-
-/// The answer of several runs, and their needed and delivered rates. A single run's answer is part of the report itself.
-fn answers(report: &Report) -> [Option<String>; 2] {
-    if report.answer.is_some() {
-        return [None, None];
-    }
-    let answers: Vec<&Answer> = report.used().filter_map(|run| run.answer.as_ref()).collect();
-    let mut lines = words::answer::summary_lines(&answers).into_iter();
-    let summary = lines.next();
-    let rates = lines.next();
-    let dlio_runs = report.used().map(|run| &run.run).filter(|run| !run.is_from_feedrate());
-    let dlio_runs: Vec<&Run> = dlio_runs.collect();
-    let says: Vec<String> = summary.into_iter().chain(target_line(&dlio_runs)).collect();
-    [(!says.is_empty()).then(|| says.join("; ")), rates]
+    // With several searches, each has its answer, and the page of each has the rest.
+    let rest = match searches {
+        [search] => search.lines.clone(),
+        _ => Vec::new(),
+    };
+    answer_lines.chain(rest).chain(tried).chain(lines).collect()
 }
 
 /// The number of DLIO's runs that reach their target, and their utilisation.
@@ -78,6 +98,14 @@ fn target_line(runs: &[&Run]) -> Option<String> {
         let au = percent_near_target(au, target);
         return Some(format!("{au} % AU over all steps, target {target} %"));
     }
+    let au = runs.iter().filter_map(|run| run.metric(&AU_ALL_STEPS));
+    let au = range(au.map(|au| (au, format!("{au:.0} %"))));
+    let au = au.map_or(String::new(), |au| format!("; {au} AU"));
+    target_counts(runs).map(|counts| counts + &au)
+}
+
+/// The number of DLIO's runs that reach their target.
+fn target_counts(runs: &[&Run]) -> Option<String> {
     let passes = Passes::over_all_steps(runs.iter().copied());
     let count = passes.yes + passes.no + passes.unknown;
     let reach = if passes.yes == 1 { "reaches" } else { "reach" };
@@ -86,10 +114,7 @@ fn target_line(runs: &[&Run]) -> Option<String> {
         0 => String::new(),
         unknown => format!(", unknown for {unknown}"),
     };
-    let au = runs.iter().filter_map(|run| run.metric(&AU_ALL_STEPS));
-    let au = range(au.map(|au| (au, format!("{au:.0} %"))));
-    let au = au.map_or(String::new(), |au| format!("; {au} AU"));
-    let says = format!("{} of {all} {reach} the target over all steps{unknown}{au}", passes.yes);
+    let says = format!("{} of {all} {reach} the target over all steps{unknown}", passes.yes);
     (0 < passes.yes + passes.no).then_some(says)
 }
 

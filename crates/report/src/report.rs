@@ -34,6 +34,8 @@ pub struct Report {
     pub sources: Vec<Source>,
     /// The answer of a single run of feedrate.
     pub answer: Option<ReportAnswer>,
+    /// The answers of several runs: one for each search, and one for each source, workload and sample size of other runs.
+    pub answers: Vec<ReportGroupAnswer>,
     /// Comparison of two sources; `null` unless there are two sources with comparable results.
     pub comparison: Option<ReportComparison>,
     /// Findings, the most important first.
@@ -93,6 +95,17 @@ pub struct ReportAnswer {
     /// The answer as data.
     #[serde(flatten)]
     pub answer: Answer,
+}
+
+/// The answer of runs of one search, or of one source, workload and sample size.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ReportGroupAnswer {
+    /// The search, source, workload or sample size that distinguishes the runs from others; empty if there are no others.
+    pub name: String,
+    /// The answer as a sentence.
+    pub says: String,
+    /// The runs, as indexes of [`Report::runs`].
+    pub runs: Vec<usize>,
 }
 
 /// A comparison of two sources.
@@ -392,6 +405,7 @@ impl Serialize for ReportedRun {
                 windowed_mib_per_second: run.metric(&NOMINAL_WINDOWED).map(|rate| rate / MIB),
                 windowed_stdev_mib_per_second: self.stdev(&NOMINAL_WINDOWED).map(|rate| rate / MIB),
             },
+            answer: self.answer.as_ref(),
             doubts: self.doubts(),
             unused: self.unused(),
             metrics: self.metrics().into_iter().map(ReportedMetric::new).collect(),
@@ -433,6 +447,8 @@ struct ReportedRunOutput<'a> {
     au: ReportedAu,
     /// Rates.
     throughput: ReportedThroughput,
+    /// Whether its accelerators were fed; `null` for runs of other programs.
+    answer: Option<&'a Answer>,
     /// Names of its doubts.
     doubts: Vec<&'a str>,
     /// Reason why the run counts for no experiment; `null` if it counts.

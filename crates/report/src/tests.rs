@@ -14,6 +14,7 @@ use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, DELIVERED_WHOLE, Provenance, Value};
 use feedrate_measure::record::file;
 use feedrate_measure::record::{Record, StudyRun};
+use feedrate_results::conclusion::{Conclusion, ConclusionLine};
 use feedrate_results::import::RunOrigin;
 use feedrate_results::import::fake::Fake;
 use feedrate_results::index::RunsError;
@@ -42,7 +43,7 @@ fn report_on(folder: &Path) -> Report {
 
 /// A line of the opening; empty if there is none.
 fn line(report: &Report, name: &str) -> String {
-    let lines = opening(report, Vec::new()).into_iter();
+    let lines = opening(report, &[], Vec::new()).into_iter();
     lines.filter(|line| line.name == name).map(|line| line.value).collect()
 }
 
@@ -381,6 +382,83 @@ fn findings_name_their_workload_if_there_are_several() {
     assert!(says.iter().any(|says| says.starts_with("b: ")), "{says:#?}");
 }
 
+/// The most common question of a page about several workloads: which of them does the storage feed?
+#[test]
+fn each_workload_and_sample_size_has_its_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let save_run = |name: &str, workload: &str, load_ms: u64, record_bytes: f64| {
+        let steps = vec![(load_ms, 1000, 0, 1_000_000); 20];
+        save_steps(folder.path(), name, &steps, |record| {
+            record.plan.workload = workload.into();
+            // Workloads that differ in nothing but their name count as one.
+            record.plan.loader.workers = u32::from(workload.as_bytes()[0] - b'a' + 1);
+            record.plan.dataset.record_bytes = record_bytes;
+        });
+    };
+    save_run("1", "a", 1, 1e6);
+    save_run("2", "a", 2, 1e6);
+    save_run("3", "a", 3, 1e6);
+    save_run("4", "b", 1000, 1e6);
+    save_run("5", "b", 1001, 1e6);
+    save_run("6", "b", 3000, 4e6);
+    let report = report_on(folder.path());
+    let answers: Vec<String> = report
+        .opening
+        .iter()
+        .filter(|line| line.name == "Answer")
+        .map(|line| line.value.split("; needs").next().unwrap().to_string())
+        .collect();
+    assert_eq!(
+        answers,
+        [
+            "`a`, samples of 1 MB: YES for all 3 runs; 100 % AU, target 90 %",
+            "`b`, samples of 1 MB: NO for all 2 runs (storage-bound); 50 % AU, target 90 %",
+            "`b`, samples of 4 MB: NO for 1 run (storage-bound); 25 % AU, target 90 %",
+        ]
+    );
+    let runs: Vec<usize> = report.answers.iter().map(|answer| answer.runs.len()).collect();
+    assert_eq!(runs, [3, 2, 1]);
+    // More answers than lines are counted, without a range.
+    save_run("7", "c", 500, 1e6);
+    let counted = &report_on(folder.path()).opening[0];
+    let expected = "NO for 4 of 7 runs (storage-bound), YES for 3, in 4 groups of one source, workload and sample size each; see Experiments";
+    assert_eq!(counted.value, expected);
+}
+
+#[test]
+fn each_search_has_its_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    for (index, search) in ["one", "two"].into_iter().enumerate() {
+        let path = folder.path().join(search);
+        for load_ms in [100, 101] {
+            let steps = vec![(load_ms + index as u64, 1000, 0, 1_000_000); 20];
+            save_steps(&path, &format!("results/{load_ms}"), &steps, |record| {
+                record.plan.loader.batch_size = 1 + index as u64;
+            });
+        }
+        let line = |name: &str, value: String| ConclusionLine { name: name.into(), value };
+        let lines = vec![
+            line("Answer", format!("{} accelerators at ≥ 90 % AU", 4 + index)),
+            line("Dataset", "1 file".into()),
+        ];
+        Conclusion { lines, ..Conclusion::default() }.write(&path).unwrap();
+    }
+    let lines = |path: &Path| -> Vec<String> {
+        let opening = report_on(path).opening.into_iter();
+        opening.take(2).map(|line| format!("{}: {}", line.name, line.value)).collect()
+    };
+    let names = ["one", "two"].map(|name| folder.path().join(name).display().to_string());
+    assert_eq!(
+        lines(folder.path()),
+        [
+            format!("Answer: `{}`: 4 accelerators at ≥ 90 % AU", names[0]),
+            format!("Answer: `{}`: 5 accelerators at ≥ 90 % AU", names[1]),
+        ]
+    );
+    let alone = lines(&folder.path().join("one"));
+    assert_eq!(alone, ["Answer: 4 accelerators at ≥ 90 % AU", "Dataset: 1 file"]);
+}
+
 #[test]
 fn runs_with_different_settings_are_not_replicates() {
     let folder = tempfile::tempdir().unwrap();
@@ -399,9 +477,9 @@ fn runs_with_different_settings_are_not_replicates() {
     let names: Vec<_> = experiments.iter().map(|row| (&*row.parameter, &*row.value)).collect();
     assert_eq!(names, [("format", "npz"), ("format", "png")]);
     let names: Vec<&str> = report.opening.iter().map(|line| line.name.as_str()).collect();
-    let expected = ["Answer", "Rates", "Applies to", "Best", "Do not use", "Main finding", "To do"];
+    let expected = ["Answer", "Applies to", "Best", "To do", "Main finding", "Do not use"];
     assert_eq!(names, expected);
-    assert!(report.opening[3].value.starts_with("most throughput: "), "{:?}", report.opening);
+    assert!(report.opening[2].value.starts_with("most throughput: "), "{:?}", report.opening);
     let figure = report.figures.iter().find(|figure| figure.name == "factor_levels").unwrap();
     let columns = figure.values.columns.iter().map(|column| column.name.as_str());
     assert_eq!(columns.collect::<Vec<_>>(), ["Panel", "format", "y", "95 % interval", "n"]);

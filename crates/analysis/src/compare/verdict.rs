@@ -117,7 +117,7 @@ fn find_pairing_obstacle(a: &Side, b: &Side, are_same_replicates: bool) -> Optio
 }
 
 impl Side {
-    fn new(response: &Metric, runs: &[&Run]) -> Self {
+    pub(super) fn new(response: &Metric, runs: &[&Run]) -> Self {
         let values: Vec<f64> = runs.iter().filter_map(|run| run.metric(response)).collect();
         let provenance = runs.iter().filter_map(|run| run.provenance(response)).max();
         let mean = IntervalEstimate::new(

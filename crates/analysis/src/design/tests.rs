@@ -1,8 +1,10 @@
 //! Tests of designs: factors, the order of their levels, and baselines.
 
 use super::*;
+use feedrate_measure::record::StudyRun;
 use feedrate_results::overview::Overview;
 use feedrate_results::row::Row;
+use feedrate_results::run::Run;
 use feedrate_results::state::StudyState;
 use feedrate_results::table::Table;
 
@@ -182,4 +184,32 @@ fn a_restricted_design_keeps_factors_that_change_together() {
     let restricted = design.restrict(|_| true, |run| run != 2);
     assert_eq!(restricted.factors.len(), 2, "{:?}", factor_texts(&restricted));
     assert!(restricted.factors.iter().all(|factor| factor.followers.is_empty()));
+}
+
+/// The baseline and the levels of the CSV are in the units of the workload, and the settings of runs in those of the plan.
+#[test]
+fn levels_of_the_csv_are_found_in_the_settings_of_runs() {
+    let text = "\
+model,epochs,processes,overrides,run
+# factor throttle (storage.throttle.bytes_per_second): 95MB/s, 100MB/s (baseline), 105MB/s
+w,1,1,++workload.storage.throttle.bytes_per_second=95MB/s,Y
+w,1,1,++workload.storage.throttle.bytes_per_second=100MB/s,Y
+w,1,1,++workload.storage.throttle.bytes_per_second=105MB/s,Y
+";
+    let runs = ["95", "105", "105", "100"].map(|rate| {
+        let bytes_per_second = format!("{rate}000000");
+        let key = "storage.throttle.bytes_per_second";
+        let study = StudyRun {
+            overrides: vec![format!("++workload.{key}={rate}MB/s")],
+            ..StudyRun::default()
+        };
+        let setting = ("storage.throttle_bytes_per_second", bytes_per_second.as_str());
+        Run { settings: run(&[setting]), study: Some(study), ..Run::default() }
+    });
+    let settings = runs.each_ref().map(|run| run.settings.clone());
+    let without_runs = declared(text);
+    let texts = |declared: &DeclaredFactors| factor_texts(&design(&settings, declared));
+    let with_runs = without_runs.clone().with_settings(&runs.each_ref());
+    assert_eq!(texts(&with_runs), ["throttle_bytes_per_second: 95000000 [100000000] 105000000"]);
+    assert_ne!(texts(&without_runs), texts(&with_runs));
 }

@@ -22,7 +22,7 @@ const AGREEMENT_MIN: f64 = 1.0 / 3.0;
 
 /// Finds the steps from one level of a factor to the next, with all other levels equal, in which only one of the two figures changes.
 ///
-/// Both figures are from the same runs, so a contradiction can be found without replicates.
+/// Both figures are from the same runs, so a contradiction can be described without replicates. It counts as shown only with replicates.
 pub(super) fn artefacts(group: &UsedRuns) -> Vec<Finding> {
     let design = group.effective_design(|_| true);
     let mut steps = Vec::new();
@@ -159,6 +159,7 @@ impl LevelStep<'_> {
             factors: vec![factor.into()],
             effects,
             caveats: if n == 1 { vec![Caveat::OneRunOfLevel] } else { Vec::new() },
+            is_supported: 1 < n,
             magnitude: windowed_points.abs() / 100.0,
             ..finding_about(FindingKind::Artefact, workload, subject, &runs)
         })

@@ -133,7 +133,10 @@ pub(super) fn invalid_levels(all: &Design, group: &UsedRuns) -> Option<Finding> 
             }
         }
         levels.remove(UNSET);
-        lost.push(named_levels(&factor.name, &levels));
+        // Runs without the setting say nothing about its effect.
+        if !levels.is_empty() {
+            lost.push(named_levels(&factor.name, &levels));
+        }
     }
     if lost.is_empty() {
         return None;

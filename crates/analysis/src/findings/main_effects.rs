@@ -68,6 +68,11 @@ impl LevelTest {
         runs(self.level).min(runs(base))
     }
 
+    /// Number of cells with the level that the contrast uses: the combinations of other factors over which it is averaged.
+    fn combinations(&self, matrix: &DesignMatrix) -> usize {
+        self.cells().filter(|&cell| matrix.cells[cell].levels[self.factor] == self.level).count()
+    }
+
     fn effect(&self, matrix: &DesignMatrix) -> EffectSize {
         let base = matrix.design.factors[self.factor].baseline;
         let quantity = matrix.quantity(self.factor, self.level, base);
@@ -151,6 +156,7 @@ fn significant_effect(
             .into_iter()
             .map(|level| levels[level].clone())
             .collect(),
+        combinations: significant.iter().map(|test| test.combinations(matrix)).max().unwrap_or(1),
     });
     let cells = cells_used(&significant);
     let mut finding = matrix.finding(FindingKind::Effect, &[factor], subject, cells);

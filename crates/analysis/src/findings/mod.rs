@@ -52,7 +52,7 @@ pub fn findings(designs: &[Design], runs: &[&Run], responses: &[&'static Metric]
         add(&mut findings, finding);
     }
     findings
-        .sort_by(|a, b| sort_key(a).cmp(&sort_key(b)).then(b.magnitude.total_cmp(&a.magnitude)));
+        .sort_by(|a, b| position(a).cmp(&position(b)).then(b.magnitude.total_cmp(&a.magnitude)));
     findings
 }
 
@@ -71,13 +71,54 @@ fn is_beyond_margin(unit: EffectUnit, value: f64) -> bool {
     }
 }
 
-/// Sorts findings by kind. Differences whose entire interval is within the equivalence margin come last.
-fn sort_key(finding: &Finding) -> (bool, usize) {
-    let is_difference = matches!(
-        finding.kind,
-        FindingKind::Effect | FindingKind::Epochs | FindingKind::Checkpoints | FindingKind::Drift
-    );
-    (is_difference && !finding.effects.iter().any(may_exceed_margin), finding.kind.rank())
+/// Groups of findings in the order of reports. Within a group, findings are sorted by magnitude.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Position {
+    /// Metrics of the same runs disagree.
+    Artefact,
+    /// Runs are excluded.
+    LeftOut,
+    /// A shown difference.
+    Difference,
+    /// No relevant difference.
+    NoEffect,
+    /// Runs that are far from their replicates.
+    Outlier,
+    /// A difference without a test.
+    Described,
+    /// An open question.
+    Open,
+    /// A difference whose entire interval is within the equivalence margin.
+    Irrelevant,
+}
+
+fn position(finding: &Finding) -> Position {
+    let is_tested = finding.effects.iter().any(|effect| effect.p.is_some());
+    match finding.kind {
+        FindingKind::Effect
+        | FindingKind::Epochs
+        | FindingKind::Checkpoints
+        | FindingKind::Drift
+            if !finding.effects.iter().any(may_exceed_margin) =>
+        {
+            Position::Irrelevant
+        }
+        FindingKind::CannotTell => Position::Open,
+        FindingKind::Epochs | FindingKind::Checkpoints if !finding.is_supported && is_tested => {
+            Position::Open
+        }
+        FindingKind::Outlier => Position::Outlier,
+        _ if !finding.is_supported => Position::Described,
+        FindingKind::Artefact | FindingKind::Superlinear => Position::Artefact,
+        FindingKind::LeftOut => Position::LeftOut,
+        FindingKind::NoEffect => Position::NoEffect,
+        FindingKind::Effect
+        | FindingKind::Scaling
+        | FindingKind::Epochs
+        | FindingKind::Checkpoints
+        | FindingKind::Drift
+        | FindingKind::NotTested => Position::Difference,
+    }
 }
 
 /// Whether the estimate or an end of its interval is beyond the equivalence margin.
@@ -257,9 +298,9 @@ mod tests {
             let interval = Some(Interval { estimate: 1.0004, low, high });
             let effect = EffectSize::new(quantity, EffectUnit::Ratio, 1.0004, interval, 3);
             let found = finding_about(FindingKind::Epochs, "w", Subject::BetweenEpochs(1), &[]);
-            sort_key(&Finding { effects: vec![effect], ..found })
+            position(&Finding { effects: vec![effect], ..found })
         };
-        let open = sort_key(&finding_about(FindingKind::CannotTell, "w", Subject::Drift, &[]));
+        let open = position(&finding_about(FindingKind::CannotTell, "w", Subject::Drift, &[]));
         assert!(open < epochs(1.0001, 1.0007), "0.04 % is certain but irrelevant");
         assert!(epochs(0.95, 1.05) < open, "it may be 5 %");
     }

@@ -120,7 +120,8 @@ fn are_in_one_epoch(run: &Run, before: &Phase, after: &Phase) -> bool {
 }
 
 impl<'a> PartTest<'a> {
-    /// Tests the unweighted mean over experiments. If some experiments have replicates, only these are used, as others have no interval.
+    /// Tests the unweighted mean over experiments, each with a separate variance. If some were run once, they have no variance: then the mean
+    /// over all runs is tested, as each run is compared with itself.
     fn new(
         group: &UsedRuns<'a>,
         quantity: Quantity,
@@ -134,15 +135,15 @@ impl<'a> PartTest<'a> {
             let values = runs.iter().filter_map(|run| change(run)).collect();
             experiments.push((Cell { levels: cell.levels.clone(), values }, runs));
         }
-        let is_repeated = |(cell, _): &(Cell, Vec<&Run>)| 1 < cell.values.len();
-        if experiments.iter().any(is_repeated) {
-            experiments.retain(is_repeated);
-        }
         if experiments.is_empty() {
             return None;
         }
         let (cells, runs): (Vec<Cell>, Vec<Vec<&Run>>) = experiments.into_iter().unzip();
-        let (estimate, difference) = unweighted_mean(&cells);
+        let all_values = || cells.iter().flat_map(|cell| cell.values.iter().copied()).collect();
+        let all_runs = Cell { levels: Vec::new(), values: all_values() };
+        let is_repeated = cells.iter().all(|cell| 1 < cell.values.len());
+        let tested = if is_repeated { cells.as_slice() } else { std::slice::from_ref(&all_runs) };
+        let (estimate, difference) = unweighted_mean(tested);
         Some(PartTest {
             quantity,
             response,

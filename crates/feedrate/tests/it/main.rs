@@ -6,6 +6,8 @@ mod evaluation;
 mod harness;
 mod advise;
 mod answer;
+/// One answer in all commands.
+mod agreement;
 mod schema;
 mod run;
 /// Errors for bad input.

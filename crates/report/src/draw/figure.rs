@@ -180,6 +180,9 @@ pub struct Point {
     /// Upper end of the 95 % interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
+    /// The values of two runs, which are drawn instead of their mean: an interval of two values shows nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pair: Option<[f64; 2]>,
     /// Number of runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<usize>,
@@ -245,6 +248,14 @@ impl Point {
     /// A point without an interval.
     pub fn new(x: f64, y: f64) -> Self {
         Point { x, y, ..Point::default() }
+    }
+
+    /// The interval, or the values of two runs.
+    pub fn ends(&self) -> (Option<f64>, Option<f64>) {
+        match self.pair {
+            Some([first, second]) => (Some(first.min(second)), Some(first.max(second))),
+            None => (self.low, self.high),
+        }
     }
 
     /// Whether the point shows a single run, without an interval.
@@ -326,7 +337,8 @@ impl Figure {
 /// Whether these panels have marks of single runs and marks of several runs.
 pub fn has_single_among_several(panels: &[Panel]) -> bool {
     let points = || panels.iter().flat_map(Panel::points);
-    points().any(Point::is_single) && points().any(|point| point.runs > Some(1))
+    points().any(Point::is_single)
+        && points().any(|point| point.runs > Some(1) && point.pair.is_none())
 }
 
 impl Panel {

@@ -166,7 +166,19 @@ impl PlacedPanel<'_> {
                         let thin = Stroke::new(colour, 0.9);
                         interval(canvas, position, ends, self.area, is_upright, thin);
                     }
-                    self.mark(series.tone, point, position, &tooltip, canvas);
+                    // Two runs are drawn instead of their mean.
+                    let pair = point.pair.map(|values| {
+                        values.map(|value| {
+                            if is_upright {
+                                (position.0, self.y(value))
+                            } else {
+                                (self.x(value), position.1)
+                            }
+                        })
+                    });
+                    for position in pair.as_ref().map_or(&[position][..], |pair| pair) {
+                        self.mark(series.tone, point, *position, &tooltip, canvas);
+                    }
                 }
                 Style::Dots => {
                     let pale = blend(colour, canvas.palette.background, 0.45);
@@ -211,6 +223,10 @@ impl PlacedPanel<'_> {
                 axis::short_number(low),
                 axis::short_number(high)
             ));
+        }
+        if let Some([first, second]) = point.pair {
+            let values = [first, second].map(axis::short_number);
+            tooltip.push_str(&format!(" ({} and {})", values[0], values[1]));
         }
         if let Some(runs) = point.runs {
             tooltip.push_str(&format!(", n = {runs}"));

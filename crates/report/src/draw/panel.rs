@@ -147,7 +147,7 @@ pub(super) fn has_marks(series: &Series) -> bool {
 /// Whether marks of several series share x values and need offsets. A numeric axis without intervals has no offsets: they would change the slope of lines.
 pub fn needs_offsets(axes: &Axes) -> bool {
     let has_categories = matches!(axes.x.scale, Scale::Categories(_));
-    let is_interval = |point: &Point| point.low.is_some() || point.high.is_some();
+    let is_interval = |point: &Point| point.ends() != (None, None);
     let mut series = axes.layers.iter().filter_map(|layer| match layer {
         Layer::Series(series) if has_marks(series) => Some(series),
         _ => None,
@@ -177,7 +177,8 @@ fn extents(axes: &Axes, along: Spread) -> Vec<Extent> {
             Layer::Series(series) => extents.extend(series.points.iter().map(|point| {
                 let value = if along == Spread::X { point.x } else { point.y };
                 let has_interval = series.spread == along;
-                if has_interval { (value, point.low, point.high) } else { (value, None, None) }
+                let (low, high) = if has_interval { point.ends() } else { (None, None) };
+                (value, low, high)
             })),
             Layer::Bars(bars) if along == Spread::X => extents.extend(
                 bars.bars.iter().flat_map(|bar| [(bar.from, None, None), (bar.to, None, None)]),

@@ -17,6 +17,9 @@ pub(super) fn applies_to(report: &Report) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
+/// Maximum number of neighbouring levels that are named one by one.
+const NAMED_MAX: usize = 4;
+
 fn kind(run: &ReportedRun) -> Option<AnswerKind> {
     Some(run.answer.as_ref()?.kind)
 }
@@ -47,7 +50,10 @@ fn by_level(used: &[&ReportedRun]) -> Option<String> {
     let (name, levels) = separating?;
     let parts = levels.chunk_by(|a, b| a.1 == b.1).enumerate().map(|(index, same)| {
         let factor = if index == 0 { format!("`{name}` ") } else { String::new() };
-        let levels = list(same.iter().map(|(level, _)| *level));
+        let levels = match same {
+            [(first, _), .., (last, _)] if NAMED_MAX < same.len() => format!("{first} to {last}"),
+            _ => list(same.iter().map(|(level, _)| *level)),
+        };
         format!("{} at {factor}{levels}", same[0].1.name().to_uppercase())
     });
     let mut says = parts.collect::<Vec<_>>().join(", ");

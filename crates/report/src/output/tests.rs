@@ -62,6 +62,7 @@ fn report(name: &str) -> Report {
     let table =
         || ReportTable::from_text(name, ["Setting", name], [vec![name.into(), "2, 4".into()]]);
     Report {
+        answers: Vec::new(),
         opening: vec![OpeningLine {
             name: "Main finding".into(),
             value: "`a` is <b>".into(),

@@ -2,7 +2,7 @@
 
 use crate::draw::figure::{Axis, AxisRange, Scale, Style};
 use crate::number::level as format_level;
-use feedrate_analysis::design::{Design, DesignCell, Factor, PROCESSES, Stratum, UNSET};
+use feedrate_analysis::design::{Design, DesignCell, Factor, PROCESSES, Stratum};
 use feedrate_results::run::Run;
 
 /// The name of the level or run with which others are compared.
@@ -37,7 +37,7 @@ fn factor_and_level(factor: &str, shown: &str) -> String {
 /// A level of a column of a study's CSV, or of a key: `4 processes`, `format npz`.
 pub(super) fn key_and_level(key: &str, level: &str) -> String {
     // Rows without a level use the workload's level.
-    let shown = if level == "-" { UNSET.into() } else { format_level(key, level) };
+    let shown = if level == "-" { "default".into() } else { format_level(key, level) };
     factor_and_level(key.rsplit('.').next().unwrap_or(key), &shown)
 }
 

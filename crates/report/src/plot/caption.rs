@@ -18,7 +18,17 @@ pub(super) fn intervals(panels: &[Panel], means: &str) -> String {
     let mut text = format!(
         "Marks are {means} of n = {least}{to} runs with 95 % intervals, which are hidden if smaller than the mark."
     );
-    let is_bare = |point: &Point| point.runs > Some(1) && point.low.is_none();
+    let is_pair = |point: &&Point| point.pair.is_some();
+    if points.iter().any(is_pair) {
+        text = match counts.range(3..).next() {
+            Some(_) => text + " Of two runs, both are drawn.",
+            None => {
+                "Each mark is one run. Two runs have no useful interval, so both are drawn.".into()
+            }
+        };
+    }
+    let is_bare =
+        |point: &Point| point.runs > Some(1) && point.low.is_none() && point.pair.is_none();
     if points.into_iter().any(is_bare) {
         text.push_str(" A filled mark without an interval has a value that is not above 0.");
     }

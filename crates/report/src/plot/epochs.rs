@@ -1,7 +1,7 @@
 //! Makes the panels of AU and throughput by epoch.
 
 use super::data::Data;
-use super::response::ResponseAxis;
+use super::response::{ResponseAxis, pair};
 use super::together::{self, SharedMark};
 use crate::draw::figure::{Axis, AxisRange, Layer, Panel, Point, Scale, Style, Tone};
 use feedrate_analysis::estimate::mean_of_cells;
@@ -46,7 +46,10 @@ fn line(mark: &SharedMark, hue: usize, epochs: usize, y: &ResponseAxis<'_>) -> O
         };
         let cells = mark.values(value);
         let Some((middle, interval)) = mean_of_cells(y.response, &cells) else { continue };
+        let pair = pair(&cells).map(|pair| pair.map(|value| value / y.unit));
+        let interval = interval.filter(|_| pair.is_none());
         points.push(Point {
+            pair,
             low: interval.map(|ends| ends.low / y.unit),
             high: interval.map(|ends| ends.high / y.unit),
             runs: Some(cells.iter().map(Vec::len).sum()),

@@ -87,10 +87,12 @@ impl<'r> ResponseAxis<'r> {
         let (middle, interval) =
             estimate.or_else(|| Some((stats::mean(&values.concat())?, None)))?;
         let end = |end: f64| Some(end / self.unit).filter(|end| end.is_finite());
+        let pair = pair(&values).map(|pair| pair.map(|value| value / self.unit));
+        let interval = interval.filter(|_| pair.is_none());
         let low = interval.and_then(|interval| end(interval.low));
         let high = interval.and_then(|interval| end(interval.high));
         let runs = Some(folders.len());
-        Some(Point { x, y: middle / self.unit, low, high, runs, folders })
+        Some(Point { x, y: middle / self.unit, low, high, pair, runs, folders })
     }
 
     /// Marks of cells at their x values, with a series for each level of `factor`, or one series without a factor.
@@ -123,6 +125,12 @@ impl<'r> ResponseAxis<'r> {
         }
         layers
     }
+}
+
+/// The values of an experiment with two runs; `None` for other numbers of runs or experiments.
+pub(super) fn pair(values: &[Vec<f64>]) -> Option<[f64; 2]> {
+    let [values] = values else { return None };
+    values.as_slice().try_into().ok()
 }
 
 /// Checks that a run has the response.

@@ -87,11 +87,11 @@ pub fn ceiling(answer: &Answer, workers: u64, cores: u64) -> Option<String> {
     ))
 }
 
-/// At most two lines on the answers of several runs: the number of fed runs, the bounds of the others and their utilisation; then the needed and delivered
-/// rates.
-pub fn summary_lines(answers: &[&Answer]) -> Vec<String> {
+/// The answers of several runs in one line: the number of fed runs, the bounds of the others, their utilisation, and the needed and delivered rates.
+/// `None` without answers.
+pub fn summary(answers: &[&Answer]) -> Option<String> {
     if answers.is_empty() {
-        return Vec::new();
+        return None;
     }
     let decided = || answers.iter().filter(|answer| answer.fed.is_some());
     let au = decided().filter_map(|answer| Some((answer.au_percent?, answer.required_percent)));
@@ -107,12 +107,12 @@ pub fn summary_lines(answers: &[&Answer]) -> Vec<String> {
     };
     let needed = rates(|answer| answer.needed_bytes_per_second);
     let rates = needed.zip(rates(|answer| answer.delivered_bytes_per_second));
-    let rates = rates.map(|(needed, delivered)| format!("needs {needed}, gets {delivered}"));
-    [first].into_iter().chain(rates).collect()
+    let rates = rates.map(|(needed, delivered)| format!("; needs {needed}, gets {delivered}"));
+    Some(first + &rates.unwrap_or_default())
 }
 
 /// The number of runs by kind of answer: `NO for 39 of 54 runs (storage-bound), YES for 15`.
-fn count_by_kind(answers: &[&Answer]) -> String {
+pub fn count_by_kind(answers: &[&Answer]) -> String {
     let count = |kind| answers.iter().filter(|answer| answer.kind == kind).count();
     let mut kinds: Vec<(AnswerKind, usize)> = AnswerKind::ALL
         .map(|kind| (kind, count(kind)))

@@ -4,7 +4,7 @@ use super::number::{
     chance, change, digits, efficiency, ends, list, plain, quoted, range, relative_to, share,
     signed, two_digits, unit, with_interval,
 };
-use super::terms::{level, title};
+use super::terms::{levels, shortened, title};
 use super::{inconclusive, over_time};
 use feedrate_analysis::finding::{
     Caveat, EffectSize, EffectUnit, Finding, FindingKind, Interaction, MainEffect, Quantity,
@@ -18,12 +18,14 @@ pub fn sentence(finding: &Finding) -> String {
     let title = finding.response.map_or("", title);
     let factor = finding.factors.first().map_or(String::new(), |name| quoted(name));
     match &finding.subject {
-        Subject::Window(artefact) => window(artefact, &factor),
+        Subject::Window(artefact) => {
+            let untested = if finding.is_supported { "" } else { "not tested: " };
+            format!("{untested}{}", window(artefact, &factor))
+        }
         Subject::MoreThanLinear => more_than_linear(&finding.effects[0], title, &factor),
         Subject::LeftOut { runs, all, doubts } => excluded_runs(*runs, *all, doubts),
         Subject::MainEffect(_) if finding.kind == FindingKind::NotTested => {
-            let levels: Vec<String> = finding.effects.iter().map(level).collect();
-            format!("not tested: {factor} and {title}: {}", levels.join("; "))
+            format!("not tested: {factor} and {title}: {}", levels(&finding.effects))
         }
         Subject::MainEffect(effect) => main_effect(effect, finding, title),
         Subject::Interaction(found) => interaction(found, finding, title),
@@ -144,6 +146,9 @@ fn window(artefact: &WindowArtefact, factor: &str) -> String {
     format!("the {step} {claim}: {}", list(&evidence))
 }
 
+/// Minimum number of combinations of other factors that a sentence on averages mentions. Few are clear from the design.
+const AVERAGED_MIN: usize = 10;
+
 fn main_effect(main: &MainEffect, finding: &Finding, title: &str) -> String {
     let factor = quoted(&finding.factors[0]);
     let effects = &finding.effects;
@@ -154,17 +159,21 @@ fn main_effect(main: &MainEffect, finding: &Finding, title: &str) -> String {
         }
         Some(share) => format!("{factor} explains {share} of the variation of {title}"),
     };
-    let levels: Vec<String> = effects.iter().map(level).collect();
     let n = effects.iter().map(|effect| effect.n).min().unwrap_or(0);
     let p = effects.iter().filter_map(|effect| effect.p).fold(0.0, f64::max);
     let tests = effects[0].tests.unwrap_or(1);
     let others = match &effects[0].quantity {
         Quantity::Level { base, .. } if !main.indistinguishable.is_empty() => {
-            format!("; no measurable difference from {base} at {}", list(&main.indistinguishable))
+            let levels = list(shortened(main.indistinguishable.clone(), "other level"));
+            format!("; no measurable difference from {base} at {levels}")
         }
         _ => String::new(),
     };
-    format!("{claim}: {}, n = {n} ({}){others}", levels.join("; "), chance(p, tests))
+    let averaged = match main.combinations {
+        0..AVERAGED_MIN => String::new(),
+        count => format!(", averaged over {count} combinations of other factors"),
+    };
+    format!("{claim}: {}, n = {n} ({}){averaged}{others}", levels(effects), chance(p, tests))
 }
 
 fn interaction(found: &Interaction, finding: &Finding, title: &str) -> String {

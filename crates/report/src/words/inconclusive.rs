@@ -1,7 +1,7 @@
 //! Renders inconclusive findings as sentences: the reason, the open question, and the runs that would settle it.
 
 use super::number::{list, quoted, two_digits};
-use super::terms::{is_percent, level, title};
+use super::terms::{is_percent, level, shortened, title};
 use feedrate_analysis::finding::{
     EffectSize, Inconclusive, NamedLevels, Noise, OpenQuestion, OpenQuestions,
 };
@@ -114,8 +114,12 @@ fn combination(levels: &[(String, String)]) -> String {
     list(levels.iter().map(|(name, level)| format!("{} {level}", quoted(name))))
 }
 
+fn levels(factor: &NamedLevels) -> String {
+    list(shortened(factor.levels.clone(), "other level"))
+}
+
 fn with_levels(factor: &NamedLevels) -> String {
-    format!("{} ({})", quoted(&factor.factor), list(&factor.levels))
+    format!("{} ({})", quoted(&factor.factor), levels(factor))
 }
 
 /// The sentence on factors that DLIO ignores.
@@ -140,7 +144,7 @@ fn subjects(open: &OpenQuestions) -> String {
     let text = |question: &OpenQuestion| match question {
         OpenQuestion::Factor(factor) if factor.levels.is_empty() => quoted(&factor.factor),
         OpenQuestion::Factor(factor) => {
-            format!("{} at {}", quoted(&factor.factor), list(&factor.levels))
+            format!("{} at {}", quoted(&factor.factor), levels(factor))
         }
         OpenQuestion::Pair([a, b]) => format!("{} together with {}", quoted(a), quoted(b)),
         OpenQuestion::Pairs(pairs) => format!("{pairs} pairs of factors together"),

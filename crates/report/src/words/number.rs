@@ -17,12 +17,16 @@ pub(super) fn plain(value: f64, digits: usize) -> String {
 /// A number with its sign; 0 has none.
 pub(super) fn signed(value: f64, digits: usize) -> String {
     let text = format!("{:.digits$}", value.abs());
-    let is_zero = text.bytes().all(|byte| matches!(byte, b'0' | b'.'));
     match value {
-        _ if is_zero => text,
+        _ if is_zero(&text) => text,
         value if value < 0.0 => format!("−{text}"),
         _ => format!("+{text}"),
     }
+}
+
+/// Whether a number is 0 as it is written.
+fn is_zero(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b'0' | b'.'))
 }
 
 /// A number with two significant digits and no trailing zeros: `2`, `0.5`, `0.043`.
@@ -83,7 +87,10 @@ fn distance_from(other: &str, effect: &EffectSize) -> String {
     let (sign, word) = if distance < 0.0 { (-1.0, "below") } else { (1.0, "above") };
     let unit = unit(effect);
     let Some((low, high)) = effect.low.zip(effect.high) else {
-        return format!("{} {unit} {word} {other}", plain(distance.abs(), 1));
+        return match plain(distance.abs(), 1) {
+            zero if is_zero(&zero) => format!("about equal to {other}"),
+            distance => format!("{distance} {unit} {word} {other}"),
+        };
     };
     let ends = [sign * change(effect, low), sign * change(effect, high)];
     let low = ends[0].min(ends[1]);
@@ -95,7 +102,11 @@ fn distance_from(other: &str, effect: &EffectSize) -> String {
     // The singular is `1 point`.
     let unit = if distance == "1" { unit.trim_end_matches('s') } else { unit };
     let unit_of_end = if unit == "%" { " %" } else { "" };
-    format!("{distance} {unit} {word} {other} [{low}{unit_of_end}, {high}{unit_of_end}]")
+    let relation = match distance {
+        zero if is_zero(&zero) => "about equal to".into(),
+        distance => format!("{distance} {unit} {word}"),
+    };
+    format!("{relation} {other} [{low}{unit_of_end}, {high}{unit_of_end}]")
 }
 
 /// A value of an effect as a change: percent for ratios, unchanged for points.
@@ -169,6 +180,8 @@ mod tests {
             (effect(ratio, 1.01, Some((0.998, 1.022))), "1.0 % above npz [−0.2 %, 2.2 %]"),
             (effect(points, -3.1, Some((-3.3, -2.9))), "3.1 points below npz [2.9, 3.3]"),
             (effect(points, 3.0, None), "3.0 points above npz"),
+            (effect(ratio, 0.9998, None), "about equal to npz"),
+            (effect(points, -0.002, Some((-0.102, 0.098))), "about equal to npz [−0.10, 0.10]"),
         ] {
             assert_eq!(relative_to("npz", &effect), expected);
         }

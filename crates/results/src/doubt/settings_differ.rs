@@ -13,7 +13,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         name: "settings_differ",
         severity: Severity::Warning,
         bias: Bias::Either,
-        meaning: "The config differs from most runs of the workload in keys that no override of the run sets. Effects found by comparing the run may have other causes.",
+        meaning: "The config differs from more than half of the workload's runs in keys that neither overrides nor folder names vary. Effects found by comparing the run may have other causes.",
         evidence: "{differs:.6}",
         advice: "repeat the run with the config of the other runs, so that the compared runs differ in one setting",
     },
@@ -28,7 +28,6 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
             if let Some((usual_value, count)) = usual.get(key.as_str())
                 && value.as_str() != *usual_value
                 && 1 < *count
-                && !run.dataset_use.overridden.contains(key)
             {
                 differs.push(format!("{key} is {value}, but {usual_value} in {count} others"));
             }

@@ -2,6 +2,7 @@
 //! runs, so that queries are fast for thousands of runs.
 
 mod stale_dataset;
+mod varied;
 #[cfg(test)]
 mod tests;
 
@@ -21,8 +22,8 @@ pub struct Relations<'a> {
     copies: HashMap<u64, usize>,
 }
 
-/// The most common value of each setting among the runs of a source and workload, and the number of runs with it, by key. Runs that override a key do
-/// not count for it.
+/// The value of each setting that more than half of the runs of a source and workload have, and the number of runs with it, by key. Settings
+/// that the runs vary on purpose are left out.
 pub type UsualSettings<'a> = BTreeMap<&'a str, (&'a str, usize)>;
 
 impl<'a> Relations<'a> {
@@ -85,17 +86,19 @@ fn is_invalid(run: &Run) -> bool {
 
 /// Computes the usual settings of the imported runs among `members`.
 fn usual_settings<'a>(runs: &'a [Run], members: &[usize]) -> UsualSettings<'a> {
-    let mut counts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for run in members.iter().map(|index| &runs[*index]).filter(|run| !run.is_from_feedrate()) {
-        for (key, value) in &run.dataset_use.configured {
-            if !run.dataset_use.overridden.contains(key) {
-                counts.entry(key).or_default().push(value);
-            }
-        }
+    let imported = members.iter().map(|index| &runs[*index]).filter(|run| !run.is_from_feedrate());
+    let imported: Vec<&Run> = imported.collect();
+    let mut values_by_key: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (key, value) in imported.iter().flat_map(|run| &run.dataset_use.configured) {
+        values_by_key.entry(key).or_default().push(value);
     }
-    let usual = counts
-        .into_iter()
-        .filter_map(|(key, values)| Some((key, most_common(values.into_iter())?)));
+    values_by_key.retain(|key, values| {
+        values.iter().all(|value| value == &values[0]) || !varied::is_varied(key, &imported)
+    });
+    let usual = values_by_key.into_iter().filter_map(|(key, values)| {
+        let (value, count) = most_common(values.iter().copied())?;
+        (values.len() < 2 * count).then_some((key, (value, count)))
+    });
     usual.collect()
 }
 

@@ -212,7 +212,7 @@ fn factor_table(factors: &[FactorCounts]) -> ReportTable {
             let counts = &level.counts;
             [
                 if index == 0 { factor.factor.clone() } else { String::new() },
-                level.level.clone(),
+                if level.level == "-" { "default".into() } else { level.level.clone() },
                 format!("[{}]", bar(counts, BAR_WIDTH / 2)),
                 counts.done.to_string(),
                 (counts.pending + counts.running).to_string(),

@@ -29,24 +29,41 @@ fn setting(processes: f64, workers: f64, format: &str) -> Run {
 
 #[test]
 fn a_caption_explains_marks() {
-    let numbers = [1.0, 1.0, 2.0, 2.0, 4.0];
+    let numbers = [1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 4.0];
     let (figure, _) =
         figure_of("au_processes", numbers.map(|processes| setting(processes, 1.0, "npz")).to_vec());
     assert_eq!(
         figure.caption,
-        "AU, all steps against processes. Marks are means of n = 2 runs with 95 % intervals, which are hidden if smaller than the mark. \
+        "AU, all steps against processes. Marks are means of n = 3 runs with 95 % intervals, which are hidden if smaller than the mark. \
          A hollow mark is a single run."
     );
     let svg = draw(&figure, &DrawOptions::default()).svg;
     let mark = |runs: &str| svg.lines().find(|line| line.contains(&format!("n = {runs}</title>")));
     assert!(mark("1").unwrap().contains("fill=\"#ffffff\""), "{svg}");
-    assert!(!mark("2").unwrap().contains("fill=\"#ffffff\""), "{svg}");
+    assert!(!mark("3").unwrap().contains("fill=\"#ffffff\""), "{svg}");
     let (figure, _) =
         figure_of("factor_levels", vec![setting(1.0, 1.0, "npz"), setting(2.0, 1.0, "npz")]);
     assert_eq!(
         figure.caption,
         "AU and throughput by level of each factor. Each mark is one run, so there are no intervals."
     );
+}
+
+/// The 95 % interval of two utilisations is nearly always 0 to 100 %.
+#[test]
+fn two_runs_are_drawn_instead_of_an_interval() {
+    let aus = [(1.0, 60.0), (1.0, 70.0), (2.0, 30.0), (2.0, 34.0)];
+    let runs = aus.map(|(processes, au)| run("a", (processes, 1.0, "npz"), au, 1e7 * au));
+    let (figure, _) = figure_of("au_processes", runs.to_vec());
+    assert_eq!(
+        figure.caption,
+        "AU, all steps against processes. Each mark is one run. Two runs have no useful interval, so both are drawn."
+    );
+    let pairs: Vec<_> = figure.points().map(|point| (point.pair, point.low, point.y)).collect();
+    assert_eq!(pairs, [(Some([60.0, 70.0]), None, 65.0), (Some([30.0, 34.0]), None, 32.0)]);
+    let svg = draw(&figure, &DrawOptions::default()).svg;
+    let marks = svg.lines().filter(|line| line.contains("n = 2</title>")).count();
+    assert_eq!(marks, 4, "{svg}");
 }
 
 #[test]

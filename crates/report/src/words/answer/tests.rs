@@ -191,14 +191,14 @@ fn answers_of_several_runs_are_counted_with_their_ranges() {
         AnsweredSummary::new(&record).answer
     };
     let answers = [answer(1, 45.0), answer(1, 90.0), answer(2, 90.0)];
-    let lines = summary_lines(&answers.each_ref());
-    let says = "NO for 2 of 3 runs (storage-bound), YES for 1; 50 % AU, target 45 to 90 %";
-    assert_eq!(lines, [says, "needs 20 MB/s to 40 MB/s, gets 10 MB/s to 20 MB/s"]);
+    let says = "NO for 2 of 3 runs (storage-bound), YES for 1; 50 % AU, target 45 to 90 %; \
+        needs 20 MB/s to 40 MB/s, gets 10 MB/s to 20 MB/s";
+    assert_eq!(summary(&answers.each_ref()).as_deref(), Some(says));
     let mut rate = starved_run(1);
     rate.epochs[0].accelerators[0].blocks[0].compute_ns.fill(0);
     let rate = AnsweredSummary::new(&rate).answer;
-    assert_eq!(summary_lines(&[&rate, &rate]), ["RATE for all 2 runs"]);
-    assert!(summary_lines(&[]).is_empty());
+    assert_eq!(summary(&[&rate, &rate]).as_deref(), Some("RATE for all 2 runs"));
+    assert_eq!(summary(&[]), None);
 }
 
 #[test]

@@ -234,6 +234,14 @@ fn experiments_are_matched_by_what_was_run() {
     );
     assert_eq!(found.only_in_a, ["example, 1 accelerator, loader.workers=8"]);
     assert_eq!(found.only_in_b, ["example, 1 accelerator, loader.workers=4"]);
+    // Experiments without a counterpart have their numbers too.
+    let alone = |side: &str| found.unmatched.iter().find(|alone| alone.side == side).unwrap();
+    for (side, names) in [("A", &found.only_in_a), ("B", &found.only_in_b)] {
+        let unmatched = alone(side);
+        assert_eq!(unmatched.experiment, names[0]);
+        let mean = unmatched.responses[0].runs.mean.estimate.unwrap();
+        assert!((89.0..91.0).contains(&mean), "{mean}");
+    }
     assert_eq!(found.differs_in.len(), 1);
     assert!(found.findings.iter().all(|row| row.verdict == ComparisonVerdict::Same));
     assert!(!found.is_met(), "experiments without a counterpart were not shown to be the same");

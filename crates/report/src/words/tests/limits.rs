@@ -16,7 +16,7 @@ fn confounded_effects_are_open_or_doubted() {
     insta::assert_snapshot!(text(&findings_on(&runs, &[RATE])), @"
     1. `a` matters most to throughput (more than 99 % of its variation): at 1 it is 2.01 × that at 0 [1.98, 2.03], n = 6 (p < 0.0001, corrected for 4 tests)
          doubt: assumes that factors do not interact, which this design cannot check
-    2. inconclusive, because the noise is too large for so few runs: throughput by `b` (at 1 it is 0 % above that at 0 [−1 %, 2 %], n = 6) and `c` (at 1 it is 1 % above that at 0 [−1 %, 2 %], n = 6); about 4 runs of each are needed to detect 2 %
+    2. inconclusive, because the noise is too large for so few runs: throughput by `b` (at 1 it is about equal to that at 0 [−1 %, 2 %], n = 6) and `c` (at 1 it is 1 % above that at 0 [−1 %, 2 %], n = 6); about 4 runs of each are needed to detect 2 %
     3. inconclusive, because other factors always changed together with them: the effect of `a` together with `b`, `a` together with `c` and `b` together with `c` on throughput; a design with more runs can separate them
     ");
     // Two factors that always change together.

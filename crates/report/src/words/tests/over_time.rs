@@ -61,9 +61,29 @@ fn equal_epochs_do_not_differ_measurably() {
         .map(|(index, loads_ms)| run_with_epochs(&index.to_string(), 2, loads_ms))
         .collect();
     insta::assert_snapshot!(findings_text(&runs), @"
-    1. throughput of the first epoch does not differ measurably from that of later ones (−10 to +11 %) and utilisation over all steps of the first epoch does not differ measurably from that of later ones (−6 to +6 points), 3 runs of 1 experiment
-    2. a checkpoint takes 20 ms [20 ms, 20 ms], costs 20 ms [20 ms, 20 ms] net, checkpoints are 11 % [11 %, 11 %] of the time; no step ran during one; throughput after it does not differ measurably from that before (0.00 to 0.00 %) and utilisation over all steps after it does not differ measurably from that before (0.00 to 0.00 points), 3 runs of 1 experiment
+    1. a checkpoint takes 20 ms [20 ms, 20 ms], costs 20 ms [20 ms, 20 ms] net, checkpoints are 11 % [11 %, 11 %] of the time; no step ran during one; throughput after it does not differ measurably from that before (0.00 to 0.00 %) and utilisation over all steps after it does not differ measurably from that before (0.00 to 0.00 points), 3 runs of 1 experiment
+    2. throughput of the first epoch does not differ measurably from that of later ones (−10 to +11 %) and utilisation over all steps of the first epoch does not differ measurably from that of later ones (−6 to +6 points), 3 runs of 1 experiment
     ");
+}
+
+/// The first epoch is compared with later ones in each run, so runs of experiments without replicates count too.
+#[test]
+fn all_runs_with_several_epochs_are_used() {
+    let runs: Vec<Run> = [(2, 29), (2, 30), (4, 31), (8, 30), (16, 29)]
+        .into_iter()
+        .enumerate()
+        .map(|(index, (batch, load_ms))| {
+            run_with_epochs(&index.to_string(), batch, [load_ms, 10, 10])
+        })
+        .collect();
+    let designs = designs(
+        &runs.iter().map(|run| &run.settings).collect::<Vec<_>>(),
+        &DeclaredFactors::default(),
+    );
+    let found = findings(&designs, &runs.iter().collect::<Vec<_>>(), &[]);
+    let epochs = found.iter().find(|finding| finding.kind == FindingKind::Epochs).unwrap();
+    assert_eq!((epochs.evidence.len(), epochs.effects[0].n), (5, 5));
+    assert!(epochs.is_supported && epochs.effects[0].high.unwrap() < 0.65, "{epochs:?}");
 }
 
 #[test]

@@ -471,3 +471,46 @@ fn runs_with_other_settings_are_doubted() {
     };
     check("settings_differ", &[], "", scaled);
 }
+
+/// A study varies two settings in its configs, without overrides. One folder name has an equals sign, another only words.
+#[test]
+fn settings_that_a_study_varies_are_not_doubted() {
+    let study = |name: fn(u32, u64) -> String| {
+        move |root: &Path| {
+            for (run, (threads, batch)) in
+                [(2, 7), (4, 7), (8, 7), (4, 14), (4, 28), (4, 7)].into_iter().enumerate()
+            {
+                let slower = 1.0 + 0.01 * run as f64;
+                let fake = Fake { threads, batch, slower, ..good_run() };
+                fake.write(root, &format!("w/{}/run_{run}x", name(threads, batch)));
+            }
+        }
+    };
+    let by_words = study(|threads, batch| format!("threads{threads}-batch{batch}"));
+    check("settings_differ", &[], "", by_words);
+    let by_keys = study(|threads, batch| format!("4_batch_size={batch},read_threads={threads}"));
+    check("settings_differ", &[], "", by_keys);
+    // Another setting of one of these runs is doubted.
+    check("settings_differ", &["threads4-batch7/odd"], "dataset.record_length_bytes", |root| {
+        study(|threads, batch| format!("threads{threads}-batch{batch}"))(root);
+        let odd = Fake { record_length: 300_000_000, slower: 1.1, ..good_run() };
+        odd.write(root, "w/threads4-batch7/odd");
+    });
+}
+
+#[test]
+fn a_setting_is_usual_if_more_than_half_of_the_runs_have_it() {
+    let halves = |counts: [usize; 2]| {
+        move |root: &Path| {
+            for (index, files) in [1120, 560].into_iter().enumerate() {
+                for run in 0..counts[index] {
+                    let slower = 1.0 + 0.01 * (run + 10 * index) as f64;
+                    let fake = Fake { files, slower, ..good_run() };
+                    fake.write(root, &format!("w/4/{index}{}", ["a", "b", "c"][run]));
+                }
+            }
+        }
+    };
+    check("settings_differ", &[], "", halves([2, 2]));
+    check("settings_differ", &["4/1a", "4/1b"], "1120 in 3 others", halves([3, 2]));
+}
