@@ -1,6 +1,6 @@
 //! Checkpoints of a run without training were written into memory instead of the storage.
 
-use super::{DoubtKind, RecordDoubt, Severity};
+use super::{Bias, DoubtKind, RecordDoubt, Severity};
 use crate::checkpoints::{CheckpointMedium, CheckpointSummary};
 use crate::facts::Facts;
 #[cfg(test)]
@@ -13,6 +13,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: NAME,
         severity: Severity::Warning,
+        bias: Bias::Checkpoints,
         meaning: "Checkpoints counted as written when they were in memory, not on the storage: rates of writing can exceed what the storage can do.",
         evidence: "{written_bytes} of checkpoints were written [to {memory_file_system}, which keeps all files in memory|without `fsync`, into the page cache][; the disk wrote {disk_bytes} for all processes until the end of the run]",
         advice: "[write the checkpoints to the storage that you want to measure, since {memory_file_system} is memory|use `checkpoint.fsync=true`]",
