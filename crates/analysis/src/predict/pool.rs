@@ -1,7 +1,7 @@
 //! Predictions from several records of one plan, which differ by noise.
 
 use super::{NotPredictable, Pipeline, PipelineChange, Prediction};
-use feedrate_measure::metric::Metric;
+use feedrate_measure::metric::{AU_ALL_STEPS, Metric};
 use feedrate_measure::noise::{Noise, is_too_wide};
 use feedrate_measure::stats::Interval;
 use feedrate_spec::plan::Plan;
@@ -29,6 +29,18 @@ impl PipelinePool {
     /// The pipeline of the first record.
     pub fn first(&self) -> &Pipeline {
         &self.first
+    }
+
+    /// Predicts the utilisation over all steps, as [`PipelinePool::predict_metric`] does.
+    ///
+    /// # Errors
+    /// A record does not allow the prediction, or the predictions of the records differ too much.
+    pub fn predict(
+        &self,
+        plan: &Plan,
+        changes: &[PipelineChange],
+    ) -> Result<Prediction, NotPredictable> {
+        self.predict_metric(plan, changes, &AU_ALL_STEPS)
     }
 
     /// Predicts a run by each pipeline. The result is the prediction with the median utilisation; its interval contains the intervals of all.
