@@ -1,13 +1,15 @@
 //! Assembles a report: reads folders that feedrate or DLIO wrote, and collects findings, doubts, figures and tables. Decides nothing about the meaning of
 //! a number.
 
+mod searches;
+
 use crate::advice;
 use crate::ceilings;
 use crate::comparison::build_comparison;
 use crate::conclusions::{finding_texts, recommendation_texts};
 use crate::figures::figures;
 use crate::methods;
-use crate::opening::{DO_NOT_USE, SINGLE_SOURCE_LINES, Search, group_answers, opening};
+use crate::opening::{DO_NOT_USE, SINGLE_SOURCE_LINES, group_answers, opening};
 use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
 use crate::report::{
@@ -22,7 +24,6 @@ use feedrate_analysis::design::{DeclaredFactors, HOST, SOURCE, designs};
 use feedrate_analysis::predict::Pipeline;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::file::RECORD_FILE;
-use feedrate_results::conclusion::Conclusion;
 use feedrate_results::diagnosis::Diagnosis;
 use feedrate_results::files::{StudyFiles, study_csv};
 use feedrate_results::groups::{CheckpointGroup, checkpoint_groups};
@@ -35,7 +36,7 @@ use feedrate_results::run::{Reason, Run, Settings};
 use feedrate_results::state::StudyState;
 use feedrate_results::trials::TrialsResult;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 /// Maximum number of runs whose complete records are kept for figures.
@@ -147,7 +148,7 @@ fn build_report(
         runs,
         ..Report::default()
     };
-    let searches = searches(&report.runs, paths);
+    let searches = searches::searches(&report.runs, paths);
     let tried = trials.iter().map(|result| {
         let sentences = words::trials::tried(result).join("; ");
         line("Advice", format!("{}: {sentences}", result.workload))
@@ -159,41 +160,6 @@ fn build_report(
         .map(|diagnosis| format!("{}: {}", diagnosis.workload, ceilings::answer(diagnosis)));
     report.opening.splice(0..0, ceilings.map(|says| line("Ceilings", says)));
     report
-}
-
-/// The searches below `paths` that made some of the runs.
-fn searches(runs: &[ReportedRun], paths: &[PathBuf]) -> Vec<Search> {
-    let mut folders: BTreeSet<PathBuf> = BTreeSet::new();
-    for path in paths {
-        let csv = study_csv(path);
-        folders.extend(csv.as_deref().and_then(Path::parent).map(Path::to_path_buf));
-    }
-    for run in runs {
-        let above = run.run.path.ancestors().skip(1);
-        let below_source = above.take_while(|folder| folder.starts_with(&run.run.source));
-        folders.extend(below_source.map(Path::to_path_buf));
-    }
-    let mut searches = Vec::new();
-    for folder in folders {
-        let conclusion = Conclusion::read(&folder);
-        let Some(Conclusion { lines, .. }) = conclusion.filter(|found| !found.lines.is_empty())
-        else {
-            continue;
-        };
-        let absolute = folder.canonicalize();
-        let is_own = |run: &ReportedRun| {
-            let path = run.run.path.canonicalize();
-            absolute.as_ref().is_ok_and(|folder| path.is_ok_and(|path| path.starts_with(folder)))
-        };
-        let mut lines = lines.into_iter().map(|said| line(&said.name, said.value));
-        searches.extend(lines.next().map(|answer| Search {
-            name: folder.display().to_string(),
-            answer: answer.value,
-            runs: (0..runs.len()).filter(|&index| is_own(&runs[index])).collect(),
-            lines: lines.collect(),
-        }));
-    }
-    searches
 }
 
 /// Reads the data for a plot of all results below `paths`, and lists the runs that must not be drawn.
