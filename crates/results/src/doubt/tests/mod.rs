@@ -264,7 +264,12 @@ fn changed_times_of_checkpoints_are_named() {
     let one_second = "2025-11-30T10:00:21.000000";
     let half_second = "2025-11-30T10:00:20.500000";
     check("mean_misreported", &[], "", with_checkpoint(one_second, 1.0));
-    check("mean_misreported", &["4/a"], "took 500 ms", with_checkpoint(half_second, 1.0));
+    check(
+        "mean_misreported",
+        &["4/a"],
+        "first rank took 500 ms",
+        with_checkpoint(half_second, 1.0),
+    );
     check("mean_misreported", &["4/a"], "is 6.600", with_checkpoint(one_second, 0.5));
 }
 
