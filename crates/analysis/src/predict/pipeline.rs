@@ -1,5 +1,7 @@
 //! The pipeline of a record: the time of a sample in each stage, the number of requests in flight, and the storage models that explain
 //! these figures, with the error of each model.
+//!
+//! Long because the costs of a sample and the error of a model use the same figures of the record.
 
 use super::miniature::{EpochTimes, SimulatedRun, Simulation, mean_sample_bytes, mean_times};
 use super::model::{DeviceRequests, DeviceTraffic, SampleCost, StorageModel};
