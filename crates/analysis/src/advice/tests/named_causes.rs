@@ -15,6 +15,7 @@ fn slow_accelerators_and_busy_processes_are_named() {
     let mut emulated = record.clone();
     emulated.plan.train.slow_accelerators = vec![(1, 2.0)];
     emulated.plan.storage.throttle_bytes_per_second = None;
+    change_io(&mut emulated, |io| io.access.samples_read = io.samples);
     let found = with_case(&emulated, |case| advise(case, &|_| Some(case.plan().clone())));
     assert_eq!(found[0].proposal.rule, "slow_accelerator");
     assert!(found[0].prediction.unwrap().au_percent > 95.0, "{found:?}");
