@@ -56,10 +56,8 @@ fn read(parts: Vec<LogPart>) -> Result<Tally, LogError> {
         }
     }
     let StraceReader { mut tally, processes, calls, timed_calls, backward, .. } = reader;
-    tally.processes = NumberedProcesses {
-        first_threads: processes.first_threads(),
-        tree: processes.tree,
-    };
+    tally.processes =
+        NumberedProcesses { first_threads: processes.first_threads(), tree: processes.tree };
     tally.overhead_ns = OVERHEAD_NS;
     tally.lose_many("line", "without a time of `strace -ttt`", untimed);
     lines.parts.iter().for_each(|(_, part)| part.report_lost(&mut tally));
