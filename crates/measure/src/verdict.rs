@@ -1,4 +1,4 @@
-//! The verdict: the bottleneck of a run, with evidence in bytes and seconds. It contains no advice.
+//! The verdict: the bottleneck of a run, with evidence in bytes and seconds. It contains no advice. Long because every bottleneck has its words here.
 
 use crate::checkpoints::{CheckpointSummary, Checkpoints};
 use crate::derived::Derived;

@@ -8,7 +8,7 @@ use crate::opening::opening;
 use crate::output;
 use crate::report::*;
 use feedrate_analysis::finding::{EffectUnit, FindingKind};
-use feedrate_measure::doubt::{Doubt, Severity};
+use feedrate_measure::doubt::{Bias, Doubt, Severity};
 use feedrate_measure::example::{block, checkpoint, epoch, plan, record, simple};
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, DELIVERED_WHOLE, Provenance, Value};
@@ -97,6 +97,7 @@ fn a_run_that_passes_only_as_reported_is_named_first() {
     report.runs[0].run.doubts = vec![Doubt {
         name: "au_misreported".into(),
         severity: Severity::Warning,
+        bias: Bias::Either,
         evidence: String::new(),
         advice: String::new(),
         facts: Facts::new(),

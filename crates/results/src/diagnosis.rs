@@ -201,7 +201,7 @@ impl Ceiling {
     fn may_wait_for_cores(&self) -> bool {
         let takes_cores = matches!(self.name, PipelineStage::Decode | PipelineStage::Client);
         let shares = self.own_cpu_share.zip(self.cpu_busy_share);
-        let is_own_use = shares.is_some_and(|(own, busy)| busy < 2.0 * own);
+        let is_own_use = shares.is_some_and(|(process, all)| all < 2.0 * process);
         let is_busy = self.cpu_busy_share.is_some_and(are_cores_busy);
         is_busy && !(takes_cores && is_own_use)
     }

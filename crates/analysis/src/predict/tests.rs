@@ -1,4 +1,4 @@
-//! Tests fits and predictions with records that the simulated driver makes on known storages.
+//! Tests fits and predictions with records that the simulated driver makes on known storages. Long because one record is made for all storages.
 
 mod client;
 mod limits;

@@ -70,16 +70,16 @@ fn unfitting_times(imported: &Imported) -> Vec<String> {
     let ranks: Vec<u32> = imported.ranks.iter().copied().collect();
     let difference =
         |rank: usize, times: usize| mean_difference(imported, &by_rank[rank], &by_rank[times]);
-    let own: Option<Vec<f64>> = (0..by_rank.len()).map(|rank| difference(rank, rank)).collect();
-    let Some(own) = own else { return Vec::new() };
-    let foreign_min = FOREIGN_DIFFERENCE.max(FOREIGN_FACTOR * median(&own).unwrap_or(0.0));
+    let deviations: Option<Vec<f64>> = (0..by_rank.len()).map(|rank| difference(rank, rank)).collect();
+    let Some(deviations) = deviations else { return Vec::new() };
+    let foreign_min = FOREIGN_DIFFERENCE.max(FOREIGN_FACTOR * median(&deviations).unwrap_or(0.0));
     let mut doubtful: Vec<usize> =
-        (0..own.len()).filter(|rank| OWN_DIFFERENCE_MAX < own[*rank]).collect();
+        (0..deviations.len()).filter(|rank| OWN_DIFFERENCE_MAX < deviations[*rank]).collect();
     if SEARCHED_MAX < doubtful.len() {
         return Vec::new();
     }
     let fits_better = |rank: usize, times: usize| {
-        difference(rank, times).is_some_and(|other| other * SWAPPED_FACTOR < own[rank])
+        difference(rank, times).is_some_and(|other| other * SWAPPED_FACTOR < deviations[rank])
     };
     let mut problems = Vec::new();
     while let Some(rank) = doubtful.pop() {
@@ -91,11 +91,11 @@ fn unfitting_times(imported: &Imported) -> Vec<String> {
                 "the steps of rank {} fit the block times of rank {}, and the reverse",
                 ranks[other], ranks[rank]
             ));
-        } else if foreign_min < own[rank] {
+        } else if foreign_min < deviations[rank] {
             problems.push(format!(
                 "the rates of rank {} differ by {:.0} % from those of its steps and block times",
                 ranks[rank],
-                own[rank] * 100.0
+                deviations[rank] * 100.0
             ));
         }
     }

@@ -1,4 +1,4 @@
-//! Tests that each doubt fires where it should, and only there, on folders as DLIO leaves them.
+//! Tests that each doubt fires where it should, and only there, on folders as DLIO leaves them. Long because each doubt has its folders.
 
 mod datasets;
 mod folders;
