@@ -186,13 +186,12 @@ fn head(log: &ImportedLog) -> String {
         ));
     }
     let seconds = |ns: u64| units::seconds(ns as f64 / 1e9);
-    let unit = if log.job.batch.is_some() { "step" } else { "file" };
     words.push(match (log.job.compute_ns, log.job.compute_max_ns) {
         (Some(ns), _) => {
             let compute = seconds(ns);
             format!("compute at most about {compute} per step (estimated from gaps between reads)")
         }
-        (None, Some(ns)) => format!("compute unknown, at most {} per {unit}", seconds(ns)),
+        (None, Some(ns)) => format!("compute unknown, at most {} per step", seconds(ns)),
         (None, None) => "compute time unknown".into(),
     });
     format!("{}: {}", log.kind, words.join("\n  "))

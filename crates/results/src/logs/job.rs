@@ -49,7 +49,8 @@ pub struct LogJob {
     pub batch: Option<LogBatch>,
     /// Compute time of a step; `None` if reads may overlap it. If `batch` has one file, it includes decoding.
     pub compute_ns: Option<u64>,
-    /// Upper limit of the compute time if `compute_ns` is `None`: the mean time of a step, or of a file if `batch` is `None`.
+    /// Upper limit of the compute time if `compute_ns` is `None`: the time from batch to batch. `None` if `batch` is, because readers that
+    /// read ahead may end long before training.
     pub compute_max_ns: Option<u64>,
 }
 
@@ -391,10 +392,6 @@ fn add_readers(tally: &mut Tally, data: usize, job: &mut LogJob) -> JobTimes {
     }
     let spans = || readers().filter_map(|reader| reader.log.span_ns());
     let total_ns: u64 = spans().map(|(start_ns, end_ns)| end_ns - start_ns).sum();
-    if let Some(concurrent) = concurrent {
-        let files = readers().flat_map(|reader| &reader.log.ops).filter(|op| op.is_new_file);
-        job.compute_max_ns = (total_ns / concurrent).checked_div(files.count() as u64);
-    }
     let Some(typical) = bursts.first() else { return times };
     let similar = bursts.iter().filter(|other| other.is_similar(typical)).count();
     let is_one_file = typical.count < 2;

@@ -98,8 +98,6 @@ pub(super) struct Bursts {
 
 /// Minimum number of bursts.
 const BURSTS_MIN: usize = 5;
-/// Minimum number of messages that divide the reads of a reader.
-const MESSAGES_MIN: usize = 2;
 /// Minimum ratio of a long gap to the next shorter one.
 const LONG_RATIO: f64 = 1.5;
 /// Maximum number of thresholds for long gaps that are tried.
@@ -200,15 +198,15 @@ impl ReaderLog {
         let gaps = self.gaps_ns();
         let opens = self.ops.iter().filter(|op| op.is_new_file).count();
         let counts_files = opens * 2 > self.ops.len().min(2 * BURSTS_MIN);
-        let starts_where = |is_start: fn(&Op) -> bool, starts_min: usize| {
+        let starts_where = |is_start: fn(&Op) -> bool| {
             let starts: Vec<bool> = self.ops.iter().skip(1).map(is_start).collect();
             let count = starts.iter().filter(|is_start| **is_start).count();
-            (starts_min <= count).then_some(starts)
+            (BURSTS_MIN <= count).then_some(starts)
         };
-        let at_messages = starts_where(|op| op.follows_message, MESSAGES_MIN)
+        let at_messages = starts_where(|op| op.follows_message)
             .and_then(|starts| self.split(&gaps, &starts, BatchRule::EqualCounts, counts_files));
         let at_files = || {
-            let starts = starts_where(|op| op.is_new_file, BURSTS_MIN).filter(|_| counts_files)?;
+            let starts = starts_where(|op| op.is_new_file).filter(|_| counts_files)?;
             self.split(&gaps, &starts, BatchRule::EqualCounts, true)
         };
         at_messages

@@ -380,6 +380,7 @@ fn ranks_are_processes_whose_workers_read() {
         let log = job(start_worker);
         let found = (log.job.ranks, log.job.readers, log.job.trains_and_reads);
         assert_eq!(found, (4, Some(4), Some(false)), "{start_worker}");
+        assert_eq!((log.job.compute_ns, log.job.compute_max_ns), (None, None));
         let files_read = log.record.epochs[0].files_read.as_ref().unwrap();
         assert_eq!((files_read.unique_bytes, files_read.overlap_bytes), (192_000, 0));
         let io = &log.record.epochs[0].accelerators;
