@@ -365,6 +365,7 @@ fn text_with_short_samples_should_become_tfrecord() {
         let mut record = waiting_record();
         text_files(&mut record);
         record.plan.dataset.record_bytes = 200.0;
+        record.plan.dataset.record_dims = vec![200];
         record.plan.dataset.samples_per_file = samples_per_file;
         with_case(&record, |case| (super::binary_format::RULE.propose)(case)).unwrap().overrides
     };

@@ -99,7 +99,7 @@ fn the_clients_processor_time_is_spent_and_the_answer_has_both_utilisations() {
     let compute = "train.computation_time=0.001";
     for threads in [0, 2] {
         let threads = format!("reader.read_threads={threads}");
-        let json = test.run_json(&["client.per_sample=0.005", compute, &threads]);
+        let json = test.run_json(&["client.per_sample=0.005", compute, &threads, "train.epochs=8"]);
         assert_eq!(json["verdict"]["name"], "client-bound", "{json}");
         let client = &json["answer"]["client"];
         assert_eq!((&client["kind"], &client["untold"]), (&"calibrated".into(), &Value::Null));

@@ -7,12 +7,19 @@ use std::fs;
 /// Two numbers of accelerators, two runs each.
 fn results() -> Test {
     let test = Test::with_workload(TINY);
-    for accelerators in ["1", "2", "1", "2"] {
+    for _ in 0..2 {
+        run_on_one_and_two(&test);
+    }
+    test
+}
+
+/// Runs on one accelerator, then on two.
+fn run_on_one_and_two(test: &Test) {
+    for accelerators in ["1", "2"] {
         let keys = ["reader.batch_size=1", "train.computation_time=0.002"];
         let more = ["storage.delay.read_seconds=0.001", "--results", "results", "-n", accelerators];
         test.run_json(&[&keys[..], &more].concat());
     }
-    test
 }
 
 #[test]
@@ -27,6 +34,8 @@ fn every_plot_of_runs_is_drawn_from_real_records() {
             "timeline" => (run.as_str(), 0),
             // This plot needs a diagnosis; the tests of `diagnose` cover it.
             "ceilings" => ("results", 2),
+            // The runs write no checkpoints; the tests of `checkpoints` cover it.
+            "checkpoint_rates" => ("results", 2),
             _ => ("results", 0),
         };
         let file = format!("{name}.svg");
@@ -64,6 +73,7 @@ fn an_unfinished_study_can_be_plotted() {
 #[test]
 fn the_drawn_data_is_printed_as_json() {
     let test = results();
+    run_on_one_and_two(&test);
     let answer = test.feedrate(&[
         "plot",
         "throughput_processes",
@@ -84,7 +94,7 @@ fn the_drawn_data_is_printed_as_json() {
         .iter()
         .map(|point| (point["x"].as_f64().unwrap(), point["runs"].as_u64().unwrap()))
         .collect();
-    assert_eq!(runs, [(1.0, 2), (2.0, 2)]);
+    assert_eq!(runs, [(1.0, 3), (2.0, 3)]);
     assert!(points[0]["low"].as_f64() < points[0]["high"].as_f64());
     assert!(!test.path("throughput_processes.svg").exists(), "no file was requested");
 }

@@ -34,7 +34,7 @@ fn the_output_of_commands_matches_their_schemas() {
     assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
     let first = test.run_json(&["--results", "a"])["run_dir"].as_str().unwrap().to_string();
     test.run_json(&["--results", "b"]);
-    let memory_run = test.run_json(&[&MEMORY[..], &["--results", "m"]].concat());
+    let memory_run = test.run_json(&[&MEMORY[..], &["train.epochs=8", "--results", "m"]].concat());
     let memory_run = memory_run["run_dir"].as_str().unwrap();
     test.write("study.csv", "model,epochs,processes,overrides,run\nquickstart,1,1,,\n");
     test.write("tiny.csv", "model,epochs,processes,overrides,run\nworkload.yaml,1,1,,\n");

@@ -15,7 +15,7 @@ mod stall;
 mod together;
 mod epochs;
 mod phases;
-mod checkpoints;
+mod checkpoint_rates;
 mod timeline;
 mod latency;
 mod status;
@@ -38,7 +38,7 @@ pub static PLOTS: &[&Plot] = &[
     &against::THROUGHPUT_PROCESSES,
     &factor_levels::PLOT,
     &phases::PLOT,
-    &checkpoints::PLOT,
+    &checkpoint_rates::PLOT,
     &latency::PLOT,
     &status::PLOT,
 ];

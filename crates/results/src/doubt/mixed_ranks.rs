@@ -70,7 +70,8 @@ fn unfitting_times(imported: &Imported) -> Vec<String> {
     let ranks: Vec<u32> = imported.ranks.iter().copied().collect();
     let difference =
         |rank: usize, times: usize| mean_difference(imported, &by_rank[rank], &by_rank[times]);
-    let deviations: Option<Vec<f64>> = (0..by_rank.len()).map(|rank| difference(rank, rank)).collect();
+    let deviations: Option<Vec<f64>> =
+        (0..by_rank.len()).map(|rank| difference(rank, rank)).collect();
     let Some(deviations) = deviations else { return Vec::new() };
     let foreign_min = FOREIGN_DIFFERENCE.max(FOREIGN_FACTOR * median(&deviations).unwrap_or(0.0));
     let mut doubtful: Vec<usize> =

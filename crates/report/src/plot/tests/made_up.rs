@@ -177,7 +177,7 @@ fn overview(models: &[&str]) -> Overview {
 pub(in crate::plot) fn data_for(plot: &Plot, workload: &str) -> Data {
     let mut runs = runs(workload);
     match plot.name {
-        "timeline" | "checkpoints" => runs.truncate(1),
+        "timeline" | "checkpoint_rates" => runs.truncate(1),
         "latency" | "phases" => runs.retain(|run| run.accelerators == Some(2)),
         _ => {}
     }

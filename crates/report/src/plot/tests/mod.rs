@@ -105,7 +105,7 @@ fn axes_have_their_units() {
                 "epoch 1",
             ],
         ),
-        ("checkpoints", vec!["Checkpoint", "Rate (MB/s)", "written", "read"]),
+        ("checkpoint_rates", vec!["Checkpoint", "Rate (MB/s)", "written", "read"]),
         ("latency", vec!["Read call (ms)", "Open call (ms)", "Calls, cumulative (%)"]),
         ("status", vec!["Rows (runs)", "18 of 42 rows done, 6 running, 12 pending, 6 failed"]),
     ] {

@@ -11,7 +11,7 @@ use feedrate_results::run::Run;
 const LINES_MAX: usize = 7;
 
 pub(super) static PLOT: Plot = Plot {
-    name: "checkpoints",
+    name: "checkpoint_rates",
     aliases: &[],
     summary: "Rate at which each checkpoint was written and read",
     needs: Needs::Records,
@@ -52,7 +52,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         }
     }
     if LINES_MAX < layers.len() {
-        let hint = "give the folders of fewer runs: `feedrate plot checkpoints RUN RUN`";
+        let hint = "give the folders of fewer runs: `feedrate plot checkpoint_rates RUN RUN`";
         return Err(Missing::too_many(layers.len(), LINES_MAX, hint));
     }
     let last = numbers.iter().copied().fold(2.0, f64::max);
