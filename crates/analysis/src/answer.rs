@@ -5,7 +5,10 @@
 use feedrate_measure::budget::{BudgetPart, TimeBudget};
 use feedrate_measure::checkpoints::CheckpointSummary;
 use feedrate_measure::derived::Derived;
-use feedrate_measure::doubt::{Bias, Doubt, Severity};
+use feedrate_measure::doubt::{
+    Bias, CHECKPOINTS_FROM_PAGE_CACHE, CHECKPOINTS_NOT_SYNCED, CPU_SATURATED, Doubt,
+    INCOMPLETE_RUN, Severity, find_origin_doubt,
+};
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Metric, SAMPLES_WHOLE, Values};
 use feedrate_measure::noise::{Noise, is_too_wide};
 use feedrate_measure::record::Record;
@@ -206,7 +209,7 @@ impl Answer {
         Answer { noise: answer.find_noise(supply.interval), ..answer }
     }
 
-    /// A wide interval matters only if it leaves open whether the accelerators were fed.
+    /// Finds the reason why the bottleneck must not be named. A wide interval counts only if it leaves open whether the accelerators were fed.
     fn find_noise(&self, interval: Option<Interval>) -> Option<Noise> {
         let is_wide = self.rests_on_few_steps() && interval.as_ref().is_some_and(is_too_wide);
         match self.verdict {
@@ -253,8 +256,8 @@ impl Answer {
         match (doubt.severity, self.kind, doubt.bias) {
             (Severity::Invalid, _, _) => true,
             (Severity::Note, _, _) | (_, _, Bias::Unaffected) => false,
+            (_, _, Bias::Checkpoints) => self.verdict == Bound::CheckpointsOnly,
             (_, AnswerKind::Checkpoints, _) => true,
-            (_, _, Bias::Checkpoints) => false,
             (_, AnswerKind::Yes, bias) => bias != Bias::Lowered,
             (_, AnswerKind::No, bias) => bias != Bias::Raised,
             (_, AnswerKind::Rate, _) => true,
@@ -264,6 +267,25 @@ impl Answer {
                 _ => bias == Bias::Either,
             },
         }
+    }
+
+    /// The doubts that make the answer unknown; empty for other answers.
+    pub fn causes_of_unknown<'d>(&self, doubts: &'d [Doubt]) -> Vec<&'d Doubt> {
+        let Some(because) = self.unknown_because else { return Vec::new() };
+        let origin = find_origin_doubt(doubts).map(|doubt| doubt.name.as_str());
+        let is_cause = |doubt: &&Doubt| {
+            let name = doubt.name.as_str();
+            match because {
+                UnknownBecause::CacheFed if self.verdict == Bound::CheckpointsOnly => {
+                    [CHECKPOINTS_FROM_PAGE_CACHE, CHECKPOINTS_NOT_SYNCED].contains(&name)
+                }
+                UnknownBecause::CacheFed => origin == Some(name),
+                UnknownBecause::CpuSaturated => name == CPU_SATURATED,
+                UnknownBecause::Interrupted | UnknownBecause::Incomplete => name == INCOMPLETE_RUN,
+                UnknownBecause::Invalid => doubt.severity == Severity::Invalid,
+            }
+        };
+        doubts.iter().filter(is_cause).collect()
     }
 
     /// The rate that is missing to reach the required utilisation; `None` if the accelerators do not wait for reads, or a

@@ -125,12 +125,20 @@ impl Checkpoints {
             bytes_per_second: (total_s > 0.0).then(|| total_bytes as f64 / total_s),
             medium: match kind {
                 _ if checkpoints_are_in_memory(record) => CheckpointMedium::MemoryFileSystem,
-                CheckpointKind::Save if is_synced => CheckpointMedium::Storage,
-                CheckpointKind::Save => CheckpointMedium::PageCache,
+                CheckpointKind::Save if !is_synced => CheckpointMedium::PageCache,
+                // The file system of checkpoints beside a training is not recorded.
+                CheckpointKind::Save if !record.plan.is_checkpoint_only() => {
+                    CheckpointMedium::Unknown
+                }
+                CheckpointKind::Save => CheckpointMedium::Storage,
                 CheckpointKind::Load => read_medium(device_bytes, total_bytes),
             },
-            is_durable: (kind == CheckpointKind::Save)
-                .then_some(is_synced && !checkpoints_are_in_memory(record)),
+            is_durable: match kind {
+                CheckpointKind::Load => None,
+                CheckpointKind::Save if !is_synced => Some(false),
+                CheckpointKind::Save if !record.plan.is_checkpoint_only() => None,
+                CheckpointKind::Save => Some(!checkpoints_are_in_memory(record)),
+            },
             device_bytes,
             slowest_rank: slowest_rank(&ranks),
             duration_s: mean(&durations),
@@ -157,7 +165,9 @@ fn device_bytes(loads: &[&CheckpointRecord]) -> Option<u64> {
 }
 
 fn read_medium(device_bytes: Option<u64>, bytes: u64) -> CheckpointMedium {
-    let cached_share = device_bytes.map(|device_bytes| 1.0 - device_bytes as f64 / bytes as f64);
+    let cached_share = device_bytes
+        .filter(|_| bytes > 0)
+        .map(|device_bytes| 1.0 - device_bytes as f64 / bytes as f64);
     match cached_share {
         None => CheckpointMedium::Unknown,
         Some(share) if CACHED_SHARE_MAX < share => CheckpointMedium::PageCache,

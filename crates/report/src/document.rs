@@ -350,7 +350,7 @@ impl Report {
         if others > 0 {
             blocks.push(Block::Sentence(format!(
                 "{} could not change any answer; `feedrate show RUN` and the JSON list them.",
-                counted(others, "other doubt"),
+                counted(others, if others < self.doubts.len() { "other doubt" } else { "doubt" }),
             )));
         }
         if self.doubts.is_empty() && self.left_out.is_empty() {

@@ -9,7 +9,7 @@ use crate::comparison::build_comparison;
 use crate::conclusions::{finding_texts, recommendation_texts};
 use crate::figures::figures;
 use crate::methods;
-use crate::opening::{DO_NOT_USE, SINGLE_SOURCE_LINES, group_answers, opening};
+use crate::opening::{SINGLE_SOURCE_LINES, group_answers, opening};
 use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
 use crate::report::{
@@ -67,9 +67,14 @@ pub fn results_report(
         report.opening.retain(|line| !SINGLE_SOURCE_LINES.contains(&&*line.name));
     }
     report.opening.splice(0..0, compared);
-    let after = report.opening.iter().position(|line| line.name == DO_NOT_USE).unwrap_or(0);
+    let after = after_answers(&report.opening);
     report.opening.splice(after..after, overview.as_ref().and_then(rows_without_result));
     Ok(Report { figures, not_drawn, ..report })
+}
+
+/// The position after the answers.
+fn after_answers(opening: &[OpeningLine]) -> usize {
+    opening.iter().rposition(|line| line.name == "Answer").map_or(0, |index| index + 1)
 }
 
 fn line(name: &str, value: String) -> OpeningLine {
@@ -153,12 +158,16 @@ fn build_report(
         let sentences = words::trials::tried(result).join("; ");
         line("Advice", format!("{}: {sentences}", result.workload))
     });
+    if !searches.is_empty() {
+        report.answer = None;
+    }
     report.answers = group_answers(&report, &searches);
     report.opening = opening(&report, &searches, tried.collect());
     let ceilings = diagnoses
         .iter()
         .map(|diagnosis| format!("{}: {}", diagnosis.workload, ceilings::answer(diagnosis)));
-    report.opening.splice(0..0, ceilings.map(|says| line("Ceilings", says)));
+    let after = after_answers(&report.opening);
+    report.opening.splice(after..after, ceilings.map(|says| line("Ceilings", says)));
     report
 }
 

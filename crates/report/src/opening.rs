@@ -58,9 +58,9 @@ pub(super) fn opening(
     let (over_time, over_time_findings) = over_time(report).filter(|_| describes_runs).unzip();
     let unusable = unusable_runs(report);
     // Without unusable runs the line is the least important one.
-    let has_unusable = report.runs.iter().any(|run| run.unused().is_some())
+    let has_unusable = report.runs.iter().any(|run| !run.is_answered())
         || !report.left_out.is_empty()
-        || report.used().next().is_none();
+        || report.runs.is_empty();
     let (excluded, included) =
         if has_unusable { (Some(unusable), None) } else { (None, Some(unusable)) };
     let applies_to = applies_to(report).filter(|_| describes_runs && answers.len() < 2);

@@ -13,7 +13,7 @@ use feedrate_measure::metric::{
 };
 use feedrate_results::groups::CheckpointGroup;
 use feedrate_results::index::LeftOut;
-use feedrate_results::run::{OtherNumber, Run};
+use feedrate_results::run::{OtherNumber, Reason, Run};
 use feedrate_results::trials::{Outcome, TrialRuns, TriedAdvice};
 use feedrate_spec::units::MIB;
 use schemars::JsonSchema;
@@ -106,6 +106,9 @@ pub struct ReportGroupAnswer {
     pub says: String,
     /// The runs, as indexes of [`Report::runs`].
     pub runs: Vec<usize>,
+    /// Whether they are the runs of a search.
+    #[serde(skip)]
+    pub is_search: bool,
 }
 
 /// A comparison of two sources.
@@ -337,6 +340,11 @@ impl ReportedRun {
     /// The reason why the run counts for no experiment; `None` if it counts.
     pub fn unused(&self) -> Option<&str> {
         self.run.unusable.as_ref().map(|reason| reason.name())
+    }
+
+    /// Whether the run has an answer: it counts, or it only wrote or read checkpoints.
+    pub fn is_answered(&self) -> bool {
+        matches!(self.run.unusable, None | Some(Reason::CheckpointsOnly))
     }
 
     /// The names of its doubts.

@@ -422,7 +422,7 @@ fn each_workload_and_sample_size_has_its_answer() {
     // More answers than lines are counted, without a range.
     save_run("7", "c", 500, 1e6);
     let counted = &report_on(folder.path()).opening[0];
-    let expected = "NO for 4 of 7 runs (storage-bound), YES for 3, in 4 groups of one source, workload and sample size each; see Experiments";
+    let expected = "NO for 4 of 7 runs (storage-bound), YES for 3, in 4 groups (one source, workload and sample size each); see Experiments";
     assert_eq!(counted.value, expected);
 }
 

@@ -1,6 +1,5 @@
 //! The conclusion of a study whose rows were decided by a chooser, as stored in its folder.
 
-use crate::files::{STUDY_FILE, study_csv};
 use crate::place::read_json;
 use feedrate_measure::record::file::{RecordFileError, remove_parts_of, write_atomically};
 use serde::{Deserialize, Serialize};
@@ -38,12 +37,6 @@ impl Conclusion {
     /// Reads the conclusion in a folder; `None` if there is none.
     pub fn read(folder: &Path) -> Option<Self> {
         read_json(&folder.join(CONCLUSION_FILE))
-    }
-
-    /// Reads the conclusion of the study at `path`, a CSV or a folder; `None` if it has none.
-    pub fn read_for_study(path: &Path) -> Option<Self> {
-        let csv = study_csv(path).filter(|csv| csv.ends_with(STUDY_FILE))?;
-        Self::read(csv.parent()?)
     }
 
     /// Writes the conclusion to a folder.

@@ -298,16 +298,15 @@ fn proposals(case: &Case) -> impl Iterator<Item = Proposal> {
     rules
         .iter()
         .filter(|rule| rule.answers.contains(&case.answer.kind))
-        .filter_map(|rule| (rule.propose)(case))
-        .filter(|proposal| case.answer.noise.is_none() || needs_no_bottleneck(proposal))
+        .filter_map(|rule| Some((rule, (rule.propose)(case)?)))
+        // With noise, only rules that need no bottleneck apply, or that are about waits outside of steps.
+        .filter(|(rule, proposal)| {
+            case.answer.noise.is_none()
+                || rule.answers.contains(&AnswerKind::Unknown)
+                || concerns_fed_runs(proposal)
+        })
+        .map(|(_, proposal)| proposal)
         .filter(|proposal| has_effect(case.plan(), &proposal.overrides))
-}
-
-/// Whether the rule also applies if the bottleneck is unknown, or is about waits outside of steps.
-fn needs_no_bottleneck(proposal: &Proposal) -> bool {
-    let rule = RULES.iter().find(|rule| rule.name == proposal.rule);
-    rule.is_some_and(|rule| rule.answers.contains(&AnswerKind::Unknown))
-        || concerns_fed_runs(proposal)
 }
 
 /// Whether the overrides change something: `false` if they only set the format that the dataset already has.

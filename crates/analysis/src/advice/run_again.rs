@@ -1,11 +1,8 @@
 //! Advises another run if this one does not show whether the storage feeds the accelerators.
 
 use super::{Case, Cost, Proposal, Rule};
-use crate::answer::{AnswerKind, UnknownBecause};
-use feedrate_measure::doubt::{
-    CHECKPOINTS_FROM_PAGE_CACHE, CHECKPOINTS_NOT_SYNCED, CPU_SATURATED, Doubt, Severity,
-    find_origin_doubt,
-};
+use crate::answer::AnswerKind;
+use feedrate_measure::doubt::Doubt;
 
 pub(super) static RULE: Rule = Rule {
     name: "run_again",
@@ -21,14 +18,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn propose(case: &Case) -> Option<Proposal> {
-    let origin = find_origin_doubt(case.doubts).map(|doubt| doubt.name.as_str());
-    let cached = [origin, Some(CHECKPOINTS_FROM_PAGE_CACHE), Some(CHECKPOINTS_NOT_SYNCED)];
-    let is_cause = |doubt: &&Doubt| match case.answer.unknown_because {
-        Some(UnknownBecause::CacheFed) => cached.contains(&Some(doubt.name.as_str())),
-        Some(UnknownBecause::CpuSaturated) => doubt.name == CPU_SATURATED,
-        _ => doubt.severity == Severity::Invalid,
-    };
-    let causes: Vec<&Doubt> = case.doubts.iter().filter(is_cause).collect();
+    let causes = case.answer.causes_of_unknown(case.doubts);
     let first = causes.iter().find(|doubt| !doubt.advice.is_empty())?;
     let join = |text: fn(&Doubt) -> &str| {
         let mut texts: Vec<&str> = causes.iter().map(|doubt| text(doubt)).collect();

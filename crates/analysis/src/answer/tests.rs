@@ -99,7 +99,8 @@ fn a_doubt_is_relevant_only_if_it_could_change_the_answer() {
     };
     let cached = unknown(UnknownBecause::CacheFed);
     let saturated = unknown(UnknownBecause::CpuSaturated);
-    let checkpoints = Answer { kind: AnswerKind::Checkpoints, ..fed.clone() };
+    let verdict = Bound::CheckpointsOnly;
+    let checkpoints = Answer { kind: AnswerKind::Checkpoints, verdict, ..fed.clone() };
     let answers = [&fed, &not_fed, &rate, &cached, &saturated, &checkpoints];
     let check = |severity, bias, expected: [bool; 6]| {
         let doubt = Doubt {

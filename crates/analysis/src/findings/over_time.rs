@@ -16,6 +16,7 @@ use feedrate_measure::phase::{
 use feedrate_measure::record::CheckpointKind;
 use feedrate_measure::stats::{Cell, Difference, Interval, holm, mean};
 use feedrate_results::run::Run;
+use std::collections::BTreeMap;
 
 /// The responses that are known for each epoch and phase.
 const RESPONSES: [&Metric; 2] = [&SAMPLES_WHOLE, &AU_ALL_STEPS];
@@ -91,10 +92,11 @@ fn checkpoint_change(run: &Run, response: &Metric, select: SelectPhase) -> Optio
         };
         scaled(response, known?)
     };
+    let epochs = EpochSpans::new(run);
     let changes = saved_checkpoints(run).filter_map(|phases| {
         let selected = select(phases)?;
         let before = phases.before?;
-        let is_comparable = are_in_one_epoch(run, before, selected)
+        let is_comparable = epochs.contain(before, selected)
             && PHASE_STEPS_MIN <= before.steps
             && (selected.phase == PhaseKind::Checkpoint || PHASE_STEPS_MIN <= selected.steps);
         is_comparable.then_some(value(selected)? - value(before)?)
@@ -104,19 +106,29 @@ fn checkpoint_change(run: &Run, response: &Metric, select: SelectPhase) -> Optio
 
 /// Mean net cost of a checkpoint between steps of one epoch, in seconds.
 fn net_cost_s(run: &Run) -> Option<f64> {
+    let epochs = EpochSpans::new(run);
     let costs = saved_checkpoints(run).filter_map(|phases| {
-        let is_comparable = are_in_one_epoch(run, phases.before?, phases.after?);
+        let is_comparable = epochs.contain(phases.before?, phases.after?);
         phases.net_cost_s().filter(|_| is_comparable)
     });
     mean(&costs.collect::<Vec<f64>>())
 }
 
-/// Whether two phases belong to one epoch. The first steps of an epoch always wait, so they do not show the effect of a checkpoint.
-fn are_in_one_epoch(run: &Run, before: &Phase, after: &Phase) -> bool {
-    let mut epochs = run.phases.iter().filter(|phase| phase.phase == PhaseKind::Epoch);
-    epochs.any(|epoch| {
-        epoch.start_s <= before.start_s && after.start_s < epoch.start_s + epoch.duration_s
-    })
+/// Start and end of a run's epochs in seconds, by number.
+struct EpochSpans(BTreeMap<u32, [f64; 2]>);
+
+impl EpochSpans {
+    fn new(run: &Run) -> Self {
+        let epochs = run.phases.iter().filter(|phase| phase.phase == PhaseKind::Epoch);
+        let span = |epoch: &Phase| [epoch.start_s, epoch.start_s + epoch.duration_s];
+        EpochSpans(epochs.map(|epoch| (epoch.epoch, span(epoch))).collect())
+    }
+
+    /// Whether one epoch contains two phases. The first steps of an epoch always wait, so they do not show the effect of a checkpoint.
+    fn contain(&self, before: &Phase, after: &Phase) -> bool {
+        let span = self.0.get(&before.epoch);
+        span.is_some_and(|[start_s, end_s]| *start_s <= before.start_s && after.start_s < *end_s)
+    }
 }
 
 impl<'a> PartTest<'a> {

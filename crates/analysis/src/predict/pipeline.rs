@@ -60,7 +60,8 @@ pub struct Pipeline {
     worker_cpu_s: Option<f64>,
     /// Processor time per sample of the emulated client.
     client_cpu_s: f64,
-    are_cores_busy: bool,
+    /// Whether the run itself uses most of the processor time.
+    uses_most_cpu: bool,
     /// The plan of the record.
     plan: Plan,
     /// The fitted models, in the order of `storage`.
@@ -127,8 +128,8 @@ const WAITS_SHARE: f64 = 0.25;
 const STEPS_MIN: f64 = 16.0;
 /// Share of a limit above which reads count as waiting for it.
 const REACHED_SHARE: f64 = 0.8;
-/// Share of busy time above which the cores count as busy.
-const BUSY_SHARE: f64 = 0.8;
+/// Share of the available processor time above which the run itself limits its rate.
+const OWN_CPU_SHARE_MIN: f64 = 0.8;
 
 impl Pipeline {
     /// Fits the pipeline of a record.
@@ -239,7 +240,8 @@ impl Pipeline {
             client_cpu_s: mean_s(io.client_burnt_ns, io.samples).unwrap_or(0.0)
                 + receive_cpu_s / batch_size
                 + starts_s / samples,
-            are_cores_busy: cpu_ns.is_some_and(|ns| ns as f64 / 1e9 > BUSY_SHARE * available_s),
+            uses_most_cpu: cpu_ns
+                .is_some_and(|ns| ns as f64 / 1e9 > OWN_CPU_SHARE_MIN * available_s),
             plan: plan.clone(),
             models: Vec::new(),
         })
@@ -375,7 +377,7 @@ impl Pipeline {
         // Workers that waited for a core took longer than the processor time they used.
         let processor_s = match recorded.loader.client {
             Some(_) => self.worker_cpu_s,
-            None if self.are_cores_busy => self.cpu_without_client_s(),
+            None if self.uses_most_cpu => self.cpu_without_client_s(),
             None => None,
         };
         let cpu_s = processor_s.unwrap_or(decode_s).min(decode_s);

@@ -43,7 +43,7 @@ impl PipelinePool {
         self.predict_metric(plan, changes, &AU_ALL_STEPS)
     }
 
-    /// Predicts a run by each pipeline. The result is the prediction with the median utilisation; its interval contains the intervals of all.
+    /// Predicts a run by each pipeline. The result is the prediction with the median utilisation, the lower one of two; its interval contains the intervals of all.
     ///
     /// # Errors
     /// A record does not allow the prediction, or the predictions of the records differ too much.
@@ -61,7 +61,7 @@ impl PipelinePool {
         let high =
             all.iter().map(|prediction| prediction.interval[1]).fold(f64::NEG_INFINITY, f64::max);
         all.sort_by(|a, b| a.au_percent.total_cmp(&b.au_percent));
-        let median = all[all.len() / 2];
+        let median = all[(all.len() - 1) / 2];
         let interval = Interval { estimate: median.au_percent, low, high };
         if 1 < all.len() && is_too_wide(&interval) {
             return Err(NotPredictable::TooNoisy { noise: Noise::WideInterval });

@@ -358,7 +358,7 @@ fn a_run_of_checkpoints_answers_with_their_rates_and_has_a_figure() {
     let buffered = test
         .feedrate(&[&ALONE[..], &["checkpoint.fsync=false", "--run-dir", "buffered"]].concat())
         .stdout;
-    assert!(buffered.starts_with("UNKNOWN: cache-fed, written at "), "{buffered}");
+    assert!(buffered.starts_with("UNKNOWN: rates of memory, written at "), "{buffered}");
     assert!(buffered.contains("no `fsync`") && !buffered.contains("iB"), "{buffered}");
     assert!(buffered.contains("checkpoint.fsync=true"), "{buffered}");
     let more = ["checkpoint.fsync=true", "--cold", "--run-dir", "durable", "--json"];
@@ -382,7 +382,7 @@ fn checkpoints_in_memory_are_not_advised_to_be_cold() {
     let _memory = MountedDisk::tmpfs(&test.path("memory"), "size=64m");
     let more = ["checkpoint.fsync=true", "checkpoint.checkpoint_folder=memory/checkpoints"];
     let shown = test.feedrate(&[&ALONE[..], &more, &["--details"]].concat()).stdout;
-    assert!(shown.starts_with("UNKNOWN: cache-fed, written at "), "{shown}");
+    assert!(shown.starts_with("UNKNOWN: rates of memory, written at "), "{shown}");
     assert!(shown.contains("since tmpfs is memory") && !shown.contains("--cold"), "{shown}");
 }
 

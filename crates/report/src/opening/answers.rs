@@ -84,13 +84,15 @@ impl Differing {
 
 /// The answers of all used runs, most runs first. A single run's answer is part of the report itself.
 pub(crate) fn group_answers(report: &Report, searches: &[Search]) -> Vec<ReportGroupAnswer> {
-    if report.answer.is_some() {
-        return Vec::new();
-    }
-    let mut groups: BTreeMap<GroupKey, Vec<usize>> = BTreeMap::new();
-    let used = report.runs.iter().enumerate().filter(|(_, run)| run.unused().is_none());
-    for (index, run) in used {
-        groups.entry(GroupKey::new(index, run, searches)).or_default().push(index);
+    // A search has an answer even if none of its runs counts.
+    let mut groups: BTreeMap<GroupKey, Vec<usize>> =
+        (0..searches.len()).map(|search| (GroupKey::Search(search), Vec::new())).collect();
+    let answered = report.runs.iter().enumerate().filter(|(_, run)| run.is_answered());
+    for (index, run) in answered {
+        let key = GroupKey::new(index, run, searches);
+        if report.answer.is_none() || matches!(key, GroupKey::Search(_)) {
+            groups.entry(key).or_default().push(index);
+        }
     }
     let differing = Differing::new(groups.keys());
     let mut answers: Vec<ReportGroupAnswer> = Vec::new();
@@ -100,7 +102,9 @@ pub(crate) fn group_answers(report: &Report, searches: &[Search]) -> Vec<ReportG
             GroupKey::Runs { .. } => answer(report, runs),
         };
         let name = if groups.len() == 1 { String::new() } else { key.name(searches, differing) };
-        answers.extend(answer.map(|says| ReportGroupAnswer { name, says, runs: runs.clone() }));
+        let is_search = matches!(key, GroupKey::Search(_));
+        let runs = runs.clone();
+        answers.extend(answer.map(|says| ReportGroupAnswer { name, says, runs, is_search }));
     }
     answers.sort_by_key(|group| std::cmp::Reverse(group.runs.len()));
     answers
@@ -120,26 +124,30 @@ fn others<'a>(runs: &[&'a ReportedRun]) -> Vec<&'a Run> {
     runs.iter().map(|run| &run.run).filter(|run| !run.is_from_feedrate()).collect()
 }
 
-/// Maximum number of answers that are shown one by one.
+/// Maximum number of answers of runs outside of searches that are shown one by one.
 const ANSWERS_MAX: usize = 3;
 
-/// The answers as lines. Many answers are counted.
+/// The answers as lines. Each search has its line; many answers of other runs are counted.
 pub(super) fn lines(report: &Report, answers: &[ReportGroupAnswer]) -> Vec<String> {
-    if answers.len() <= ANSWERS_MAX {
-        let lines = answers.iter().map(|group| match group.name.as_str() {
-            "" => group.says.clone(),
-            name => format!("{name}: {}", group.says),
-        });
-        return lines.collect();
+    let (searches, groups): (Vec<_>, Vec<_>) = answers.iter().partition(|group| group.is_search);
+    let line = |group: &&ReportGroupAnswer| match group.name.as_str() {
+        "" => group.says.clone(),
+        name => format!("{name}: {}", group.says),
+    };
+    let searches = searches.iter().map(line);
+    if groups.len() <= ANSWERS_MAX {
+        return searches.chain(groups.iter().map(line)).collect();
     }
-    let runs: Vec<&ReportedRun> = report.used().collect();
+    let runs = groups.iter().flat_map(|group| &group.runs).map(|&index| &report.runs[index]);
+    let runs: Vec<&ReportedRun> = runs.collect();
     let kinds: Vec<&Answer> = runs.iter().filter_map(|run| run.answer.as_ref()).collect();
     let counts = words::answer::count_by_kind(&kinds);
     let counts = (!kinds.is_empty()).then_some(counts).into_iter();
     let counts: Vec<String> = counts.chain(target_counts(&others(&runs))).collect();
-    vec![format!(
-        "{}, in {} groups of one source, workload and sample size each; see Experiments",
+    let counted = format!(
+        "{}, in {} groups (one source, workload and sample size each); see Experiments",
         counts.join("; "),
-        answers.len()
-    )]
+        groups.len()
+    );
+    searches.chain([counted]).collect()
 }

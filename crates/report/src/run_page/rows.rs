@@ -50,15 +50,14 @@ fn page_faults(record: &Record) -> Option<String> {
         Some((rank, faults.sum::<Option<u64>>()?))
     });
     let most = by_rank.max_by_key(|(rank, faults)| (*faults, Reverse(*rank)));
-    let most = most.map_or(String::new(), |(rank, faults)| {
+    let most = most.filter(|_| 1 < ranks).map_or(String::new(), |(rank, faults)| {
         format!(", the most in rank {rank}: {}", units::count(faults))
     });
     let all = all.filter(|_| !record.epochs.is_empty())?;
-    Some(format!(
-        "{} major, which waited for I/O{}",
-        units::count(all),
-        if all > 0 { &most } else { "" }
-    ))
+    Some(match all {
+        0 => "0 major".into(),
+        _ => format!("{} major (each waits for I/O){most}", units::count(all)),
+    })
 }
 
 /// The workload, its size and state.

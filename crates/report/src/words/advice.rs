@@ -66,6 +66,8 @@ pub fn cost(proposal: &Proposal) -> String {
 
 /// The sentence on a run that no known change helps.
 pub const NOTHING_HELPS: &str = "No known change would help";
+/// The sentence on a run whose bottleneck is unknown.
+pub const TOO_NOISY: &str = "Nothing is advised: the measurement is too noisy to name a bottleneck";
 
 /// The line of a run with as many changes as fit, at least one. A change that states the missing storage performance is always included.
 /// `None` if there is no advice for a run whose accelerators were fed, or for a watched loop, which no rule examines.
@@ -74,7 +76,8 @@ pub fn would_help(advice: &[Advice], answer: &Answer) -> Option<String> {
     let Some((first, rest)) = advice.split_first() else {
         let was_watched = answer.verdict == Bound::InputBound;
         let is_advisable = answer.kind == AnswerKind::No && !was_watched;
-        return is_advisable.then(|| NOTHING_HELPS.into());
+        let says = if answer.noise.is_some() { TOO_NOISY } else { NOTHING_HELPS };
+        return is_advisable.then(|| says.into());
     };
     // Another run is no estimate.
     let estimated = if first.proposal.cost == Cost::Run { "" } else { " (estimated)" };
@@ -168,6 +171,7 @@ mod tests {
     use feedrate_analysis::answer::AnsweredSummary;
     use feedrate_measure::example::{block, epoch, plan, record};
     use feedrate_measure::facts::Facts;
+    use feedrate_measure::noise::Noise;
     use feedrate_measure::record::Record;
     use feedrate_spec::plan::ClientPlan;
     use feedrate_spec::workload::TimeSpec;
@@ -288,6 +292,8 @@ mod tests {
     fn a_run_that_no_known_change_helps_says_so() {
         let mut answer = AnsweredSummary::new(&starved_run()).answer;
         assert_eq!(would_help(&[], &answer).as_deref(), Some("No known change would help"));
+        let noisy = Answer { noise: Some(Noise::WideInterval), ..answer.clone() };
+        assert_eq!(would_help(&[], &noisy).as_deref(), Some(TOO_NOISY));
         // No rule examines a watched loop.
         answer.verdict = Bound::InputBound;
         assert_eq!(would_help(&[], &answer), None);

@@ -4,7 +4,7 @@ use crate::number::count_names;
 use feedrate_analysis::answer::{Answer, AnswerKind, UnknownBecause, relevant_doubts};
 use feedrate_measure::budget::BudgetPart;
 use feedrate_measure::checkpoints::{CheckpointMedium, CheckpointSummary, Checkpoints};
-use feedrate_measure::doubt::{CPU_SATURATED, Doubt, INCOMPLETE_RUN, Severity, find_origin_doubt};
+use feedrate_measure::doubt::{Doubt, find_origin_doubt};
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::slow_accelerators::SlowAccelerators;
 use feedrate_measure::verdict::Bound;
@@ -159,9 +159,9 @@ pub fn range(values: impl Iterator<Item = (f64, String)>) -> Option<String> {
 /// A line for each doubt that could change the answer, unless the answer itself names it; the number of all other doubts, which `command`
 /// lists, follows in the last line.
 pub fn doubt_lines(answer: &Answer, doubts: &[Doubt], command: &str) -> Vec<String> {
-    let cause = cause_of_unknown(answer, doubts).map(|cause| &cause.name);
+    let causes = answer.causes_of_unknown(doubts);
     let mut shown = relevant_doubts(Some(answer), doubts);
-    shown.retain(|doubt| Some(&doubt.name) != cause);
+    shown.retain(|doubt| !causes.contains(doubt));
     let others = doubts.len() - shown.len();
     let lines = shown.iter().map(|doubt| format!("Doubt: {} ({})", doubt.evidence, doubt.name));
     let mut lines: Vec<String> = lines.collect();
@@ -169,7 +169,7 @@ pub fn doubt_lines(answer: &Answer, doubts: &[Doubt], command: &str) -> Vec<Stri
         Some(last) if others > 0 => *last += &format!("; {command} lists {others} more"),
         Some(_) => {}
         None if doubts.is_empty() => lines.push("Doubts: none".into()),
-        None if cause.is_some() => lines.push(format!("Doubts: {command} lists {others}")),
+        None if !causes.is_empty() => lines.push(format!("Doubts: {command} lists {others}")),
         None => {
             lines.push(format!("Doubts: none could change the answer; {command} lists {others}"))
         }
@@ -260,22 +260,26 @@ fn checkpoint_rates(checkpoints: &CheckpointSummary) -> String {
     [written, read].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// The number, size and time of checkpoints, and their slowest ranks: `3 of 268 MB written in 17 s, 2 read in 1.5 s; slowest rank 1: 5.8 s of
-/// writing each, mean of all ranks 5.2 s`.
+/// The number, size and time of checkpoints, and their slowest ranks: `3 checkpoints of 268 MB written in 17 s, 2 read in 1.5 s; rank 1 is slowest in
+/// writing: 5.8 s a checkpoint, mean of all ranks 5.2 s`.
 fn checkpoint_times(checkpoints: &CheckpointSummary) -> String {
     let parts = [(checkpoints.save, "written", "writing"), (checkpoints.load, "read", "reading")];
     let mut times = Vec::new();
     let mut slowest_ranks = Vec::new();
     for (checkpoints, done, doing) in parts {
         let Some(checkpoints) = checkpoints else { continue };
-        let size = units::bytes(checkpoints.bytes);
-        let of_size = if times.is_empty() { format!(" of {size}") } else { String::new() };
+        let count = if times.is_empty() {
+            let size = units::bytes(checkpoints.bytes);
+            format!("{} of {size}", units::counted(checkpoints.count, "checkpoint"))
+        } else {
+            checkpoints.count.to_string()
+        };
         let total_s = checkpoints.duration_s.map(|mean_s| mean_s * checkpoints.count as f64);
         let total = total_s.map_or("an unknown time".into(), units::seconds);
-        times.push(format!("{}{of_size} {done} in {total}", checkpoints.count));
+        times.push(format!("{count} {done} in {total}"));
         slowest_ranks.extend(checkpoints.slowest_rank.map(|slowest| {
             format!(
-                "slowest rank {}: {} of {doing} each, mean of all ranks {}",
+                "rank {} is slowest in {doing}: {} a checkpoint, mean of all ranks {}",
                 slowest.rank,
                 units::seconds(slowest.duration_s),
                 units::seconds(slowest.all_ranks_duration_s)
@@ -333,23 +337,12 @@ fn windowed_note(answer: &Answer) -> String {
     format!("; MLPerf's windowed AU says {says}: {percent} %")
 }
 
-/// The doubt that makes an answer unknown; `None` for other answers.
-fn cause_of_unknown<'a>(answer: &Answer, doubts: &'a [Doubt]) -> Option<&'a Doubt> {
-    let because = answer.unknown_because?;
-    if because == UnknownBecause::CacheFed {
-        return find_origin_doubt(doubts);
-    }
-    doubts.iter().find(|doubt| match because {
-        UnknownBecause::CacheFed => false,
-        UnknownBecause::CpuSaturated => doubt.name == CPU_SATURATED,
-        UnknownBecause::Interrupted | UnknownBecause::Incomplete => doubt.name == INCOMPLETE_RUN,
-        UnknownBecause::Invalid => doubt.severity == Severity::Invalid,
-    })
-}
-
 /// The text of an unknown answer: its cause and the evidence.
 fn unknown_text(answer: &Answer, doubts: &[Doubt]) -> String {
     let because = match answer.unknown_because {
+        Some(UnknownBecause::CacheFed) if answer.verdict == Bound::CheckpointsOnly => {
+            "rates of memory"
+        }
         Some(UnknownBecause::CacheFed) if device_bytes_are_unknown(doubts) => "possibly cache-fed",
         because => because.map_or("", UnknownBecause::name),
     };
@@ -358,7 +351,7 @@ fn unknown_text(answer: &Answer, doubts: &[Doubt]) -> String {
             && answer.unknown_because == Some(UnknownBecause::CacheFed)
     });
     let facts = checkpoints.map(checkpoint_rates).or_else(|| {
-        cause_of_unknown(answer, doubts).map(|doubt| match answer.unknown_because {
+        answer.causes_of_unknown(doubts).first().map(|doubt| match answer.unknown_because {
             Some(UnknownBecause::CacheFed) => doubt.facts.render(
                 "[{read_bytes} were read, {device_bytes} of them from the device|{read_bytes} were read, and how many of them came from the device is unknown]",
             ),

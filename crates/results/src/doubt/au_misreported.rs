@@ -70,8 +70,7 @@ fn windowed_percent(run: &Run, imported: &Imported) -> Option<f64> {
         });
         return run.metric(&AU_WINDOWED).filter(|_| !is_shared || fits);
     }
-    let is_older =
-        imported.totals.as_ref().is_some_and(|totals| totals.au_from_rate_percent.is_none());
+    let is_older = imported.totals.as_ref().is_some_and(|totals| totals.is_older);
     let has_rank_0 = imported.ranks.first() == Some(&0);
     let record = imported.record.as_ref().filter(|_| is_older && has_rank_0)?;
     let epochs = Scope::whole_epochs(record)

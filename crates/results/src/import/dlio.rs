@@ -320,9 +320,7 @@ impl Imported {
                 self.plan.loader.batch_size = *batch;
             }
         }
-        // A record length of one byte is DLIO's default if it does not know the length.
-        let sample_bytes = self.reported.as_ref().and_then(Reported::sample_bytes);
-        if let Some(bytes) = sample_bytes.filter(|bytes| 1.5 < *bytes) {
+        if let Some(bytes) = self.reported.as_ref().and_then(Reported::sample_bytes) {
             self.plan.dataset.record_bytes = bytes;
         }
     }

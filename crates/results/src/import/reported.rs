@@ -4,6 +4,9 @@ use super::json::{self, Fields, number};
 use feedrate_spec::units::MIB;
 use serde_json::Value;
 
+/// Size of a sample up to which it is unknown.
+const UNKNOWN_SAMPLE_BYTES_MAX: f64 = 1.5;
+
 /// The contents of `summary.json`.
 #[derive(Clone, Debug, Default)]
 pub struct Reported {
@@ -73,11 +76,12 @@ impl Reported {
         Some(items.iter().map(number).collect())
     }
 
-    /// Returns the size of a sample in bytes that follows from the throughputs in MB and in samples; `None` if it is less than a byte.
+    /// Returns the size of a sample in bytes that follows from the throughputs in MB and in samples. `None` if it is unknown: DLIO reports one byte
+    /// if it does not know the record length.
     pub fn sample_bytes(&self) -> Option<f64> {
         let samples = self.metric("train_throughput_mean_samples_per_second");
         let mib_per_second = self.metric("train_io_mean_MB_per_second")?;
         let bytes = mib_per_second * MIB / samples.filter(|rate| *rate != 0.0)?;
-        (1.0 <= bytes).then_some(bytes)
+        (UNKNOWN_SAMPLE_BYTES_MAX < bytes).then_some(bytes)
     }
 }

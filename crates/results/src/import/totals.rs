@@ -15,6 +15,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 pub struct Totals {
     /// Epochs with steps, in order.
     pub epochs: Vec<EpochTotal>,
+    /// Whether an older version of DLIO wrote the block times, in one file for all ranks.
+    pub is_older: bool,
     /// Whether the utilisation over all steps is only an upper or a lower bound.
     pub bound: Option<Bound>,
     /// Steps that the reported throughput counts; `None` if it fits no release of DLIO.
@@ -184,6 +186,7 @@ impl Totals {
         let au_to_lowest = median(&au_ratios.collect::<Vec<f64>>());
         Some(Totals {
             epochs,
+            is_older: facts.is_older,
             bound,
             counted: common,
             plausible_rate_ratio,

@@ -2,7 +2,8 @@
 //! the counters; DXT adds the position, time and concurrency of reads.
 
 use super::lines::Lines;
-use super::tally::{Caller, FileCall, Tally, add_ns};
+use super::reader::add_ns;
+use super::tally::{Caller, FileCall, Tally};
 use super::{Input, LogError, LogKind, LogPart};
 use feedrate_measure::record::access::BIN_NAMES;
 use std::collections::{HashMap, HashSet};

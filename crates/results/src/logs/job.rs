@@ -161,10 +161,10 @@ fn io_times<'a>(
         // Counters sum up the calls of all threads of a process. It is certain only that reads took place while one was in progress.
         TimeOf::Processes => {
             let span_ns = span_ns.saturating_mul(job.ranks);
-            (span_ns, [times.reading_ns, (io.open_ns + io.read_ns).min(span_ns)])
+            (span_ns, [times.reading_ns, io.open_ns.saturating_add(io.read_ns).min(span_ns)])
         }
         TimeOf::Training | TimeOf::Readers => {
-            let io_ns = calls.read_ns + calls.metadata_ns;
+            let io_ns = calls.read_ns.saturating_add(calls.metadata_ns);
             let overhead_ns = calls.calls.saturating_mul(tally.overhead_ns);
             (times.span_ns, [io_ns.saturating_sub(overhead_ns), io_ns])
         }
@@ -327,10 +327,11 @@ impl JobTimes {
             let ops = readers.iter().flat_map(|reader| &reader.log.ops);
             ops.map(|op| (op.start_ns, op.end_ns)).collect()
         };
-        times.reading_ns = by_rank.values().map(|readers| covered_ns(spans(readers))).sum();
+        let reading_ns = by_rank.values().map(|readers| covered_ns(spans(readers)));
+        times.reading_ns = saturating_sum(reading_ns);
         let all_spans: Vec<(u64, u64)> =
             by_rank.values().flat_map(|readers| spans(readers)).collect();
-        let sum_ns: u64 = all_spans.iter().map(|(start_ns, end_ns)| end_ns - start_ns).sum();
+        let sum_ns = saturating_sum(all_spans.iter().map(|(start_ns, end_ns)| end_ns - start_ns));
         let covered_ns = covered_ns(all_spans);
         times.reads_in_flight = (0 < covered_ns).then(|| sum_ns as f64 / covered_ns as f64);
         let data_reads = logs().flat_map(|log| &log.ops).filter(|op| 0 < op.bytes).count() as u64;
@@ -391,7 +392,7 @@ fn add_readers(tally: &mut Tally, data: usize, job: &mut LogJob) -> JobTimes {
             concurrent.map(|_| readers().all(|reader| reader.is_training == Some(true)));
     }
     let spans = || readers().filter_map(|reader| reader.log.span_ns());
-    let total_ns: u64 = spans().map(|(start_ns, end_ns)| end_ns - start_ns).sum();
+    let total_ns = saturating_sum(spans().map(|(start_ns, end_ns)| end_ns - start_ns));
     let Some(typical) = bursts.first() else { return times };
     let similar = bursts.iter().filter(|other| other.is_similar(typical)).count();
     let is_one_file = typical.count < 2;
@@ -402,7 +403,7 @@ fn add_readers(tally: &mut Tally, data: usize, job: &mut LogJob) -> JobTimes {
         return times;
     }
     let mean =
-        |value: fn(&Bursts) -> u64| bursts.iter().map(value).sum::<u64>() / bursts.len() as u64;
+        |value: fn(&Bursts) -> u64| saturating_sum(bursts.iter().map(value)) / bursts.len() as u64;
     job.batch = Some(LogBatch {
         files: typical.counts_files.then_some(typical.count),
         bytes: mean(|bursts| bursts.bytes),
@@ -410,7 +411,7 @@ fn add_readers(tally: &mut Tally, data: usize, job: &mut LogJob) -> JobTimes {
     let gap_ns = mean(|bursts| bursts.gap_ns);
     let short_gap_ns = mean(|bursts| bursts.short_gap_ns);
     let period_ns = mean(|bursts| bursts.period_ns);
-    let paused_ns: u64 = bursts.iter().map(|bursts| bursts.paused_ns).sum();
+    let paused_ns = saturating_sum(bursts.iter().map(|bursts| bursts.paused_ns));
     times.paused_share = (0 < total_ns).then(|| paused_ns as f64 / total_ns as f64);
     job.compute_ns = match (job.trains_and_reads, concurrent) {
         (Some(true), _) => Some(gap_ns.saturating_sub(short_gap_ns)),
@@ -424,6 +425,11 @@ fn add_readers(tally: &mut Tally, data: usize, job: &mut LogJob) -> JobTimes {
         None => concurrent.map(|readers| period_ns / readers),
     };
     times
+}
+
+/// Adds up values of a log, whose times may be arbitrary.
+fn saturating_sum(values: impl Iterator<Item = u64>) -> u64 {
+    values.fold(0, u64::saturating_add)
 }
 
 /// Returns the length of the union of time spans.

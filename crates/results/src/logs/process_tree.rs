@@ -3,7 +3,7 @@
 //! A log does not name ranks. A process is a rank if it reads data and was started as a program, or if its children read for it: forked processes and
 //! those of Python's `multiprocessing` are workers of the process that started them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Maximum number of processes, including those that ended.
 const PROCESSES_MAX: usize = 1 << 18;
@@ -66,16 +66,16 @@ impl ProcessTree {
                 (process, ancestors.last().unwrap_or(process))
             })
             .collect();
-        let has_workers = |head: u64| {
-            heads.iter().any(|(&reader, &other_head)| {
-                other_head == head && reader != head && !self.start(reader).is_program
-            })
-        };
+        let heads_with_workers: BTreeSet<u64> = heads
+            .iter()
+            .filter(|(reader, head)| reader != head && !self.start(**reader).is_program)
+            .map(|(_, &head)| head)
+            .collect();
         let mut roots: BTreeMap<u64, u64> = heads
             .values()
             .map(|&head| {
                 let start = self.start(head);
-                let is_root = start.is_program || has_workers(head);
+                let is_root = start.is_program || heads_with_workers.contains(&head);
                 // A process whose start is not in the log counts as a worker of the first process.
                 (head, if is_root { head } else { start.parent.unwrap_or(0) })
             })
@@ -93,12 +93,12 @@ impl ProcessTree {
             }
         }
         let first_root = roots.values().next().copied().unwrap_or(0);
+        let all_roots: BTreeSet<u64> = roots.values().copied().collect();
         let root_of = |process: u64| match heads.get(&process) {
             Some(head) => roots[head],
             None => {
-                let is_root = |process: &u64| roots.values().any(|root| root == process);
                 let mut related = [process].into_iter().chain(self.ancestors(process));
-                related.find(is_root).unwrap_or(first_root)
+                related.find(|process| all_roots.contains(process)).unwrap_or(first_root)
             }
         };
         read_bytes.keys().map(|&process| (process, root_of(process))).collect()

@@ -3,6 +3,14 @@
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
+/// Upper limit of a rank's summed call time, about thirteen days. Longer sums saturate.
+const NS_MAX: u64 = 1 << 50;
+
+/// Adds a duration to a sum, which saturates at [`NS_MAX`].
+pub(super) fn add_ns(sum: &mut u64, ns: u64) {
+    *sum = sum.saturating_add(ns).min(NS_MAX);
+}
+
 /// A read call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Op {
@@ -35,11 +43,11 @@ pub(super) struct CallTimes {
 
 impl CallTimes {
     pub(super) fn add(&mut self, other: &CallTimes) {
-        self.read_ns += other.read_ns;
-        self.metadata_ns += other.metadata_ns;
+        self.read_ns = self.read_ns.saturating_add(other.read_ns);
+        self.metadata_ns = self.metadata_ns.saturating_add(other.metadata_ns);
         self.calls += other.calls;
         self.untimed += other.untimed;
-        self.blocked_ns += other.blocked_ns;
+        self.blocked_ns = self.blocked_ns.saturating_add(other.blocked_ns);
         other.span_ns.into_iter().for_each(|(start_ns, end_ns)| self.extend_span(start_ns, end_ns));
     }
 
@@ -156,7 +164,8 @@ impl ReaderLog {
         pauses: Pauses,
     ) {
         if self.times.span_ns.is_some() {
-            self.times.blocked_ns += pauses.blocked_ns.saturating_sub(self.pauses.blocked_ns);
+            let blocked_ns = pauses.blocked_ns.saturating_sub(self.pauses.blocked_ns);
+            add_ns(&mut self.times.blocked_ns, blocked_ns);
         }
         self.follows_message |= self.pauses.messages < pauses.messages;
         self.pauses = pauses;
@@ -165,10 +174,10 @@ impl ReaderLog {
         let ns = ns.unwrap_or(0);
         self.times.extend_span(start_ns, start_ns.saturating_add(ns));
         if is_read {
-            self.times.read_ns += ns;
+            add_ns(&mut self.times.read_ns, ns);
         } else {
-            self.times.metadata_ns += ns;
-            self.metadata_ns += ns;
+            add_ns(&mut self.times.metadata_ns, ns);
+            add_ns(&mut self.metadata_ns, ns);
         }
     }
 
@@ -318,7 +327,10 @@ impl ReaderLog {
             bytes,
             counts_files,
             files: most_common(groups.iter().map(|group| group.files.len() as u64))?,
-            paused_ns: long.iter().map(|ns| ns.saturating_sub(short_gap_ns)).sum(),
+            paused_ns: long
+                .iter()
+                .map(|ns| ns.saturating_sub(short_gap_ns))
+                .fold(0, u64::saturating_add),
             gap_ns: median(long)?,
             short_gap_ns,
             period_ns,

@@ -6,7 +6,7 @@
 use super::Lost;
 use super::process_tree::NumberedProcesses;
 use super::program_files::{extension, is_program_file};
-use super::reader::{Op, Pauses, ReaderLog};
+use super::reader::{Op, Pauses, ReaderLog, add_ns};
 use feedrate_measure::record::IoCounters;
 use feedrate_measure::record::access::{FilesRead, ReadPosition, bin_index};
 use feedrate_measure::record::ranges::{FileRange, FileReads, RANGES_MAX};
@@ -28,8 +28,6 @@ const OPS_MAX: usize = 1 << 21;
 const CALL_BYTES_MAX: u64 = 1 << 31;
 /// Maximum offset in a file.
 const OFFSET_MAX: u64 = 1 << 43;
-/// Upper limit of a rank's summed call time, about thirteen days. Longer sums saturate.
-const NS_MAX: u64 = 1 << 50;
 
 /// The thread or process that made a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -492,11 +490,6 @@ impl FileKind {
     pub(super) fn files_read(&mut self) -> Option<FilesRead> {
         self.reads.add([Some(std::mem::take(&mut self.ranges))])
     }
-}
-
-/// Adds a duration to a sum, which saturates at [`NS_MAX`].
-pub(super) fn add_ns(sum: &mut u64, ns: u64) {
-    *sum = sum.saturating_add(ns).min(NS_MAX);
 }
 
 /// Returns the length of the path of the innermost folder that contains both paths.

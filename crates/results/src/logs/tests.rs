@@ -99,6 +99,19 @@ fn a_typical_size_of_reads_delivers_many_bytes() {
 }
 
 #[test]
+fn sums_of_long_calls_saturate() {
+    let calls_of_process = |pid: u32| {
+        let read = format!("{pid} 2.0 read(3, \"\", 10) = 10 <8589934591.0>\n");
+        let start = "execve(\"/bin/t\", [\"t\"], NULL) = 0 <0.1>";
+        let open = "openat(AT_FDCWD, \"/d/a.npz\", O_RDONLY) = 3 <8589934591.0>";
+        format!("{pid} 1.0 {start}\n{pid} 1.5 {open}\n{}", read.repeat(3))
+    };
+    let log = import("t.strace", &[5, 6, 7].map(calls_of_process).concat()).unwrap();
+    let io = counters_of_run(&log.record);
+    assert_eq!((io.opens, io.reads, io.read_bytes), (3, 9, 90));
+}
+
+#[test]
 fn one_file_per_process_is_read_as_one_log() {
     let lines_of_process = |pid: &str| {
         let lines = TRAINING.lines().filter_map(|line| line.strip_prefix(pid));

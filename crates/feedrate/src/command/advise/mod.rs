@@ -353,7 +353,10 @@ fn advice_blocks(run: &AnsweredSummary, rows: &[AdviceRow]) -> Vec<Block> {
                 "No known change would help: the time is spent in the job's own code, which faster storage does not speed up. Measure it by `feedrate calibrate SCRIPT.py:make_dataset`."
             }
             _ if run.answer.noise.is_some() => {
-                "Nothing is advised: the measurement is too noisy to name a bottleneck. Repeat the run on an idle machine, with more epochs or steps."
+                return vec![Block::Sentence(format!(
+                    "{}. Repeat the run on an idle machine, with more epochs or steps.",
+                    words::TOO_NOISY
+                ))];
             }
             _ => return vec![Block::Sentence(format!("{}.", words::NOTHING_HELPS))],
         };

@@ -152,7 +152,7 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     let runs = search.runs(&end.history);
     let mut result = SearchAnswer::new(&options, &search, runs)?.result(stopped, &study);
     if !end.report.is_stopped {
-        result.plain_read = measure_plain_read(&result, search.range())?;
+        result.plain_read = measure_plain_read(&result, search.range());
     }
     let conclusion = conclusion(&result, options.response)?;
     if !result.numbers.is_empty() {
@@ -173,17 +173,13 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
 }
 
 /// Measures plain reads for the smallest number that fails or, if none fails, the largest that holds. `None` if no run was made at this number.
-fn measure_plain_read(
-    result: &SearchResult,
-    range: &SearchRange<'_>,
-) -> anyhow::Result<Option<PlainRead>> {
-    let Some(number) = result.found.fails.or(result.found.certain) else { return Ok(None) };
+fn measure_plain_read(result: &SearchResult, range: &SearchRange<'_>) -> Option<PlainRead> {
+    let number = result.found.fails.or(result.found.certain)?;
     let tried = result.numbers.iter().find(|searched| searched.number == number);
-    let Some(tried) = tried.filter(|searched| !searched.run_dirs.is_empty()) else {
-        return Ok(None);
-    };
-    let request = range.request_at(number)?;
-    Ok(plain_read::measure(number, request, tried.needed_bytes_per_second, &TERMINAL))
+    let tried = tried.filter(|searched| !searched.run_dirs.is_empty())?;
+    // Without this rate the search still has its result.
+    let request = range.request_at(number).ok()?;
+    plain_read::measure(number, request, tried.needed_bytes_per_second, &TERMINAL)
 }
 
 /// Reason that the search stopped early; `None` if everything is decided.

@@ -51,7 +51,10 @@ fn plain_read(search: &SearchResult, read: &PlainRead) -> ConclusionLine {
         (Some(rate), Some(needed)) => format!("{rate} of the {needed} that {named} {need}"),
         (Some(rate), None) => format!("{rate}; the rate that {named} {need} is unknown"),
         (None, _) => {
-            format!("unknown: {}", read.unknown_because.as_deref().unwrap_or("not measured"))
+            format!(
+                "an unknown rate ({})",
+                read.unknown_because.as_deref().unwrap_or("not measured")
+            )
         }
     };
     ConclusionLine { name: "The storage alone gives".into(), value }

@@ -164,9 +164,8 @@ fn without_compute_there_is_a_rate() {
 fn without_training_there_are_checkpoints() {
     let mut alone = checkpoint_only_record(3);
     alone.complete = true;
-    let times = "2 of 1.1 GB written in 3 s, 1 read in 500 ms";
-    let written =
-        "UNKNOWN: cache-fed, written at 716 MB/s into the page cache, not durable (no `fsync`)";
+    let times = "2 checkpoints of 1.1 GB written in 3 s, 1 read in 500 ms";
+    let written = "UNKNOWN: rates of memory, written at 716 MB/s into the page cache, not durable (no `fsync`)";
     let read = "read at 2.15 GB/s from the device or the page cache";
     check(&alone, &[&format!("{written}; {read}"), times]);
     alone.epochs[0].checkpoints[2].process_device_read_bytes = Some(1 << 20);
@@ -179,7 +178,7 @@ fn without_training_there_are_checkpoints() {
     alone.epochs[0].checkpoints[0].ranks = vec![rank(0, 1_000_000_000), rank(1, 2_000_000_000)];
     let says =
         "CHECKPOINTS: written at 716 MB/s, durable (`fsync`); read at 2.15 GB/s from the device";
-    let slowest = "; slowest rank 1: 2 s of writing each, mean of all ranks 1.5 s";
+    let slowest = "; rank 1 is slowest in writing: 2 s a checkpoint, mean of all ranks 1.5 s";
     check(&alone, &[says, &format!("{times}{slowest}")]);
 }
 
