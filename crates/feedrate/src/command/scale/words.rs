@@ -316,7 +316,7 @@ mod tests {
             let read = search.plain_read.as_mut().unwrap();
             (read.bytes_per_second, read.unknown_because) = (None, Some("no files".into()));
         };
-        check(unknown, &[answer, "The storage alone gives: unknown: no files"]);
+        check(unknown, &[answer, "The storage alone gives: an unknown rate (no files)"]);
     }
 
     #[test]
