@@ -31,7 +31,8 @@ impl PipelinePool {
         &self.first
     }
 
-    /// Predicts the utilisation over all steps, as [`PipelinePool::predict_metric`] does.
+    /// Predicts the utilisation over all steps of a run by each pipeline. The result is the prediction with the median utilisation, the lower one of
+    /// two; its interval contains the intervals of all.
     ///
     /// # Errors
     /// A record does not allow the prediction, or the predictions of the records differ too much.
