@@ -97,7 +97,12 @@ fn the_limit_of_a_storage_of_known_rate_is_found() {
     let again = ["scale", "workload.yaml", "--au", "90", "--max", "16", "--json"];
     let again = test.feedrate(&again);
     assert!(again.stderr.contains("note: no run was made now"), "{}", again.stderr);
-    assert_eq!(again.json(), report);
+    // The plain read is measured again.
+    let without_plain_read = |mut answer: Value| {
+        answer.as_object_mut().unwrap().remove("plain_read").unwrap();
+        answer
+    };
+    assert_eq!(without_plain_read(again.json()), without_plain_read(report.clone()));
     let page = test.feedrate(&["report", report["results"].as_str().unwrap(), "--json"]).json();
     assert_eq!(page["opening"][0]["name"], "Answer");
     let answer = page["opening"][0]["value"].as_str().unwrap();
