@@ -9,13 +9,12 @@ import collections
 import contextlib
 import json
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
 
-from harness import FEEDRATE, ROOT, WORKLOADS, Failed, run_child
+from harness import FEEDRATE, ROOT, WORKLOADS, Failed, busy_processes, run_child
 
 COMPUTE_S = 0.04
 SAMPLE_BYTES = 262144
@@ -24,7 +23,6 @@ MEMORY = ["storage.storage_type=memory"]
 ONE_THREAD = ["reader.read_threads=1"]
 NOTHING = {None}
 ON_STORAGE = {"storage", "striping", "engine", "stage", "read_threads", "transfer_size", "fewer_accelerators"}
-BUSY_LOOP = "import os\nwhile True: os.getpid()"
 
 
 @dataclass
@@ -248,18 +246,6 @@ def judge(arguments, case, severity):
     names = advice_names(advice)
     is_named = case.evidence_word is None or bool(advice) and case.evidence_word in advice[0]["evidence"]
     return names, is_named and names[0] in case.correct and not case.wrong.intersection(names)
-
-
-@contextlib.contextmanager
-def busy_processes(count):
-    """Runs processes that use as much CPU time as they get."""
-    children = [subprocess.Popen([sys.executable, "-c", BUSY_LOOP]) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for child in children:
-            child.kill()
-            child.wait()
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """Runs feedrate and its peers as child processes, and measures their costs."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FEEDRATE = ROOT / "target/release/feedrate"
 WORKLOADS = ROOT / "bench/workloads"
+BUSY_LOOP = "import os\nwhile True: os.getpid()"
 
 
 @dataclass
@@ -56,6 +58,18 @@ def run_child(argv, success_codes=(0,)):
         words = (done.stderr + done.stdout)[-2000:]
         raise Failed(f"`{' '.join(argv)[:300]}` ended with {code}:\n{words}")
     return Child(done.stdout, float(wall_s), float(cpu_s), int(peak_kib) * 1024)
+
+
+@contextlib.contextmanager
+def busy_processes(count):
+    """Runs processes that use as much CPU time as they get."""
+    children = [subprocess.Popen([sys.executable, "-I", "-S", "-c", BUSY_LOOP]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
 
 
 def rss_floor_bytes():

@@ -7,15 +7,13 @@ and the largest part of the run outside of training. Needs a machine whose cores
 
 import argparse
 import collections
-import contextlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
-from harness import FEEDRATE, ROOT, WORKLOADS, Failed, run_child
+from harness import FEEDRATE, ROOT, WORKLOADS, Failed, busy_processes, run_child
 
 COMPUTE_S = 0.04
 STEPS = 25
@@ -162,25 +160,13 @@ def run_case(arguments, case, severity, accelerators):
         argv.append(f"checkpoint.checkpoint_folder={data / 'results/checkpoints'}")
     launch = MPIRUN if case is slow_rank else []
     try:
-        with busy_processes(BUSY.get(case, [0, 0])[severity]):
+        with busy_processes(BUSY.get(case, [0, 0])[severity] * os.cpu_count()):
             child = run_child([*launch, *argv])
     except Failed as error:
         return f"failed: {error}"
     finally:
         shutil.rmtree(data / "results", ignore_errors=True)
     return describe(json.loads(child.stdout), accelerators, shows_accelerator=case is not slow_rank)
-
-
-@contextlib.contextmanager
-def busy_processes(per_core):
-    """Keeps every core busy with this many processes."""
-    loops = [subprocess.Popen([sys.executable, "-I", "-S", "-c", "while True: pass"]) for _ in range(per_core * os.cpu_count())]
-    try:
-        yield
-    finally:
-        for loop in loops:
-            loop.kill()
-            loop.wait()
 
 
 def describe(summary, accelerators, shows_accelerator):

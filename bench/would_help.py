@@ -6,16 +6,13 @@ Bottlenecks are emulated. A change of the storage is applied to the emulated sto
 """
 
 import argparse
-import contextlib
 import json
-import os
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness import FEEDRATE, ROOT, WORKLOADS, Failed, median, run_child
+from harness import FEEDRATE, ROOT, WORKLOADS, Failed, busy_processes, median, run_child
 
 READ_DELAY = "storage.delay.read_seconds"
 OPEN_DELAY = "storage.delay.open_seconds"
@@ -47,7 +44,6 @@ CHECKPOINTS = {
 }
 # Copying these samples takes longer than a step, and needs a core.
 COPIES = {FILES: 100, SAMPLE_BYTES: 8388608, STEP: 0.001, "reader.batch_size": 1}
-BUSY_LOOP = "import os\nwhile True: os.getpid()"
 
 
 @dataclass
@@ -239,17 +235,6 @@ def answer_of(arguments, settings, accelerators):
         return json.loads(run_child(argv).stdout)["answer"]
     finally:
         shutil.rmtree(data, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def busy_processes(count):
-    children = [subprocess.Popen([sys.executable, "-c", BUSY_LOOP]) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for child in children:
-            child.kill()
-            child.wait()
 
 
 def percent(value):
