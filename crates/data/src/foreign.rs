@@ -132,73 +132,93 @@ fn describe_differences(
         ));
     }
     notes.extend(size_note(files, layout));
-    if !format.entry.has_exact_size(&plan.encoding) {
-        return notes;
-    }
-    let found: u128 = files.iter().map(|file| u128::from(file.bytes)).sum();
-    let planned: u128 = file_numbers_to_probe(layout.files())
-        .map(|file| u128::from(format.file_bytes(&layout.shape(file), &plan.encoding)))
-        .sum();
-    let count = files.len().max(1) as f64;
-    let found_mean = found as f64 / count;
-    let planned_mean = planned as f64 / count;
-    if (found_mean - planned_mean).abs() > SIZE_TOLERANCE * planned_mean {
+    let sizes = MeanSizes::for_files(files, FileNames { plan, layout, format });
+    if let Some(sizes) = sizes.filter(MeanSizes::differ) {
         notes.push(format!(
             "the files have {} on average, the plan says {}",
-            units::bytes(found_mean as u64),
-            units::bytes(planned_mean as u64)
+            units::bytes(sizes.found as u64),
+            units::bytes(sizes.planned as u64)
         ));
     }
     notes
 }
 
+/// Mean sizes in bytes in the opened files and in the plan.
+#[derive(Clone, Copy)]
+struct MeanSizes {
+    found: f64,
+    planned: f64,
+}
+
+impl MeanSizes {
+    /// Sizes of samples; `None` if a file does not state its shape.
+    fn for_samples(files: &[ProbedFile], layout: &Layout) -> Option<Self> {
+        let found: Option<Vec<u64>> =
+            files.iter().map(|file| Some(file.shape?.sample_bytes())).collect();
+        let planned = planned_shapes(layout).map(|shape| shape.sample_bytes());
+        Some(MeanSizes { found: mean(found?.into_iter())?, planned: mean(planned)? })
+    }
+
+    /// Sizes of files; `None` if the plan does not determine them.
+    fn for_files(
+        files: &[ProbedFile],
+        FileNames { plan, layout, format }: FileNames<'_>,
+    ) -> Option<Self> {
+        if !format.entry.has_exact_size(&plan.encoding) {
+            return None;
+        }
+        let planned = planned_shapes(layout).map(|shape| format.file_bytes(&shape, &plan.encoding));
+        let found = mean(files.iter().map(|file| file.bytes))?;
+        Some(MeanSizes { found, planned: mean(planned)? })
+    }
+
+    fn excess(&self) -> f64 {
+        self.found - self.planned
+    }
+
+    /// Whether the sizes differ by more than [`SIZE_TOLERANCE`].
+    fn differ(&self) -> bool {
+        SIZE_TOLERANCE * self.planned < self.excess().abs()
+    }
+}
+
+/// The planned shapes of the opened files.
+fn planned_shapes(layout: &Layout) -> impl Iterator<Item = FileShape> {
+    file_numbers_to_probe(layout.files()).map(|file| layout.shape(file))
+}
+
+/// The mean; `None` without sizes.
+fn mean(sizes: impl Iterator<Item = u64>) -> Option<f64> {
+    let mut count = 0;
+    let sum: u128 = sizes.inspect(|_| count += 1).map(u128::from).sum();
+    (count > 0).then(|| sum as f64 / f64::from(count))
+}
+
 /// The mean size of a sample in the opened files if it differs from the plan by more than random sizes can. It follows from the shapes that the
 /// files state, or from their lengths if these are exact. `None` if it is unknown.
-fn other_sample_bytes(
-    files: &[ProbedFile],
-    FileNames { plan, layout, format }: FileNames<'_>,
-) -> Option<f64> {
-    let mean = |bytes: &[u64]| {
-        let sum: u128 = bytes.iter().copied().map(u128::from).sum();
-        (!bytes.is_empty()).then(|| sum as f64 / bytes.len() as f64)
-    };
-    let planned_shapes = || file_numbers_to_probe(layout.files()).map(|file| layout.shape(file));
-    let planned = mean(&planned_shapes().map(|shape| shape.sample_bytes()).collect::<Vec<_>>())?;
-    let stated = files.iter().map(|file| Some(file.shape?.sample_bytes()));
-    let found = if let Some(stated) = stated.collect::<Option<Vec<u64>>>() {
-        mean(&stated)?
-    } else if format.entry.has_exact_size(&plan.encoding) && 0 < plan.samples_per_file {
-        let file_bytes: Vec<u64> = files.iter().map(|file| file.bytes).collect();
-        let planned_file_bytes: Vec<u64> =
-            planned_shapes().map(|shape| format.file_bytes(&shape, &plan.encoding)).collect();
-        let excess = mean(&file_bytes)? - mean(&planned_file_bytes)?;
-        planned + excess / plan.samples_per_file as f64
-    } else {
-        return None;
-    };
+fn other_sample_bytes(files: &[ProbedFile], names: FileNames<'_>) -> Option<f64> {
+    let FileNames { plan, layout, .. } = names;
+    let sizes = MeanSizes::for_samples(files, layout).or_else(|| {
+        let excess = MeanSizes::for_files(files, names)?.excess();
+        let planned = mean(planned_shapes(layout).map(|shape| shape.sample_bytes()))?;
+        let is_known = 0 < plan.samples_per_file;
+        let found = planned + excess / plan.samples_per_file as f64;
+        is_known.then_some(MeanSizes { found, planned })
+    })?;
     let standard_error = plan.record_stdev_bytes / (files.len() as f64).sqrt();
-    let difference_max = (SIZE_TOLERANCE * planned).max(RANDOM_FACTOR * standard_error);
-    (difference_max < (found - planned).abs()).then_some(found)
+    let difference_max = (SIZE_TOLERANCE * sizes.planned).max(RANDOM_FACTOR * standard_error);
+    (difference_max < sizes.excess().abs()).then_some(sizes.found)
 }
 
 /// A note if the samples do not have the planned length. Runs read the real length, but nominal rates use the plan's.
 fn size_note(files: &[ProbedFile], layout: &Layout) -> Option<String> {
-    let shapes: Vec<(&ProbedFile, FileShape)> =
-        files.iter().filter_map(|file| Some((file, file.shape?))).collect();
-    let found: u128 = shapes.iter().map(|(_, shape)| u128::from(shape.sample_bytes())).sum();
-    let planned: u128 = file_numbers_to_probe(layout.files())
-        .map(|file| u128::from(layout.shape(file).sample_bytes()))
-        .sum();
-    let differs = (found as f64 - planned as f64).abs() > SIZE_TOLERANCE * planned as f64;
-    if !differs || shapes.len() != files.len() {
-        return None;
-    }
-    let (file, shape) = shapes.first()?;
+    let sizes = MeanSizes::for_samples(files, layout).filter(MeanSizes::differ)?;
+    let file = files.first()?;
     Some(format!(
         "`{}` holds {}, the plan says {} per sample: nominal rates and the dataset's size are taken from the plan",
         file.path,
-        format::describe_shape(shape),
-        units::bytes((planned / files.len().max(1) as u128) as u64)
+        format::describe_shape(&file.shape?),
+        units::bytes(sizes.planned as u64)
     ))
 }
 
