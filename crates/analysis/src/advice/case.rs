@@ -77,8 +77,7 @@ impl<'a> Case<'a> {
     /// Adds further records of the same plan to predict from.
     #[must_use]
     pub fn with_replicates(self, replicates: &[Record]) -> Self {
-        let others = replicates.iter().filter_map(|record| Pipeline::new(record).ok());
-        Case { pool: self.pool.map(|pool| pool.with_others(others)), ..self }
+        Case { pool: self.pool.map(|pool| pool.with_records(replicates)), ..self }
     }
 
     pub(super) fn plan(&self) -> &Plan {
@@ -93,7 +92,7 @@ impl<'a> Case<'a> {
     ) -> Option<Result<Prediction, NotPredictable>> {
         let is_sustained = self.answer.au_kind == Some(AU_SUSTAINED.id.name());
         let metric = if is_sustained { &AU_SUSTAINED } else { &AU_ALL_STEPS };
-        Some(self.pool.as_ref()?.predict_metric(plan, changes, metric))
+        Some(self.pool.as_ref()?.predict(plan, changes, metric))
     }
 
     /// Mean compute time of an accelerator over the run.

@@ -185,6 +185,14 @@ const NOISE_POINTS: f64 = 3.0;
 /// Uncertainty of a prediction for each point by which it changes the utilisation, in points.
 const UNCERTAINTY_OF_CHANGE: f64 = 0.05;
 
+/// The smallest interval that contains the intervals of all predictions.
+fn interval_of_all(predictions: &[Prediction]) -> [f64; 2] {
+    let ends = predictions.iter().map(|prediction| prediction.interval);
+    ends.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], [from, to]| {
+        [low.min(from), high.max(to)]
+    })
+}
+
 impl Pipeline {
     /// Predicts the utilisation over all steps of the run of `plan` with `changes` of the storage and of decoding.
     ///
@@ -228,10 +236,7 @@ impl Pipeline {
         let highest = |value: fn(&Prediction) -> f64| {
             predictions.iter().map(value).fold(f64::NEG_INFINITY, f64::max)
         };
-        let interval = [
-            lowest(|prediction| prediction.interval[0]),
-            highest(|prediction| prediction.interval[1]),
-        ];
+        let interval = interval_of_all(&predictions);
         let least_percent = lowest(|prediction| prediction.au_percent);
         let most_percent = highest(|prediction| prediction.au_percent);
         if most_percent - least_percent > SPAN_MAX_POINTS {

@@ -1,8 +1,9 @@
 //! Predictions from several records of one plan, which differ by noise.
 
-use super::{NotPredictable, Pipeline, PipelineChange, Prediction};
-use feedrate_measure::metric::{AU_ALL_STEPS, Metric};
+use super::{NotPredictable, Pipeline, PipelineChange, Prediction, interval_of_all};
+use feedrate_measure::metric::Metric;
 use feedrate_measure::noise::{Noise, is_too_wide};
+use feedrate_measure::record::Record;
 use feedrate_measure::stats::Interval;
 use feedrate_spec::plan::Plan;
 
@@ -19,10 +20,18 @@ impl PipelinePool {
         PipelinePool { first, others: Vec::new() }
     }
 
-    /// Adds the pipelines of further records of the same plan.
+    /// Fits the pipelines of a record and of other records of the same plan.
+    ///
+    /// # Errors
+    /// The first record does not allow predictions.
+    pub fn from_records(first: &Record, others: &[Record]) -> Result<Self, NotPredictable> {
+        Ok(PipelinePool::new(Pipeline::new(first)?).with_records(others))
+    }
+
+    /// Adds further records of the same plan, except for those that do not allow predictions.
     #[must_use]
-    pub fn with_others(mut self, others: impl IntoIterator<Item = Pipeline>) -> Self {
-        self.others.extend(others);
+    pub fn with_records(mut self, others: &[Record]) -> Self {
+        self.others.extend(others.iter().filter_map(|record| Pipeline::new(record).ok()));
         self
     }
 
@@ -31,24 +40,12 @@ impl PipelinePool {
         &self.first
     }
 
-    /// Predicts the utilisation over all steps of a run by each pipeline. The result is the prediction with the median utilisation, the lower one of
-    /// two; its interval contains the intervals of all.
+    /// Predicts a run by each pipeline, in terms of au_all_steps or au_sustained. The result is the prediction with the median utilisation, the
+    /// lower one of two; its interval contains the intervals of all.
     ///
     /// # Errors
     /// A record does not allow the prediction, or the predictions of the records differ too much.
     pub fn predict(
-        &self,
-        plan: &Plan,
-        changes: &[PipelineChange],
-    ) -> Result<Prediction, NotPredictable> {
-        self.predict_metric(plan, changes, &AU_ALL_STEPS)
-    }
-
-    /// Predicts a run by each pipeline. The result is the prediction with the median utilisation, the lower one of two; its interval contains the intervals of all.
-    ///
-    /// # Errors
-    /// A record does not allow the prediction, or the predictions of the records differ too much.
-    pub(crate) fn predict_metric(
         &self,
         plan: &Plan,
         changes: &[PipelineChange],
@@ -58,9 +55,7 @@ impl PipelinePool {
         for other in &self.others {
             all.push(other.predict_metric(plan, changes, metric)?);
         }
-        let low = all.iter().map(|prediction| prediction.interval[0]).fold(f64::INFINITY, f64::min);
-        let high =
-            all.iter().map(|prediction| prediction.interval[1]).fold(f64::NEG_INFINITY, f64::max);
+        let [low, high] = interval_of_all(&all);
         all.sort_by(|a, b| a.au_percent.total_cmp(&b.au_percent));
         let median = all[(all.len() - 1) / 2];
         let interval = Interval { estimate: median.au_percent, low, high };

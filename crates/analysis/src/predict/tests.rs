@@ -475,11 +475,11 @@ fn a_prediction_needs_sixteen_steps_over_all_epochs() {
 #[test]
 fn predictions_from_several_records_are_pooled() {
     let plan = plan(threads(2));
-    let pipeline =
-        |latency_ms| Pipeline::new(&run(&plan, storage(latency_ms, None, None))).unwrap();
+    let record = |latency_ms: &f64| run(&plan, storage(*latency_ms, None, None));
     let predict = |first: f64, others: &[f64]| {
-        let others = others.iter().map(|latency_ms| pipeline(*latency_ms));
-        PipelinePool::new(pipeline(first)).with_others(others).predict(&plan, &[])
+        let others: Vec<Record> = others.iter().map(record).collect();
+        let pool = PipelinePool::from_records(&record(&first), &others).unwrap();
+        pool.predict(&plan, &[], &AU_ALL_STEPS)
     };
     let slow = predict(14.0, &[]).unwrap();
     let usual = predict(10.5, &[]).unwrap();

@@ -11,7 +11,7 @@ use crate::{messages, text, time};
 use clap::Args;
 use feedrate_analysis::advice::{self, Advice, Case, Cost, Proposal, RULES};
 use feedrate_analysis::answer::AnsweredSummary;
-use feedrate_analysis::predict::NotPredictable;
+use feedrate_analysis::predict::{NotPredictable, PipelinePool};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::Record;
 use feedrate_measure::verdict::Bound;
@@ -140,6 +140,7 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
         let trials = TryOut {
             template: &template,
             record: &record,
+            pipeline: PipelinePool::from_records(&record, &replicates).ok(),
             opening: &opening,
             advice,
             also,

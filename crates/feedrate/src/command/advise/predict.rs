@@ -3,9 +3,7 @@
 use crate::exit::Exit;
 use crate::{messages, text, time};
 use clap::Args;
-use feedrate_analysis::predict::{
-    NotPredictable, Pipeline, PipelineChange, PipelinePool, Prediction, Scale,
-};
+use feedrate_analysis::predict::{NotPredictable, PipelineChange, PipelinePool, Prediction, Scale};
 use feedrate_measure::metric::{AU_ALL_STEPS, Unit};
 use feedrate_measure::record::Record;
 use feedrate_measure::summary::Summary;
@@ -98,11 +96,9 @@ impl Predictor<'_> {
         let number = accelerators.map(|number| format!("{ACCELERATORS_KEY}{number}"));
         let change = Change::parse(arguments.set.iter().cloned().chain(number).collect())?;
         let plan = self.template.resolve(&change.overrides)?.plan;
-        let pipeline =
-            Pipeline::new(record).map_err(|why| NotPredicted::new(&why).refusal(self.run_dir))?;
-        let others = self.replicates.iter().filter_map(|record| Pipeline::new(record).ok());
-        let pipeline = PipelinePool::new(pipeline).with_others(others);
-        let unchanged = pipeline.predict(&record.plan, &[]);
+        let pipeline = PipelinePool::from_records(record, self.replicates)
+            .map_err(|why| NotPredicted::new(&why).refusal(self.run_dir))?;
+        let unchanged = pipeline.predict(&record.plan, &[], &AU_ALL_STEPS);
         let row = |change| self.predict_row(change, &pipeline);
         let mut rows = Vec::new();
         let mut alternatives = Vec::new();
@@ -139,9 +135,9 @@ impl Predictor<'_> {
     fn predict_row(&self, change: Change, pipeline: &PipelinePool) -> Row {
         let prediction =
             match self.template.resolve(&change.overrides).map(|resolved| resolved.plan) {
-                Ok(plan) => {
-                    pipeline.predict(&plan, &change.pipeline).map_err(|why| NotPredicted::new(&why))
-                }
+                Ok(plan) => pipeline
+                    .predict(&plan, &change.pipeline, &AU_ALL_STEPS)
+                    .map_err(|why| NotPredicted::new(&why)),
                 Err(error) => {
                     let hint = "this run cannot be made".to_string();
                     Err(NotPredicted { why: on_one_line(&error), hint, is_unseen: false })

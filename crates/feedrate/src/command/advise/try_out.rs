@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use feedrate_analysis::advice::{Advice, Proposal};
 use feedrate_analysis::answer::{AnswerKind, AnsweredSummary};
 use feedrate_analysis::precision::CONFIDENCE;
-use feedrate_analysis::predict::{Pipeline, Prediction};
+use feedrate_analysis::predict::{PipelinePool, Prediction};
 use feedrate_measure::checkpoints::CheckpointSummary;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::metric::{AU_ALL_STEPS, DURATION_S, SAMPLES_WHOLE, Unit};
@@ -73,6 +73,8 @@ impl Goal {
 pub(super) struct TryOut<'a> {
     pub(super) template: &'a RunTemplate,
     pub(super) record: &'a Record,
+    /// Predicts changes; `None` if the record does not allow it.
+    pub(super) pipeline: Option<PipelinePool>,
     pub(super) opening: &'a str,
     pub(super) advice: Vec<Advice>,
     /// Changes that the user requested.
@@ -215,7 +217,7 @@ impl TryOut<'_> {
     /// Predicts the run with a change; `None` if the record does not allow it, or for a change that settings cannot make.
     fn predict(&self, overrides: &[String]) -> Option<Prediction> {
         let plan = self.template.plan(overrides).filter(|_| !overrides.is_empty())?;
-        Pipeline::new(self.record).ok()?.predict(&plan, &[]).ok()
+        self.pipeline.as_ref()?.predict(&plan, &[], &AU_ALL_STEPS).ok()
     }
 }
 
