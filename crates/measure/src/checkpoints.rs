@@ -21,7 +21,7 @@ names! {
         PageCache = "page_cache",
         /// In a file system that keeps its files in memory.
         MemoryFileSystem = "memory_file_system",
-        /// In the page cache or on the storage, because the kernel does not count the bytes from the device.
+        /// Unknown, because the kernel does not count the bytes from the device, or the record does not have the file system.
         Unknown = "unknown",
     }
 }
@@ -66,7 +66,8 @@ pub struct Checkpoints {
     pub bytes_per_second: Option<f64>,
     /// Where the checkpoints were when they counted as written, or were when they were read.
     pub medium: CheckpointMedium,
-    /// Whether a checkpoint survives a power failure once it counts as written, because it was synced; `null` for loaded checkpoints.
+    /// Whether a checkpoint survives a power failure once it counts as written, because it was synced; `null` for loaded checkpoints, and if their file system
+    /// is unknown.
     pub is_durable: Option<bool>,
     /// Bytes of loaded checkpoints that came from the device; `null` for saved checkpoints, and if the kernel does not count them.
     pub device_bytes: Option<u64>,
@@ -119,25 +120,22 @@ impl Checkpoints {
             CheckpointKind::Save => None,
             CheckpointKind::Load => device_bytes(&all),
         };
+        let medium = match kind {
+            _ if checkpoints_are_in_memory(record) => CheckpointMedium::MemoryFileSystem,
+            CheckpointKind::Save if !is_synced => CheckpointMedium::PageCache,
+            // The file system of checkpoints beside a training is not recorded.
+            CheckpointKind::Save if !record.plan.is_checkpoint_only() => CheckpointMedium::Unknown,
+            CheckpointKind::Save => CheckpointMedium::Storage,
+            CheckpointKind::Load => read_medium(device_bytes, total_bytes),
+        };
         Some(Checkpoints {
             count: all.len() as u64,
             bytes: first.bytes,
             bytes_per_second: (total_s > 0.0).then(|| total_bytes as f64 / total_s),
-            medium: match kind {
-                _ if checkpoints_are_in_memory(record) => CheckpointMedium::MemoryFileSystem,
-                CheckpointKind::Save if !is_synced => CheckpointMedium::PageCache,
-                // The file system of checkpoints beside a training is not recorded.
-                CheckpointKind::Save if !record.plan.is_checkpoint_only() => {
-                    CheckpointMedium::Unknown
-                }
-                CheckpointKind::Save => CheckpointMedium::Storage,
-                CheckpointKind::Load => read_medium(device_bytes, total_bytes),
-            },
-            is_durable: match kind {
-                CheckpointKind::Load => None,
-                CheckpointKind::Save if !is_synced => Some(false),
-                CheckpointKind::Save if !record.plan.is_checkpoint_only() => None,
-                CheckpointKind::Save => Some(!checkpoints_are_in_memory(record)),
+            medium,
+            is_durable: match (kind, medium) {
+                (CheckpointKind::Load, _) | (_, CheckpointMedium::Unknown) => None,
+                (CheckpointKind::Save, medium) => Some(medium == CheckpointMedium::Storage),
             },
             device_bytes,
             slowest_rank: slowest_rank(&ranks),

@@ -63,7 +63,12 @@ pub(crate) fn are_mostly_busy(record: &Record) -> bool {
     total_ns <= busy_ns.saturating_mul(2)
 }
 
-/// Whether other processes used at least half of the busy time of the cores. Unknown times count as used by others.
+/// Whether other processes used at least half of the busy time of the cores. Unknown use counts as that of others. Both values have one unit.
+pub fn is_mostly_used_by_others(own_use: Option<f64>, busy: Option<f64>) -> bool {
+    own_use.zip(busy).is_none_or(|(own_use, busy)| 2.0 * own_use <= busy)
+}
+
+/// Whether other processes used at least half of the busy time of a run.
 pub(crate) fn are_used_by_others(derived: &Derived) -> bool {
     let record = derived.record;
     let cores: u32 = record.machines().iter().map(System::all_cpus).sum();
@@ -73,7 +78,7 @@ pub(crate) fn are_used_by_others(derived: &Derived) -> bool {
     };
     let busy_ns: Option<f64> = record.epochs.iter().map(busy_ns).sum();
     let own_ns = derived.sum_over_epochs(|host| host.process_cpu_ns);
-    own_ns.zip(busy_ns).is_none_or(|(own, busy)| 2.0 * own as f64 <= busy)
+    is_mostly_used_by_others(own_ns.map(|ns| ns as f64), busy_ns)
 }
 
 fn duration_ns(epoch: &EpochRecord) -> u64 {

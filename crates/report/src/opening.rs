@@ -53,7 +53,7 @@ pub(super) fn opening(
     tried: Vec<OpeningLine>,
 ) -> Vec<OpeningLine> {
     let describes_runs = searches.is_empty() && tried.is_empty();
-    let answers = group_answers(report, searches);
+    let answers = &report.answers;
     let (main_finding, main_findings) = main_finding(report);
     let (over_time, over_time_findings) = over_time(report).filter(|_| describes_runs).unzip();
     let unusable = unusable_runs(report);
@@ -64,7 +64,7 @@ pub(super) fn opening(
     let (excluded, included) =
         if has_unusable { (Some(unusable), None) } else { (None, Some(unusable)) };
     let applies_to = applies_to(report).filter(|_| describes_runs && answers.len() < 2);
-    let answer_lines = answers::lines(report, &answers).into_iter().map(|value| OpeningLine {
+    let answer_lines = answers::lines(report).into_iter().map(|value| OpeningLine {
         name: "Answer".into(),
         value,
         findings: Vec::new(),

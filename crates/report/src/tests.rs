@@ -4,7 +4,7 @@
 
 use crate::experiment::experiments;
 use crate::gather::results_report;
-use crate::opening::opening;
+use crate::opening::{group_answers, opening};
 use crate::output;
 use crate::report::*;
 use feedrate_analysis::finding::{EffectUnit, FindingKind};
@@ -43,7 +43,8 @@ fn report_on(folder: &Path) -> Report {
 
 /// A line of the opening; empty if there is none.
 fn line(report: &Report, name: &str) -> String {
-    let lines = opening(report, &[], Vec::new()).into_iter();
+    let report = Report { answers: group_answers(report, &[]), ..report.clone() };
+    let lines = opening(&report, &[], Vec::new()).into_iter();
     lines.filter(|line| line.name == name).map(|line| line.value).collect()
 }
 

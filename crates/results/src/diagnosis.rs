@@ -2,7 +2,7 @@
 //! that loses the most of the required rate. The method (differential runs) comes from DS-Analyzer (Mohan et al., VLDB 2021).
 
 use crate::place::{folder_and_entries, read_json};
-use feedrate_measure::noise::{Noise, are_cores_busy, is_too_wide};
+use feedrate_measure::noise::{Noise, are_cores_busy, is_mostly_used_by_others, is_too_wide};
 use feedrate_measure::stats::{Interval, mean_interval, welch_difference};
 use feedrate_spec::names;
 use feedrate_spec::plan::{DatasetPlan, LoaderPlan, Plan, StoragePlan};
@@ -200,10 +200,9 @@ impl Ceiling {
     /// cores busy themselves.
     fn may_wait_for_cores(&self) -> bool {
         let takes_cores = matches!(self.name, PipelineStage::Decode | PipelineStage::Client);
-        let shares = self.own_cpu_share.zip(self.cpu_busy_share);
-        let is_own_use = shares.is_some_and(|(process, all)| all < 2.0 * process);
         let is_busy = self.cpu_busy_share.is_some_and(are_cores_busy);
-        is_busy && !(takes_cores && is_own_use)
+        is_busy
+            && (!takes_cores || is_mostly_used_by_others(self.own_cpu_share, self.cpu_busy_share))
     }
 
     /// Returns whether the ceiling may be below the required rate: a slice is, and the interval contains lower rates. Without a required rate,

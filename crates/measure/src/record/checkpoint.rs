@@ -114,9 +114,14 @@ impl CheckpointRecord {
         self.stall_ns.unwrap_or(self.end_ns.saturating_sub(self.start_ns))
     }
 
+    /// Rate in bytes per second; `None` if the checkpoint took no time.
+    pub fn bytes_per_second(&self) -> Option<f64> {
+        let duration_s = self.duration_s();
+        (duration_s > 0.0).then(|| self.bytes as f64 / duration_s)
+    }
+
     /// Rate in GiB per second; `None` if the checkpoint took no time.
     pub fn gib_per_second(&self) -> Option<f64> {
-        let duration_s = self.duration_s();
-        (duration_s > 0.0).then(|| self.bytes as f64 / GIB / duration_s)
+        self.bytes_per_second().map(|rate| rate / GIB)
     }
 }

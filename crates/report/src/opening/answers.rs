@@ -128,8 +128,9 @@ fn others<'a>(runs: &[&'a ReportedRun]) -> Vec<&'a Run> {
 const ANSWERS_MAX: usize = 3;
 
 /// The answers as lines. Each search has its line; many answers of other runs are counted.
-pub(super) fn lines(report: &Report, answers: &[ReportGroupAnswer]) -> Vec<String> {
-    let (searches, groups): (Vec<_>, Vec<_>) = answers.iter().partition(|group| group.is_search);
+pub(super) fn lines(report: &Report) -> Vec<String> {
+    let (searches, groups): (Vec<_>, Vec<_>) =
+        report.answers.iter().partition(|group| group.is_search);
     let line = |group: &&ReportGroupAnswer| match group.name.as_str() {
         "" => group.says.clone(),
         name => format!("{name}: {}", group.says),

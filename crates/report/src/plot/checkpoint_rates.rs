@@ -4,7 +4,7 @@ use super::data::Data;
 use super::response::{MB, MB_PER_SECOND};
 use super::{Missing, Needs, Plot};
 use crate::draw::figure::{Axes, Axis, AxisRange, Figure, Layer, Panel, Point, Scale, Style, Tone};
-use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record};
+use feedrate_measure::record::{CheckpointKind, Record};
 use feedrate_results::run::Run;
 
 /// Maximum number of distinguishable lines.
@@ -36,9 +36,12 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     let mut numbers = Vec::new();
     for (run, record) in &runs {
         for (kind, done) in [(CheckpointKind::Save, "written"), (CheckpointKind::Load, "read")] {
-            let rates = record.checkpoints_of(kind).map(megabytes_per_second).enumerate();
-            let points: Vec<Point> = rates
-                .filter_map(|(index, rate)| Some(Point::new((index + 1) as f64, rate?)))
+            let checkpoints = record.checkpoints_of(kind).enumerate();
+            let points: Vec<Point> = checkpoints
+                .filter_map(|(index, checkpoint)| {
+                    let rate = checkpoint.bytes_per_second()?;
+                    Some(Point::new((index + 1) as f64, rate / MB))
+                })
                 .collect();
             numbers.extend(points.iter().map(|point| point.x));
             if !points.is_empty() {
@@ -64,10 +67,4 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         panels: vec![Panel::from_axes(None, Axes { x, y, layers, aspect: 0.5 })],
         columns: 1,
     })
-}
-
-/// The rate of a checkpoint; `None` if it took no time.
-fn megabytes_per_second(checkpoint: &CheckpointRecord) -> Option<f64> {
-    let duration_s = checkpoint.duration_s();
-    (duration_s > 0.0).then(|| checkpoint.bytes as f64 / duration_s / MB)
 }

@@ -323,8 +323,7 @@ pub fn checkpoint_line(checkpoint: &CheckpointRecord) -> String {
         CheckpointKind::Load => "read",
     };
     let duration_s = checkpoint.duration_s();
-    let rate = (duration_s > 0.0).then(|| checkpoint.bytes as f64 / duration_s);
-    let rate = text::known(rate, units::bytes_per_second_rounded);
+    let rate = text::known(checkpoint.bytes_per_second(), units::bytes_per_second_rounded);
     format!(
         "checkpoint {} {done}: {} in {}, {rate}",
         checkpoint.after_step,

@@ -4,7 +4,7 @@ use super::number::{
     chance, change, digits, efficiency, ends, list, plain, quoted, range, relative_to, share,
     signed, two_digits, unit, with_interval,
 };
-use super::terms::{levels, shortened, title};
+use super::terms::{levels, shorten_levels, title};
 use super::{inconclusive, over_time};
 use feedrate_analysis::finding::{
     Caveat, EffectSize, EffectUnit, Finding, FindingKind, Interaction, MainEffect, Quantity,
@@ -164,7 +164,7 @@ fn main_effect(main: &MainEffect, finding: &Finding, title: &str) -> String {
     let tests = effects[0].tests.unwrap_or(1);
     let others = match &effects[0].quantity {
         Quantity::Level { base, .. } if !main.indistinguishable.is_empty() => {
-            let levels = list(shortened(main.indistinguishable.clone(), "other level"));
+            let levels = list(shorten_levels(main.indistinguishable.clone()));
             format!("; no measurable difference from {base} at {levels}")
         }
         _ => String::new(),

@@ -1,7 +1,7 @@
 //! Renders inconclusive findings as sentences: the reason, the open question, and the runs that would settle it.
 
 use super::number::{list, quoted, two_digits};
-use super::terms::{is_percent, level, shortened, title};
+use super::terms::{is_percent, level, shorten_levels, title};
 use feedrate_analysis::finding::{
     EffectSize, Inconclusive, NamedLevels, Noise, OpenQuestion, OpenQuestions,
 };
@@ -13,7 +13,7 @@ pub(super) fn sentence(finding: &Inconclusive) -> String {
     let (why, question, remedy) = match finding {
         Inconclusive::Ignored(factors) => return ignored_factors(factors),
         Inconclusive::Separate(names) => {
-            let question = format!("the difference between {}", shortened_list(names));
+            let question = format!("the difference between {}", shorten_levels_list(names));
             (APART, question, String::new())
         }
         Inconclusive::OnlyInvalid(factors) => {
@@ -96,7 +96,7 @@ pub(crate) fn to_do(finding: &Inconclusive) -> Option<String> {
 const NAMED_MAX: usize = 4;
 
 /// A list of at most [`NAMED_MAX`] names.
-fn shortened_list(names: &[String]) -> String {
+fn shorten_levels_list(names: &[String]) -> String {
     let named = names.iter().take(NAMED_MAX).map(|name| quoted(name));
     let more = (NAMED_MAX < names.len()).then(|| format!("{} more", names.len() - NAMED_MAX));
     list(named.chain(more))
@@ -115,7 +115,7 @@ fn combination(levels: &[(String, String)]) -> String {
 }
 
 fn levels(factor: &NamedLevels) -> String {
-    list(shortened(factor.levels.clone(), "other level"))
+    list(shorten_levels(factor.levels.clone()))
 }
 
 fn with_levels(factor: &NamedLevels) -> String {

@@ -20,7 +20,7 @@ const LEVELS_MAX: usize = 4;
 
 /// Compares levels with another. If there are many, the first are named and the others counted.
 pub(super) fn levels(effects: &[EffectSize]) -> String {
-    let items = shortened(effects.iter().map(level).collect(), "other level");
+    let items = shorten_levels(effects.iter().map(level).collect());
     match items.split_last() {
         Some((others, named)) if named.len() + 1 < effects.len() => {
             format!("{}; and {others}", named.join("; "))
@@ -29,11 +29,11 @@ pub(super) fn levels(effects: &[EffectSize]) -> String {
     }
 }
 
-/// The items, or the first items and the number of the others: `and 56 other levels`.
-pub(super) fn shortened(mut items: Vec<String>, noun: &str) -> Vec<String> {
+/// All levels, or the first levels and the number of the others: `56 other levels`.
+pub(super) fn shorten_levels(mut items: Vec<String>) -> Vec<String> {
     if LEVELS_MAX < items.len() {
         let others = items.split_off(LEVELS_MAX - 1).len();
-        items.push(counted(others as u64, noun));
+        items.push(counted(others as u64, "other level"));
     }
     items
 }
