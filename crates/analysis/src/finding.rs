@@ -45,6 +45,8 @@ pub enum FindingKind {
     LeftOut,
     /// A factor has an effect, alone or together with another.
     Effect,
+    /// A factor raises utilisation and lowers throughput, or the reverse.
+    TradeOff,
     /// Throughput grows with processes.
     Scaling,
     /// A factor makes no relevant difference, or increasing it further makes none.
@@ -75,6 +77,8 @@ pub enum Subject {
     LeftOut { runs: usize, all: usize, doubts: Vec<(String, usize)> },
     /// Levels of a factor differ from its baseline.
     MainEffect(MainEffect),
+    /// Utilisation and throughput change in opposite directions from the baseline to a level.
+    TradeOff,
     /// The effect of one factor depends on the level of another.
     Interaction(Interaction),
     /// The largest number of processes reaches a share of linear growth.
@@ -231,6 +235,12 @@ pub struct EffectSize {
 pub enum Quantity {
     /// A level compared with the base level.
     Level {
+        level: String,
+        base: String,
+    },
+    /// A level compared with the base level, in the response of this name.
+    ResponseAtLevel {
+        response: &'static str,
         level: String,
         base: String,
     },

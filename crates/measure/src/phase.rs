@@ -18,8 +18,8 @@ use serde::Serialize;
 /// Duration of the phases before and after a checkpoint, as a multiple of the checkpoint's duration, if that includes enough steps.
 pub const CHECKPOINT_MULTIPLE: u64 = 10;
 
-/// Number of steps that a rate around a checkpoint needs.
-pub const PHASE_STEPS_MIN: u64 = 4;
+/// Number of steps that a rate around a checkpoint needs at least, whatever the number of workers.
+const PHASE_STEPS_MIN: u64 = 4;
 
 names! {
     /// Kind of a phase.
@@ -65,6 +65,8 @@ pub struct Phase {
     pub duration_s: f64,
     /// Steps entirely within the phase, of the accelerator with the fewest.
     pub steps: u64,
+    /// Number of steps before or after a checkpoint that a rate needs: 4, or a batch of each worker. `None` for other phases.
+    pub steps_needed: Option<u64>,
     /// Steps within the phase, mean over accelerators. A step that reaches beyond the phase counts by the share of its time.
     pub shared_steps: f64,
     /// Samples of the steps within the phase ÷ time of these steps, summed over accelerators; for an epoch, `samples_per_second`. `None` if
@@ -133,6 +135,11 @@ pub struct CheckpointPhases<'a> {
 }
 
 impl Phase {
+    /// The number of steps, if it is too small for a rate before or after a checkpoint.
+    pub fn too_few_steps(&self) -> Option<u64> {
+        self.steps_needed.filter(|needed| self.steps < *needed).map(|_| self.steps)
+    }
+
     /// Utilisation of GPUs, mean over the GPUs with a known one.
     pub fn gpu_percent(&self) -> Option<f64> {
         let gpus = self.gpus.iter().flatten().filter_map(|gpu| gpu.utilisation_percent);
@@ -143,10 +150,10 @@ impl Phase {
 impl CheckpointPhases<'_> {
     /// Time that the run lost to the checkpoint, in seconds: the time from its start to the end of the phase after it, less the time that
     /// the steps in this time take at the rate of the phase before. It is negative if the run was faster than before. `None` if it was not
-    /// measured from at least [`PHASE_STEPS_MIN`] steps before and after.
+    /// measured from enough steps before and after.
     pub fn net_cost_s(self) -> Option<f64> {
-        let before = self.before.filter(|phase| PHASE_STEPS_MIN <= phase.steps)?;
-        let after = self.after.filter(|phase| PHASE_STEPS_MIN <= phase.steps)?;
+        let before = self.before.filter(|phase| phase.too_few_steps().is_none())?;
+        let after = self.after.filter(|phase| phase.too_few_steps().is_none())?;
         let step_s = before.duration_s / before.shared_steps;
         let steps = self.during.shared_steps + after.shared_steps;
         let lost_s = after.start_s + after.duration_s - self.during.start_s - steps * step_s;
@@ -329,6 +336,7 @@ impl<'a> PhaseBuilder<'a> {
     ) -> Phase {
         let samples = PhaseSamples::new(self.samples.as_ref(), span);
         let steps = PhaseSteps::new(self.record, span);
+        let is_around = matches!(kind, PhaseKind::BeforeCheckpoint | PhaseKind::AfterCheckpoint);
         Phase {
             phase: kind,
             epoch,
@@ -337,6 +345,7 @@ impl<'a> PhaseBuilder<'a> {
             start_s: seconds(span.start_ns),
             duration_s: seconds(span.duration_ns()),
             steps: steps.count,
+            steps_needed: is_around.then(|| self.steps_min()),
             shared_steps: steps.shared_count,
             samples_per_second: steps
                 .per_second

@@ -107,7 +107,8 @@ fn number(effect: &EffectSize, response: Option<&str>, runs: &[&ReportedRun]) ->
         Quantity::Windowed { .. } => Some(&AU_WINDOWED),
         Quantity::AllSteps { .. } => Some(&AU_ALL_STEPS),
         Quantity::WholeEpochThroughput { .. } => Some(&SAMPLES_WHOLE),
-        Quantity::FirstEpoch(name)
+        Quantity::ResponseAtLevel { response: name, .. }
+        | Quantity::FirstEpoch(name)
         | Quantity::DuringCheckpoints(name)
         | Quantity::AfterCheckpoints(name) => Metric::find(name).ok(),
         _ => response.and_then(|name| Metric::find(name).ok()),

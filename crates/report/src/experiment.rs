@@ -73,8 +73,8 @@ pub struct PhaseMiddles {
     pub device_written_bytes_per_second: Middle,
     /// Mean over the GPUs of the machine.
     pub gpu_percent: Middle,
-    /// The smallest number of steps in the phase of a checkpoint.
-    pub steps_min: Option<u64>,
+    /// The smallest number of steps in the phases that have too few for a rate.
+    pub too_few_steps: Option<u64>,
 }
 
 /// All experiments, sorted by source, workload, parameter, accelerators and value.
@@ -190,11 +190,11 @@ impl PhaseMiddles {
                 phase(save)?.device_written_bytes_per_second
             }),
             gpu_percent: middle(runs, &GPU_UTILISATION, |save| phase(save)?.gpu_percent()),
-            steps_min: runs
+            too_few_steps: runs
                 .iter()
                 .flat_map(|run| saves(run))
                 .filter_map(phase)
-                .map(|phase| phase.steps)
+                .filter_map(Phase::too_few_steps)
                 .min(),
         }
     }

@@ -11,7 +11,6 @@ use feedrate_analysis::estimate::Middle;
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, SAMPLES_WHOLE,
 };
-use feedrate_measure::phase::PHASE_STEPS_MIN;
 use feedrate_measure::stats::mean;
 use feedrate_results::groups::{CheckpointGroup, Passes, first_step_units};
 use feedrate_results::import::Bound;
@@ -173,10 +172,8 @@ fn table_around_checkpoints(report: &Report, saving: &[&ReportedExperiment]) -> 
     let saves: Vec<SaveMiddles> = saving.iter().filter_map(|experiment| experiment.saves).collect();
     let phases = saves.iter().flat_map(|save| [save.before, save.during, save.after]);
     let has_gpus = phases.map(|phase| phase.gpu_percent.estimate).any(|percent| percent.is_some());
-    let title = format!(
-        "Training before, during and after written checkpoints; a dash if nothing is known. Rates of fewer than {PHASE_STEPS_MIN} steps are marked"
-    );
-    let title = if has_gpus { with_gpu_note(report, &title) } else { title };
+    let title = "Training before, during and after written checkpoints; a dash if nothing is known. Rates of too few steps are marked";
+    let title = if has_gpus { with_gpu_note(report, title) } else { title.to_string() };
     let mut table = experiment_table(report, saving, format!("{title}. {MEANS}"));
     let counts = saves.iter().map(|save| Some(save.count as u64));
     table.add("Checkpoints", ColumnKind::Number, counts);
@@ -213,8 +210,8 @@ fn table_around_checkpoints(report: &Report, saving: &[&ReportedExperiment]) -> 
 /// The throughput of a phase, marked if the phase of a checkpoint has too few steps: `12.3 (2 steps)`.
 fn samples_cell(phase: &PhaseMiddles) -> TableCell {
     let mut cell = mean_cell(&phase.samples_per_second, significant);
-    let few = phase.steps_min.filter(|steps| *steps < PHASE_STEPS_MIN);
-    if let Some(steps) = few.filter(|_| phase.samples_per_second.estimate.is_some()) {
+    if let Some(steps) = phase.too_few_steps.filter(|_| phase.samples_per_second.estimate.is_some())
+    {
         cell.text += &format!(" ({})", units::counted(steps, "step"));
     }
     cell

@@ -7,6 +7,7 @@ mod design_matrix;
 mod exclusions;
 mod inconclusive;
 mod main_effects;
+mod trade_off;
 mod interactions;
 mod equivalence;
 mod scaling;
@@ -113,6 +114,7 @@ fn position(finding: &Finding) -> Position {
         FindingKind::LeftOut => Position::LeftOut,
         FindingKind::NoEffect => Position::NoEffect,
         FindingKind::Effect
+        | FindingKind::TradeOff
         | FindingKind::Scaling
         | FindingKind::Epochs
         | FindingKind::Checkpoints
@@ -169,6 +171,7 @@ fn stratum_findings(design: &Design, runs: &[&Run], responses: &[&'static Metric
         responses.iter().filter_map(|response| DesignMatrix::new(&group, response)).collect();
     let judged: Vec<JudgedResponse> = matrices.iter().map(judge).collect();
     findings.extend(inconclusive::open_findings(&design.workload, &judged));
+    findings.extend(trade_off::trade_offs(&judged));
     findings.extend(judged.into_iter().flat_map(|response| response.findings));
     findings.iter_mut().for_each(|finding| add_follower_caveats(finding, design));
     findings

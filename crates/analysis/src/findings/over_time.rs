@@ -10,9 +10,7 @@ use crate::estimate::{ResponseScale, mean_of_cells, scaled, unweighted_mean};
 use crate::finding::{Caveat, EffectSize, EffectUnit, Finding, FindingKind, Quantity, Subject};
 use crate::precision::{ALPHA, CONFIDENCE};
 use feedrate_measure::metric::{AU_ALL_STEPS, DURATION_S, Metric, SAMPLES_WHOLE};
-use feedrate_measure::phase::{
-    CheckpointPhases, PHASE_STEPS_MIN, Phase, PhaseKind, checkpoint_phases,
-};
+use feedrate_measure::phase::{CheckpointPhases, Phase, PhaseKind, checkpoint_phases};
 use feedrate_measure::record::CheckpointKind;
 use feedrate_measure::stats::{Cell, Difference, Interval, holm, mean};
 use feedrate_results::run::Run;
@@ -97,8 +95,8 @@ fn checkpoint_change(run: &Run, response: &Metric, select: SelectPhase) -> Optio
         let selected = select(phases)?;
         let before = phases.before?;
         let is_comparable = epochs.contain(before, selected)
-            && PHASE_STEPS_MIN <= before.steps
-            && (selected.phase == PhaseKind::Checkpoint || PHASE_STEPS_MIN <= selected.steps);
+            && before.too_few_steps().is_none()
+            && selected.too_few_steps().is_none();
         is_comparable.then_some(value(selected)? - value(before)?)
     });
     mean(&changes.collect::<Vec<f64>>())

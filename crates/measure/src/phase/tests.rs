@@ -188,6 +188,10 @@ fn the_net_cost_of_a_checkpoint_includes_what_later_steps_gain() {
     assert_eq!(cost_ms(&run_around_checkpoint(8, 45, 45)), Some(0.0));
     assert_eq!(cost_ms(&run_around_checkpoint(8, 4, 3)), Some(1.0));
     assert_eq!(cost_ms(&run_around_checkpoint(3, 4, 0)), None, "too few steps");
+    let mut record = run_around_checkpoint(5, 4, 0);
+    assert_eq!(cost_ms(&record), Some(4.0));
+    record.plan.loader.workers = 6;
+    assert_eq!(cost_ms(&record), None, "a worker has no batch");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, DEVICE_PER_SECOND, DURATION_S,
     GPU_UTILISATION,
 };
-use feedrate_measure::phase::{PHASE_STEPS_MIN, Phase, PhaseKind};
+use feedrate_measure::phase::{Phase, PhaseKind};
 use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record};
 use feedrate_measure::summary::EpochSummary;
 use feedrate_results::replan::Replan;
@@ -289,12 +289,9 @@ fn blocks_of_phases(phases: &[Phase]) -> Vec<Block> {
 /// The utilisation of a phase; around a checkpoint with the number of steps if there are few: `54.2 % (2 steps)`.
 fn marked_au(phase: &Phase) -> String {
     let au = text::known(phase.au_percent, percent);
-    let is_around = matches!(phase.phase, PhaseKind::BeforeCheckpoint | PhaseKind::AfterCheckpoint);
-    match phase.steps {
-        steps if is_around && steps < PHASE_STEPS_MIN && phase.au_percent.is_some() => {
-            format!("{au} ({})", units::counted(steps, "step"))
-        }
-        _ => au,
+    match phase.too_few_steps().filter(|_| phase.au_percent.is_some()) {
+        Some(steps) => format!("{au} ({})", units::counted(steps, "step")),
+        None => au,
     }
 }
 

@@ -28,6 +28,7 @@ pub fn sentence(finding: &Finding) -> String {
             format!("not tested: {factor} and {title}: {}", levels(&finding.effects))
         }
         Subject::MainEffect(effect) => main_effect(effect, finding, title),
+        Subject::TradeOff => trade_off(finding, &factor),
         Subject::Interaction(found) => interaction(found, finding, title),
         Subject::Efficiency => linear_growth(finding, title),
         Subject::Equivalent { levels, margin } => {
@@ -176,6 +177,28 @@ fn main_effect(main: &MainEffect, finding: &Finding, title: &str) -> String {
     format!("{claim}: {}, n = {n} ({}){averaged}{others}", levels(effects), chance(p, tests))
 }
 
+/// Two responses that change in opposite directions: `batch_size` trades utilisation for throughput.
+fn trade_off(finding: &Finding, factor: &str) -> String {
+    let changes = finding.effects.iter().filter_map(|effect| match &effect.quantity {
+        Quantity::ResponseAtLevel { response, base, .. } => Some(format!(
+            "{} is {}",
+            title(response),
+            relative_to(&format!("that at {base}"), effect)
+        )),
+        _ => None,
+    });
+    let Some(Quantity::ResponseAtLevel { level, .. }) =
+        finding.effects.first().map(|effect| &effect.quantity)
+    else {
+        return String::new();
+    };
+    let untested = if finding.is_supported { "" } else { "not tested: " };
+    format!(
+        "{untested}{factor} trades utilisation for throughput: at {level}, {}; compare settings by throughput",
+        list(changes)
+    )
+}
+
 fn interaction(found: &Interaction, finding: &Finding, title: &str) -> String {
     let name_a = quoted(&finding.factors[0]);
     let name_b = quoted(&finding.factors[1]);
@@ -292,6 +315,9 @@ pub fn caveat(caveat: &Caveat) -> String {
 pub fn quantity(quantity: &Quantity) -> String {
     match quantity {
         Quantity::Level { level, base } => format!("{level} against {base}"),
+        Quantity::ResponseAtLevel { response, level, base } => {
+            format!("{}, {level} against {base}", title(response))
+        }
         Quantity::OthersAgainst(base) => format!("other levels against {base}"),
         Quantity::MoreThan(level) => format!("more than {level} against {level}"),
         Quantity::Together { level, with } => format!("{level} with {with}"),

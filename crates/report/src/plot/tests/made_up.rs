@@ -121,6 +121,7 @@ fn phase(phase: PhaseKind, au: f64, rate: f64, written: f64) -> Phase {
         start_s: 0.0,
         duration_s: 1.0,
         steps: 10,
+        steps_needed: None,
         shared_steps: 10.0,
         samples_per_second: Some(rate / 1e6),
         delivered_bytes_per_second: Some(rate),

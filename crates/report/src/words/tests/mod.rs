@@ -209,6 +209,34 @@ fn planted_effects_are_found_with_their_intervals() {
     assert_eq!((figures.n, format.evidence.len()), (5, 15));
 }
 
+/// Runs with two batch sizes. The larger batch has the given ratio of throughput, and a utilisation 20 points lower.
+fn two_batch_sizes(ratio: f64, repeats: usize) -> Vec<SimulatedRun> {
+    let mut random = LegacyRandom::new(7);
+    let mut runs = Vec::new();
+    for _ in 0..repeats {
+        for (batch, au, rate) in [("4", 90.0, 1e3), ("32", 70.0, ratio * 1e3)] {
+            let z = random.standard_normal();
+            let responses = [(AU, au + z), (RATE, rate * (0.01 * z).exp())];
+            runs.push(run(runs.len(), &[("batch_size", batch)], &responses));
+        }
+    }
+    runs
+}
+
+#[test]
+fn a_factor_that_trades_utilisation_for_throughput_is_named() {
+    let sentences = |runs: &[SimulatedRun]| -> Vec<String> {
+        let found = findings_on(runs, &[AU, RATE]);
+        let trade_offs = found.iter().filter(|finding| finding.kind == FindingKind::TradeOff);
+        trade_offs.map(sentence).collect()
+    };
+    insta::assert_snapshot!(sentences(&two_batch_sizes(3.0, 5)).join("\n"), @"`batch_size` trades utilisation for throughput: at 32, utilisation over all steps is 21 points below that at 4 [19, 22] and throughput is 2.98 × that at 4 [2.94, 3.02]; compare settings by throughput");
+    insta::assert_snapshot!(sentences(&two_batch_sizes(3.0, 1)).join("\n"), @"not tested: `batch_size` trades utilisation for throughput: at 32, utilisation over all steps is 22.2 points below that at 4 and throughput is 2.94 × that at 4; compare settings by throughput");
+    // Both fall, or throughput is the same.
+    assert_eq!(sentences(&two_batch_sizes(0.5, 5)), [""; 0]);
+    assert_eq!(sentences(&two_batch_sizes(1.0, 5)), [""; 0]);
+}
+
 /// Two factors of two levels; throughput is doubled by b, and by a only with b.
 fn two_by_two(random: &mut LegacyRandom, noise: f64, name: &'static str) -> Vec<SimulatedRun> {
     let mut runs = Vec::new();
