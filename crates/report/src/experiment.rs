@@ -73,8 +73,10 @@ pub struct PhaseMiddles {
     pub device_written_bytes_per_second: Middle,
     /// Mean over the GPUs of the machine.
     pub gpu_percent: Middle,
-    /// The smallest number of steps in the phases that have too few for a rate.
-    pub too_few_steps: Option<u64>,
+    /// The smallest number of steps in the phase of a checkpoint.
+    pub steps_min: Option<u64>,
+    /// Whether a phase before or after a checkpoint has too few steps for a rate.
+    pub has_too_few_steps: bool,
 }
 
 /// All experiments, sorted by source, workload, parameter, accelerators and value.
@@ -178,6 +180,7 @@ impl SaveMiddles {
 
 impl PhaseMiddles {
     fn new(runs: &[&Run], phase: for<'a> fn(CheckpointPhases<'a>) -> Option<&'a Phase>) -> Self {
+        let phases = || runs.iter().flat_map(|run| saves(run)).filter_map(phase);
         PhaseMiddles {
             au_percent: middle(runs, &AU_ALL_STEPS, |save| phase(save)?.au_percent),
             samples_per_second: middle(runs, &SAMPLES_WHOLE, |save| {
@@ -190,12 +193,8 @@ impl PhaseMiddles {
                 phase(save)?.device_written_bytes_per_second
             }),
             gpu_percent: middle(runs, &GPU_UTILISATION, |save| phase(save)?.gpu_percent()),
-            too_few_steps: runs
-                .iter()
-                .flat_map(|run| saves(run))
-                .filter_map(phase)
-                .filter_map(Phase::too_few_steps)
-                .min(),
+            steps_min: phases().map(|phase| phase.steps).min(),
+            has_too_few_steps: phases().any(|phase| phase.too_few_steps().is_some()),
         }
     }
 }

@@ -210,7 +210,9 @@ fn table_around_checkpoints(report: &Report, saving: &[&ReportedExperiment]) -> 
 /// The throughput of a phase, marked if the phase of a checkpoint has too few steps: `12.3 (2 steps)`.
 fn samples_cell(phase: &PhaseMiddles) -> TableCell {
     let mut cell = mean_cell(&phase.samples_per_second, significant);
-    if let Some(steps) = phase.too_few_steps.filter(|_| phase.samples_per_second.estimate.is_some())
+    if let Some(steps) = phase
+        .steps_min
+        .filter(|_| phase.has_too_few_steps && phase.samples_per_second.estimate.is_some())
     {
         cell.text += &format!(" ({})", units::counted(steps, "step"));
     }

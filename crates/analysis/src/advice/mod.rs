@@ -61,8 +61,8 @@ pub static RULES: &[&Rule] = &[
     &read_threads::RULE,
     &prefetch::RULE,
     &engine::RULE,
-    &fewer_accelerators::RULE,
     &storage::RULE,
+    &fewer_accelerators::RULE,
     &striping::RULE,
     &read_at_start::RULE,
     &stage::RULE,
@@ -315,10 +315,12 @@ fn has_effect(plan: &Plan, overrides: &[String]) -> bool {
 }
 
 /// Class of a change, best first. A change that is predicted to reach the required utilisation precedes one with an unknown effect. If it needs
-/// other hardware or more workers than there are cores, it follows those that come close without: waiting workers need no core, but memory.
+/// other hardware, leaves accelerators idle, or needs more workers than there are cores, it follows those that come close without: waiting
+/// workers need no core, but memory.
 fn rank_class(advice: &Advice, required_percent: f64) -> u8 {
     let is_close = advice.reaches(required_percent - CLOSE_POINTS) == Some(true);
-    let is_costly = advice.exceeds_cores() || advice.proposal.cost == Cost::Hardware;
+    let has_price = matches!(advice.proposal.cost, Cost::Hardware | Cost::Accelerators);
+    let is_costly = advice.exceeds_cores() || has_price;
     match (advice.reaches(required_percent) == Some(true), is_costly) {
         (true, false) => 0,
         (false, false) if is_close => 1,
@@ -328,14 +330,14 @@ fn rank_class(advice: &Advice, required_percent: f64) -> u8 {
 }
 
 /// Sorts advice by its class and keeps the first [`ADVICE_MAX`]. Within a class, changes that save about as much as the best change come first,
-/// in the order of their rules, and the rest follows by the time saved. Hardware never comes before a setting.
+/// in the order of their rules, and the rest follows by the time saved. Neither hardware nor fewer accelerators come before a setting.
 fn rank(mut found: Vec<RankedAdvice>, required_percent: f64) -> Vec<Advice> {
     let cost = |ranked: &RankedAdvice| ranked.advice.proposal.cost;
     let settings = found.iter().filter(|ranked| cost(ranked) == Cost::Setting);
     let best_setting_s =
         settings.map(|ranked| ranked.saved_s).reduce(f64::max).unwrap_or(f64::INFINITY);
     let counted_s = |ranked: &RankedAdvice| match cost(ranked) {
-        Cost::Hardware => ranked.saved_s.min(best_setting_s),
+        Cost::Hardware | Cost::Accelerators => ranked.saved_s.min(best_setting_s),
         _ => ranked.saved_s,
     };
     let best_s = found.iter().map(counted_s).fold(0.0, f64::max);

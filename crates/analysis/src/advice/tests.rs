@@ -313,7 +313,7 @@ fn check_first(expected: &[&str], change: fn(&mut Record)) {
 
 #[test]
 fn the_first_advice_addresses_the_cause() {
-    check_first(&["fewer_accelerators", "storage"], slow_disk);
+    check_first(&["storage", "fewer_accelerators"], slow_disk);
     check_first(&["read_threads", "transfer_size"], latency_bound);
     check_first(&["shards"], tiny_files);
     check_first(&["shards"], |record| {

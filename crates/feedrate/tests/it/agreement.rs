@@ -1,7 +1,7 @@
 //! One answer everywhere: `show` and `report` give the same verdict, utilisation, need and help for made-up results of every kind, as text and
 //! as JSON.
 
-use crate::harness::Test;
+use crate::harness::{TINY, Test};
 use feedrate_measure::example::{block, checkpoint_only_record, epoch, plan, record, simple};
 use feedrate_measure::record::{Record, file};
 use feedrate_results::import::fake::Fake;
@@ -154,12 +154,27 @@ fn show_and_report_give_one_answer() {
             all.map(|help| help["name"].as_str().unwrap().to_string()).collect()
         };
         let named = helps(&shown["answer"], "helps");
+        assert!(name != "not_fed" || !named.is_empty(), "{shown}");
         for advice in json["advice"].as_array().unwrap() {
             for change in helps(advice, "changes") {
                 assert!(named.contains(&change), "{name}: {change} is not in {named:?}");
             }
         }
     }
+}
+
+#[test]
+fn run_gives_the_answer_of_show_and_report() {
+    let test = Test::with_workload(TINY);
+    let slow = ["storage.throttle.bytes_per_second=200kB/s", "train.computation_time=0.01"];
+    let run = test.feedrate(&[&["run", "workload.yaml", "--json", "--quiet"], &slow[..]].concat());
+    let run = run.json();
+    let dir = run["run_dir"].as_str().unwrap();
+    let shown = test.feedrate(&["show", dir, "--json"]).json();
+    assert_eq!(run["answer"]["kind"], "no", "{run}");
+    assert_ne!(run["answer"]["helps"], Value::Array(Vec::new()), "{run}");
+    assert_eq!(run["answer"], shown["answer"]);
+    same_answer(&shown["answer"], &test.feedrate(&["report", dir, "--json"]).json()["answer"], dir);
 }
 
 #[test]

@@ -267,7 +267,7 @@ mod tests {
         of_disk.plan.storage.throttle_bytes_per_second = Some(20e6);
         check(
             &of_disk,
-            Some("Would help (estimated): accelerators=1, or 20 MB/s more storage"),
+            Some("Would help (estimated): 20 MB/s more storage, or accelerators=1"),
             "example: 50 % AU, storage-bound: 2 requests of 1.9 MiB in flight at 200 ms",
         );
         let mut of_latency = starved_run();
