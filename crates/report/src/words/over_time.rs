@@ -18,16 +18,18 @@ pub(super) fn epochs(finding: &Finding, experiments: usize) -> String {
 
 /// A finding on the cost of checkpoints.
 pub(super) fn checkpoints(finding: &Finding, experiments: usize) -> String {
-    let (mut costs, mut parts) = (Vec::new(), Vec::new());
+    let mut costs = Vec::new();
+    let mut share = None;
+    let mut parts = Vec::new();
     let mut is_idle = true;
     for effect in &finding.effects {
         match effect.quantity {
             Quantity::CheckpointDuration => {
-                costs.push(format!("a checkpoint takes {}", amount(effect)))
+                costs.push(format!("takes {}", amount(effect)));
             }
             Quantity::CheckpointNetCost => costs.push(format!("costs {} net", amount(effect))),
             Quantity::CheckpointShare => {
-                costs.push(format!("checkpoints are {} of the time", amount(effect)));
+                share = Some(format!("checkpoints are {} of the time", amount(effect)));
             }
             Quantity::DuringCheckpoints(_) => {
                 is_idle = false;
@@ -42,7 +44,9 @@ pub(super) fn checkpoints(finding: &Finding, experiments: usize) -> String {
     } else {
         format!("; {}{}", list(&parts), evidence(finding, experiments))
     };
-    format!("{}{}{idle}{beside}", untested_prefix(finding), costs.join(", "))
+    let each = (!costs.is_empty()).then(|| format!("a checkpoint {}", list(&costs)));
+    let costs: Vec<String> = each.into_iter().chain(share).collect();
+    format!("{}{}{idle}{beside}", untested_prefix(finding), costs.join("; "))
 }
 
 /// Compares two phases: `throughput of the first epoch is 38 % below that of later ones [36 %, 40 %]`. An insignificant difference is shown by its

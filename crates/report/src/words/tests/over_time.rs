@@ -49,7 +49,7 @@ fn a_slow_first_epoch_and_slow_steps_after_checkpoints_are_found() {
         .collect();
     insta::assert_snapshot!(findings_text(&runs), @"
     1. throughput of the first epoch is 0.58 × that of later ones [0.57, 0.59] and utilisation over all steps of the first epoch is 17.8 points below that of later ones [17.2, 18.3], 6 runs of 2 experiments (p < 0.0001, corrected for 4 tests)
-    2. a checkpoint takes 20 ms [20 ms, 20 ms], costs 60 ms [60 ms, 60 ms] net, checkpoints are 7.3 % [7.2 %, 7.4 %] of the time; no step ran during one; throughput after it is 29.2 % below that before [29.0 %, 29.3 %] and utilisation over all steps after it is 12.78 points below that before [12.69, 12.86], 6 runs of 2 experiments (p < 0.0001, corrected for 4 tests)
+    2. a checkpoint takes 20 ms [20 ms, 20 ms] and costs 60 ms [60 ms, 60 ms] net; checkpoints are 7.3 % [7.2 %, 7.4 %] of the time; no step ran during one; throughput after it is 29.2 % below that before [29.0 %, 29.3 %] and utilisation over all steps after it is 12.78 points below that before [12.69, 12.86], 6 runs of 2 experiments (p < 0.0001, corrected for 4 tests)
     ");
 }
 
@@ -61,7 +61,7 @@ fn equal_epochs_do_not_differ_measurably() {
         .map(|(index, loads_ms)| run_with_epochs(&index.to_string(), 2, loads_ms))
         .collect();
     insta::assert_snapshot!(findings_text(&runs), @"
-    1. a checkpoint takes 20 ms [20 ms, 20 ms], costs 20 ms [20 ms, 20 ms] net, checkpoints are 11 % [11 %, 11 %] of the time; no step ran during one; throughput after it does not differ measurably from that before (0.00 to 0.00 %) and utilisation over all steps after it does not differ measurably from that before (0.00 to 0.00 points), 3 runs of 1 experiment
+    1. a checkpoint takes 20 ms [20 ms, 20 ms] and costs 20 ms [20 ms, 20 ms] net; checkpoints are 11 % [11 %, 11 %] of the time; no step ran during one; throughput after it does not differ measurably from that before (0.00 to 0.00 %) and utilisation over all steps after it does not differ measurably from that before (0.00 to 0.00 points), 3 runs of 1 experiment
     2. throughput of the first epoch does not differ measurably from that of later ones (−10 to +11 %) and utilisation over all steps of the first epoch does not differ measurably from that of later ones (−6 to +6 points), 3 runs of 1 experiment
     ");
 }
@@ -91,7 +91,7 @@ fn one_run_is_described_and_claims_nothing() {
     insta::assert_snapshot!(findings_text(&[run_with_epochs("a", 2, [30, 10, 10])]), @"
     1. not tested: throughput of the first epoch is 0.58 × that of later ones and utilisation over all steps of the first epoch is 17.8 points below that of later ones, 1 run of 1 experiment
          doubt: a combination was run once: noise was not measured
-    2. not tested: a checkpoint takes 20 ms, costs 60 ms net, checkpoints are 7.3 % of the time; no step ran during one; throughput after it is 29.2 % below that before and utilisation over all steps after it is 12.8 points below that before, 1 run of 1 experiment
+    2. not tested: a checkpoint takes 20 ms and costs 60 ms net; checkpoints are 7.3 % of the time; no step ran during one; throughput after it is 29.2 % below that before and utilisation over all steps after it is 12.8 points below that before, 1 run of 1 experiment
          doubt: a combination was run once: noise was not measured
     ");
     assert_eq!(findings_text(&[run(1, &[], &[(AU, 50.0)]).run()]), "");
