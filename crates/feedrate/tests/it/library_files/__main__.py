@@ -1,0 +1,23 @@
+"""Writes a folder of each kind of files with the formats' libraries: python library_files FOLDER [WORD]...
+
+Writes FOLDER/expected.json: what the libraries read in one epoch, by folder. With words, only kinds whose first word is
+among them.
+"""
+import json
+import os
+import sys
+
+import hdf5_kinds, numpy_kinds, arrow_kinds, archive_kinds, image_kinds, text_kinds, mixed_kinds
+from kinds import kinds
+
+root, words = sys.argv[1], sys.argv[2:]
+expected = {}
+for name, kind in kinds.items():
+    if words and name.split()[0] not in words:
+        continue
+    folder = os.path.join(root, name)
+    os.makedirs(folder)
+    kind.write(folder)
+    expected[name] = kind.expect(folder)
+with open(os.path.join(root, "expected.json"), "w") as file:
+    json.dump(expected, file, indent=1)
