@@ -137,6 +137,7 @@ fn shapes() -> Vec<FileShape> {
         shape(&[100, 101], Element::Float16, 1),
         shape(&[3], Element::Int16, 1000),
         shape(&[200_000], Element::Uint8, 3),
+        shape(&[31, 37, 2], Element::Uint8, 1),
         shape(&[31, 37, 3], Element::Uint8, 1),
         shape(&[131, 137, 4], Element::Uint16, 1),
     ];

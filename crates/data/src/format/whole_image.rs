@@ -327,8 +327,8 @@ impl ImageLimits {
             let channels: Vec<String> = self.channels.iter().map(u64::to_string).collect();
             (
                 "dataset.record_dims",
-                format!("an image has 2 dimensions, `{dims:?}` has {}", dims.len()),
-                format!("use height and width, and {} channels for colour", channels.join(" or ")),
+                format!("an image has height, width and possibly channels, not `{dims:?}`"),
+                format!("use two dimensions, or three with {} channels", channels.join(" or ")),
             )
         } else if height.max(width) > self.side_max || dims.contains(&0) {
             (

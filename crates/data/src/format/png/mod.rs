@@ -45,7 +45,7 @@ impl ImageFormat for Png {
 
     const ELEMENTS: &'static [Element] = &[Element::Uint8, Element::Uint16];
 
-    const LIMITS: ImageLimits = ImageLimits { channels: &[3, 4], side_max: (1 << 31) - 1 };
+    const LIMITS: ImageLimits = ImageLimits { channels: &[2, 3, 4], side_max: (1 << 31) - 1 };
 
     /// Deflate packs up to 258 bytes into 2 bits, which is a ratio of 1032. Each of these bytes can be 8 pixels of one bit,
     /// which are expanded to three colours and alpha.
@@ -71,6 +71,7 @@ impl ImageFormat for Png {
         let mut encoder = png::Encoder::new(writer, width, height);
         encoder.set_color(match shape.dims.as_slice().get(2) {
             None => ColorType::Grayscale,
+            Some(2) => ColorType::GrayscaleAlpha,
             Some(3) => ColorType::Rgb,
             Some(_) => ColorType::Rgba,
         });

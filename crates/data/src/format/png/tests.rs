@@ -117,7 +117,7 @@ fn shapes_that_are_not_images_are_refused() {
     let cases = [
         ("png", shape(&[4, 5], Element::Uint8, 3), "dataset.num_samples_per_file"),
         ("jpeg", shape(&[4, 5, 4], Element::Uint8, 1), "dataset.record_dims"),
-        ("png", shape(&[4, 5, 2], Element::Uint8, 1), "dataset.record_dims"),
+        ("png", shape(&[4, 5, 5], Element::Uint8, 1), "dataset.record_dims"),
         ("png", shape(&[400], Element::Uint8, 1), "dataset.record_dims"),
         ("jpeg", shape(&[1, 65_536], Element::Uint8, 1), "dataset.record_dims"),
         ("png", shape(&[1 << 31, 1], Element::Uint8, 1), "dataset.record_dims"),
