@@ -1,6 +1,6 @@
 //! Folders of existing files that feedrate did not generate, with any names.
 
-use crate::harness::{TINY, Test, venv_python};
+use crate::harness::{TINY, Test};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -300,37 +300,6 @@ fn generated_datasets_are_refused_with_the_right_command() {
     let name = folder.file_name().unwrap().to_str().unwrap();
     for command in [["run", "--data", "data"], ["scan", "data", "--json"]] {
         test.feedrate(&command).refuses(2, &["feedrate generated", "feedrate run", name]);
-    }
-}
-
-/// Files that the formats' usual libraries wrote, with splits and shards of unequal size.
-#[test]
-fn splits_and_uneven_shards_from_real_libraries_are_read() {
-    let test = Test::with_workload(TINY);
-    test.python(&venv_python(), "folder.py", ["theirs"].map(String::from));
-    for (folder, format, files, samples) in [
-        ("shards", "webdataset", 4, 40),
-        ("hub", "parquet", 2, 20),
-        ("h5", "hdf5", 1, 12),
-        ("h5z", "hdf5", 1, 12),
-        ("npz", "npz", 6, 6),
-        ("jpeg", "jpeg", 6, 6),
-    ] {
-        let folder = format!("theirs/{folder}");
-        let run = ["run", "--data", &folder, "train.epochs=1", "--json", "--quiet", "--batch", "2"];
-        let answer = test.feedrate(&run);
-        assert_eq!(answer.code, 0, "{folder}: {}", answer.stderr);
-        let json = answer.json();
-        let found = &json["found"];
-        assert_eq!(
-            (&found["format"], &found["files"]),
-            (&json!(format), &json!(files)),
-            "{folder}"
-        );
-        assert_eq!(
-            (&found["samples"], &json["latency"]["sample"]["count"]),
-            (&json!(samples), &json!(samples))
-        );
     }
 }
 

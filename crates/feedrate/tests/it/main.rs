@@ -24,6 +24,8 @@ mod shell;
 mod members;
 /// Folders of foreign files.
 mod folder;
+/// Folders of files that the formats' libraries wrote.
+mod library_files;
 /// I/O logs of other programs.
 mod import;
 /// Predictions of changed runs.

@@ -47,6 +47,7 @@ def exif():
 
 
 jpegs("exif and profile", lambda _: jpeg((70, 90), exif=exif(), icc_profile=bytes(3000), comment="words"))
+jpegs("longer profile than pixels", lambda _: jpeg((8, 8), icc_profile=random.bytes(200_000)))
 jpegs("multi-picture", lambda _: encode(image(), "MPO", save_all=True, append_images=[image()]), ".mpo")
 jpegs("text after the end", lambda _: jpeg((70, 90)) + b"words " * 50)
 jpegs("named png", lambda _: jpeg((70, 90)), ".png")
