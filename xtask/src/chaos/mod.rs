@@ -16,6 +16,7 @@ mod hung_storage;
 mod lost_ranks;
 mod mutate;
 mod hostile_files;
+mod hostile_folders;
 mod hostile_results;
 #[cfg(test)]
 mod tests;
@@ -57,6 +58,7 @@ static CLASSES: &[&Class] = &[
     &hung_storage::CLASS,
     &lost_ranks::CLASS,
     &hostile_files::CLASS,
+    &hostile_folders::CLASS,
     &hostile_results::CLASS,
 ];
 

@@ -1,21 +1,30 @@
-//! Checks the contract of every reader on every file of `fuzz/corpus`, so that errors found by fuzzing stay fixed. Each
-//! format with files has a folder there.
+//! Checks the contract of every reader on every file of `fuzz/corpus`, so that errors found by fuzzing stay fixed, and on
+//! mutations of these files. Each format with files has a folder there.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod contract;
+mod mutation;
 
-use feedrate_data::format::FORMATS;
+use feedrate_data::format::{FORMATS, Format};
 use feedrate_spec::catalog::Ability;
+use mutation::{Random, mutate};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 /// Upper limit on the memory of a reader for a file of some kilobytes: the largest output of deflate, and buffers.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
 
+/// Mutations of each format's files, unless the environment variable `FEEDRATE_MUTATIONS` gives their number.
+const MUTATIONS_DEFAULT: u64 = 200;
+
+/// Held while a reader's memory is measured.
+static ALONE: Mutex<()> = Mutex::new(());
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
@@ -59,19 +68,44 @@ fn corpus(name: &str) -> Vec<PathBuf> {
     paths
 }
 
+/// Checks a format's reader on one file, and the memory that it takes.
+fn check(format: &Format, input: &[u8], name: &str) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = LIVE.load(Relaxed);
+    PEAK.store(before, Relaxed);
+    let result = catch_unwind(AssertUnwindSafe(|| contract::check_contract(format, input)));
+    assert!(result.is_ok(), "{name}");
+    let peak_bytes = PEAK.load(Relaxed) - before;
+    assert!(peak_bytes <= MEMORY_BYTES_MAX, "{name}: {peak_bytes} bytes");
+}
+
 #[test]
 fn every_file_of_the_corpus_satisfies_the_contract() {
     for format in FORMATS.iter().filter(|format| !format.member().has(Ability::NoFiles)) {
         for path in corpus(format.member().name) {
-            let input = std::fs::read(&path).unwrap();
-            let before = LIVE.load(Relaxed);
-            PEAK.store(before, Relaxed);
-            let result =
-                catch_unwind(AssertUnwindSafe(|| contract::check_contract(format, &input)));
-            assert!(result.is_ok(), "{}", path.display());
-            let peak_bytes = PEAK.load(Relaxed) - before;
-            assert!(peak_bytes <= MEMORY_BYTES_MAX, "{}: {peak_bytes} bytes", path.display());
+            check(format, &std::fs::read(&path).unwrap(), &path.display().to_string());
         }
+    }
+}
+
+/// A failure is saved, to be added to the corpus.
+#[test]
+fn mutated_files_satisfy_the_contract() {
+    let mutations = std::env::var("FEEDRATE_MUTATIONS");
+    let mutations = mutations.map_or(MUTATIONS_DEFAULT, |text| text.parse().unwrap());
+    for format in FORMATS.iter().filter(|format| !format.member().has(Ability::NoFiles)) {
+        let name = format.member().name;
+        let start = Instant::now();
+        let files: Vec<_> = corpus(name).iter().map(|path| std::fs::read(path).unwrap()).collect();
+        for (number, original) in (0..mutations).zip(files.iter().cycle()) {
+            let mut input = original.clone();
+            mutate(&mut input, &mut Random(number));
+            let saved = std::env::temp_dir().join(format!("feedrate-{name}-mutation-{number}"));
+            std::fs::write(&saved, &input).unwrap();
+            check(format, &input, &saved.display().to_string());
+            std::fs::remove_file(&saved).unwrap();
+        }
+        println!("{name}: {mutations} mutations, {:.1} s", start.elapsed().as_secs_f64());
     }
 }
 

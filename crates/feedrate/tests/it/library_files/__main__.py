@@ -7,7 +7,13 @@ import json
 import os
 import sys
 
-import hdf5_kinds, numpy_kinds, arrow_kinds, archive_kinds, image_kinds, text_kinds, mixed_kinds
+import hdf5_kinds
+import numpy_kinds
+import arrow_kinds
+import archive_kinds
+import image_kinds
+import text_kinds
+import mixed_kinds
 from kinds import kinds
 
 root, words = sys.argv[1], sys.argv[2:]

@@ -262,7 +262,7 @@ def of_references(file):
 
 
 hdf5("soft link", of_references, "store/images")
-hdf5("flat", lambda file: file.create_dataset("images", data=noise((20000, 8))), files=2)
+hdf5("flat", lambda file: file.create_dataset("images", data=noise((5120, 8))), files=2)
 
 
 def external(folder):
