@@ -4,15 +4,19 @@ one process.
 
 Both read from the page cache and decode. A round runs the library, feedrate, and the library again; the ratio compares feedrate with the mean of
 the two library runs. Prints the median ratio over rounds for each kind of folder, and exits 1 if a ratio is below 1. The libraries generate the
-files once, in `--data`.
+files once, in `--data`. Kinds with a slash are those of the tests (crates/feedrate/tests/it/library_files) with more files and samples, which are
+read in order.
 """
 
 import argparse
+import importlib
 import io
 import itertools
 import json
+import os
 import shutil
 import statistics
+import subprocess
 import sys
 import tarfile
 import time
@@ -26,6 +30,23 @@ SHARDS = 4
 ARRAYS = 200
 ROWS = 600
 IMAGE_DIMS = (128, 128, 3)
+LIBRARY_FILES = ROOT / "crates/feedrate/tests/it/library_files"
+# Kinds of the tests by the numbers of files and of samples in a file. Feedrate decodes each.
+LIBRARY_KINDS = {
+    (4, 600): [
+        "hdf5 shuffle gzip", "hdf5 fletcher32", "hdf5 zstd", "hdf5 lz4", "hdf5 of bool gzip", "hdf5 of float32 big-endian",
+        "hdf5 images and masks gzip", "hdf5 netcdf", "hdf5 half of the chunks unwritten",
+    ],
+    (200, 1): [
+        "npy Fortran", "npy big-endian", "npy bool", "npz deflated", "npz images and masks deflated", "npz Fortran",
+        "jpeg grey", "jpeg cmyk", "jpeg progressive", "png rgb", "png grey with alpha", "png 16 bit grey", "png palette", "png interlaced rgb",
+    ],
+    (4, 160): [
+        "parquet snappy", "parquet gzip", "parquet zstd", "parquet lz4", "parquet zstd v2 pages", "parquet text", "parquet numbers",
+        "parquet lists of floats", "parquet token lists", "parquet nulls", "parquet delta lengths", "parquet delta numbers",
+        "parquet images of Hugging Face", "tfrecord gzip", "tar gzip", "tar png", "tar npy", "jsonl gzip", "csv of numbers", "csv gzip", "mds zstd",
+    ],
+}
 
 
 def picture(random, sides=(300, 560)):
@@ -181,11 +202,35 @@ KINDS = {
 }
 
 
+def write_library_kinds(root):
+    """Writes the kinds of the tests."""
+    for (files, samples), names in LIBRARY_KINDS.items():
+        environment = os.environ | {"LIBRARY_FILES": str(files), "LIBRARY_SAMPLES": str(samples)}
+        subprocess.run([sys.executable, LIBRARY_FILES, root, *names], env=environment, check=True)
+
+
+def read_library_kind(name, folder):
+    """Reads the files as the tests do."""
+    sys.path.insert(0, str(LIBRARY_FILES))
+    group = {"parquet": "arrow", "tfrecord": "archive", "tar": "archive", "npy": "numpy", "npz": "numpy", "jpeg": "image", "png": "image"}
+    word = name.split()[0]
+    importlib.import_module(f"{group.get(word, 'hdf5' if word == 'hdf5' else 'text')}_kinds")
+    kind = importlib.import_module("kinds").kinds[name]
+    paths = [path for path in sorted(folder.glob(kind.pattern)) if path.is_file()]
+
+    def read_epoch(_files, _random):
+        for path in paths:
+            yield from kind.read(str(path))
+
+    return read_epoch
+
+
 def print_library_rate(kind, folder, seconds):
     """Prints the samples per second of the library, after a warm-up of a hundred samples."""
     import numpy as np
 
-    read_epoch, files, random = KINDS[kind][1], list_files(folder), np.random.default_rng(2)
+    read_epoch = KINDS[kind][1] if kind in KINDS else read_library_kind(kind.split("/")[1], folder)
+    files, random = list_files(folder), np.random.default_rng(2)
     samples = itertools.chain.from_iterable(read_epoch(files, random) for _ in itertools.count())
     for _ in itertools.islice(samples, 100):
         pass
@@ -201,8 +246,8 @@ def library_rate(kind, folder, seconds):
     return float(run_child([python, __file__, "--read", kind, folder, seconds]).stdout)
 
 
-def feedrate_rate(folder, results, epochs):
-    argv = [FEEDRATE, "run", "--data", folder, "--results", results, "--json", "--quiet", "reader.read_threads=1", f"train.epochs={epochs}"]
+def feedrate_rate(folder, results, epochs, settings):
+    argv = [FEEDRATE, "run", "--data", folder, "--results", results, "--json", "--quiet", "reader.read_threads=1", f"train.epochs={epochs}", *settings]
     summary = json.loads(run_child(argv).stdout)
     shutil.rmtree(ROOT / summary["run_dir"])
     return summary["throughput"]["samples_per_second"]["whole"], summary["found"]["samples"]
@@ -211,12 +256,13 @@ def feedrate_rate(folder, results, epochs):
 def measure(kind, root, arguments):
     """Returns the rates of feedrate and of the library in each round."""
     folder, results = root / kind, root.parent / "folder-results"
+    settings = [] if kind in KINDS else ["reader.file_shuffle=off", "reader.sample_shuffle=off"]
     warm(list_files(folder))
-    rate, samples = feedrate_rate(folder, results, 1)
+    rate, samples = feedrate_rate(folder, results, 1, settings)
     epochs = int(arguments.seconds * rate / samples) + 1
     rounds, before = [], library_rate(kind, folder, arguments.seconds)
     for _ in range(arguments.rounds):
-        our_rate = feedrate_rate(folder, results, epochs)[0]
+        our_rate = feedrate_rate(folder, results, epochs, settings)[0]
         after = library_rate(kind, folder, arguments.seconds)
         rounds.append((our_rate, (before + after) / 2))
         before = after
@@ -233,7 +279,8 @@ def main():
     parser.add_argument("--read", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.make:
-        return write_files(arguments.make)
+        write_files(arguments.make)
+        return write_library_kinds(arguments.make / "library")
     if arguments.read:
         kind, folder, seconds = arguments.read
         return print_library_rate(kind, Path(folder), float(seconds))
@@ -246,7 +293,9 @@ def main():
     print("| one worker | feedrate, samples/s | library, samples/s | ratio (range) | target met |")
     print("|---|---|---|---|---|")
     slower_count = 0
-    for kind, (name, _) in KINDS.items():
+    libraries = {kind: name for kind, (name, _) in KINDS.items()}
+    libraries |= {f"library/{name}": "its library" for names in LIBRARY_KINDS.values() for name in names}
+    for kind, name in libraries.items():
         if arguments.only not in kind:
             continue
         rounds = measure(kind, root, arguments)

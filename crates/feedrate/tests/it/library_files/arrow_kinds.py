@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 from image_data import jpeg, pixels
-from kinds import FILES, Kind, each, noise, random
+from kinds import FILES, SAMPLES, Kind, each, noise, random
 
-ROWS = 64
+ROWS = 4 * SAMPLES
 datasets.disable_progress_bars()
 
 
@@ -51,7 +51,7 @@ for codec in ["snappy", "none", "gzip", "zstd", "lz4", "brotli"]:
     parquet(codec, labelled, codec != "brotli", compression=codec)
     parquet(f"{codec} v2 pages", labelled, codec != "brotli", compression=codec, data_page_version="2.0")
 parquet("without a dictionary", labelled, use_dictionary=False)
-parquet("dictionary of few values", lambda _: {"image": pa.array([*blobs()[:4] * 16], pa.binary()), "label": pa.array([1] * ROWS)})
+parquet("dictionary of few values", lambda _: {"image": pa.array(blobs()[:4] * (ROWS // 4), pa.binary()), "label": pa.array([1] * ROWS)})
 parquet("dictionary that grows too large", labelled, dictionary_pagesize_limit=30_000, row_group_size=ROWS)
 parquet("small pages", labelled, data_page_size=6000, row_group_size=ROWS)
 parquet("page index and checksums", labelled, write_page_index=True, write_page_checksum=True, data_page_size=6000)

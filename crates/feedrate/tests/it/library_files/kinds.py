@@ -5,8 +5,9 @@ import os
 
 import numpy as np
 
-FILES = 4
-SAMPLES = 16
+# Files of a kind, and samples of a file with several.
+FILES = int(os.environ.get("LIBRARY_FILES", 4))
+SAMPLES = int(os.environ.get("LIBRARY_SAMPLES", 16))
 ELEMENTS = "uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 float32 float64".split()
 random = np.random.default_rng(1)
 kinds = {}

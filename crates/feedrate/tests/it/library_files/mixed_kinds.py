@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import tarfile
 from archive_kinds import read_tar, write_examples, read_examples
-from arrow_kinds import blobs, read_parquet
+from arrow_kinds import ROWS, blobs, read_parquet
 from hdf5_kinds import CHUNK, SHAPE, read as read_hdf5
 from image_data import encode, image, jpeg
 from image_kinds import read as read_image
@@ -78,7 +78,7 @@ def parquet(**options):
 
 mixed("parquet one brotli", ".parquet", parquet(), parquet(compression="brotli"), read_parquet, is_decoded=None)
 mixed("parquet first brotli", ".parquet", parquet(), parquet(compression="brotli"), read_parquet, 0, is_decoded=None)
-mixed("parquet one with a column more", ".parquet", parquet(), lambda path: pq.write_table(pa.table({"image": pa.array(blobs(), pa.binary()), "caption": ["words"] * 64}), path, row_group_size=16), read_parquet)
+mixed("parquet one with a column more", ".parquet", parquet(), lambda path: pq.write_table(pa.table({"image": pa.array(blobs(), pa.binary()), "caption": ["words"] * ROWS}), path, row_group_size=16), read_parquet)
 mixed("parquet one truncated", ".parquet", parquet(), truncated(parquet()), read_parquet, is_broken=True)
 
 
