@@ -2,7 +2,7 @@
 //! whether they can be read, and whether their contents match the plan.
 
 use crate::error::DatasetError;
-use crate::format::{self, Cursor, CursorOptions, Discard, FormatError, Need};
+use crate::format::{self, Cursor, CursorOptions, Discard, FileMember, FormatError, Need};
 use crate::names::FileNames;
 use crate::piece::Piece;
 use crate::storage::{Handle, Storage, StorageError};
@@ -45,6 +45,8 @@ pub struct ProbedFile {
     pub bytes: u64,
     /// Shape that the file states, if its format stores one.
     pub shape: Option<FileShape>,
+    /// Named members of the file; empty if its format has none.
+    pub members: Vec<FileMember>,
 }
 
 /// Opens some files of a foreign dataset. `found_files` are the numbers of training and evaluation files in its folder.
@@ -71,7 +73,8 @@ pub fn probe_foreign(
     });
     let files = probed.collect::<Result<Vec<_>, _>>()?;
     let notes = describe_differences(&files, names);
-    let other_sample_bytes = other_sample_bytes(&files, names);
+    let other_sample_bytes =
+        if has_planned_size(plan) { other_sample_bytes(&files, names) } else { None };
     Ok(Probe { files, notes, other_sample_bytes })
 }
 
@@ -92,6 +95,11 @@ pub fn count_files(
         found[split] += names.iter().filter(|name| name.ends_with(&suffix)).count() as u64;
     }
     Ok(found)
+}
+
+/// Whether the plan determines the sizes of samples. The stored bytes of columns depend on the encodings that their writer chose.
+fn has_planned_size(plan: &DatasetPlan) -> bool {
+    plan.encoding.columns.is_empty()
 }
 
 fn check_counts([train, eval]: [u64; 2], plan: &DatasetPlan) -> Result<(), DatasetError> {
@@ -130,6 +138,9 @@ fn describe_differences(
             format::describe_shape(&shape),
             plan.samples_per_file
         ));
+    }
+    if !has_planned_size(plan) {
+        return notes;
     }
     notes.extend(size_note(files, layout));
     let sizes = MeanSizes::for_files(files, FileNames { plan, layout, format });
@@ -237,6 +248,47 @@ pub struct FoundSamples {
     pub element: Option<Element>,
     /// Files that were opened.
     pub probed_files: u64,
+    /// Named members of the files that were opened for their shape.
+    pub members: FoundMembers,
+}
+
+/// Named members of opened files. A member has the total length over these files, and is read if it is read in one of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FoundMembers {
+    /// The members, in the order in which they were found; empty if the format has none.
+    pub members: Vec<FileMember>,
+    /// Total length of the opened files.
+    pub file_bytes: u64,
+}
+
+impl FoundMembers {
+    fn new(files: &[ProbedFile]) -> Self {
+        let mut members: Vec<FileMember> = Vec::new();
+        let mut positions = BTreeMap::new();
+        for member in files.iter().flat_map(|file| &file.members) {
+            match positions.get(&member.name) {
+                Some(&i) => {
+                    let known: &mut FileMember = &mut members[i];
+                    known.stored_bytes = known.stored_bytes.saturating_add(member.stored_bytes);
+                    known.is_read |= member.is_read;
+                }
+                None => {
+                    positions.insert(member.name.clone(), members.len());
+                    members.push(member.clone());
+                }
+            }
+        }
+        let file_bytes = files.iter().map(|file| file.bytes).sum();
+        FoundMembers { members, file_bytes }
+    }
+
+    /// Share of the files' bytes that an epoch reads, from 0 to 1; `None` if the format has no members.
+    pub fn read_share(&self) -> Option<f64> {
+        let read = self.members.iter().filter(|member| member.is_read);
+        let bytes = read.map(|member| member.stored_bytes as f64).sum::<f64>();
+        let is_known = !self.members.is_empty() && self.file_bytes > 0;
+        is_known.then(|| (bytes / self.file_bytes as f64).min(1.0))
+    }
 }
 
 /// Training files that are left out for one reason.
@@ -281,14 +333,16 @@ pub fn find_samples(
     let has_many_samples = names.format.member().has(Ability::KeepsOpen);
     let is_text = names.format.member().has(Ability::Undescribed);
     let mut opener = Opener::new(storage, names, true);
-    let mut shapes = Vec::new();
+    let mut files = Vec::new();
     for file in file_numbers_to_probe(plan.files_train) {
         match opener.probe(file, 0, None) {
             Err(DatasetError::Format { .. }) if has_many_samples => {}
-            probed => shapes.extend(probed?.shape),
+            probed => files.push(probed?),
         }
     }
+    let shapes: Vec<FileShape> = files.iter().filter_map(|file| file.shape).collect();
     let mut found = mean_shape(&shapes);
+    found.members = FoundMembers::new(&files);
     found.per_file = 1;
     found.probed_files =
         if has_many_samples { plan.files_train } else { plan.files_train.min(PROBED_MAX) };
@@ -388,6 +442,7 @@ impl<'o> Opener<'o> {
             wants_payload: false,
             is_payload_only: false,
             decodes_members,
+            members: names.plan.members.as_slice().into(),
         };
         let cursor = names.format.reader(&options);
         let piece = Piece::new(PIECE_BYTES);
@@ -415,7 +470,8 @@ impl<'o> Opener<'o> {
                 if plan.samples_per_file <= 1 && !format.member().has(Ability::KeepsOpen) {
                     shape = shape.map(as_single_sample);
                 }
-                Ok(ProbedFile { path: self.storage.real_path(&path), bytes, shape })
+                let path = self.storage.real_path(&path);
+                Ok(ProbedFile { path, bytes, shape, members: self.cursor.members() })
             }
             Err(source) => {
                 Err(DatasetError::Format { path: self.storage.real_path(&path), source })

@@ -41,6 +41,7 @@ fn plan(format: &str) -> DatasetPlan {
         encoding: Encoding::default(),
         content_seed: 10,
         redundancy: Redundancy::default(),
+        members: vec![],
     }
 }
 

@@ -53,6 +53,7 @@ fn plan(format: &Format, samples: u64, compression: Compression) -> DatasetPlan 
         encoding: Encoding { compression, ..Encoding::default() },
         content_seed: 10,
         redundancy: Redundancy::default(),
+        members: vec![],
     }
 }
 
@@ -128,6 +129,7 @@ fn check(format: &Format, plan: &DatasetPlan, piece_bytes: usize) {
         wants_payload: true,
         is_payload_only: false,
         decodes_members: false,
+        members: [].into(),
     };
     let cursor = (format.cursor)(&options);
     let data_path = String::with_capacity(256);
@@ -160,6 +162,7 @@ fn check_members() {
         wants_payload: true,
         is_payload_only: false,
         decodes_members: true,
+        members: [].into(),
     };
     let mut cursor = format::find("webdataset").unwrap().reader(&options);
     let mut allocations = 0;

@@ -211,6 +211,7 @@ impl ReadJob {
             is_payload_only: engine
                 .is_some_and(|engine| engine.member().has(Ability::ServesSamples)),
             decodes_members: loader.decodes_members && !self.trusts_plan,
+            members: self.plan.dataset.members.as_slice().into(),
         };
         SampleReader::new(self.format, &options, self.trusts_plan).with_head(loader.head)
     }

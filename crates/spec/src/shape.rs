@@ -148,6 +148,72 @@ names! {
     }
 }
 
+names! {
+    /// Type of a column's values, by the names of DLIO.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    #[expect(missing_docs, reason = "the names are well-known types")]
+    pub enum ColumnType {
+        Uint8 = "uint8",
+        Uint16 = "uint16",
+        Uint32 = "uint32",
+        Uint64 = "uint64",
+        Int8 = "int8",
+        Int16 = "int16",
+        Int32 = "int32",
+        Int64 = "int64",
+        Float16 = "float16",
+        #[default]
+        Float32 = "float32",
+        Float64 = "float64",
+        List = "list",
+        String = "string",
+        Binary = "binary",
+        Bool = "bool",
+    }
+}
+
+/// A column of generated files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableColumn {
+    /// Name in the file.
+    pub name: String,
+    /// Type of its values.
+    #[serde(rename = "dtype")]
+    pub column_type: ColumnType,
+    /// Values in a row, or bytes of `binary`.
+    pub size: u64,
+}
+
+impl TableColumn {
+    /// Length of a short text, as DLIO generates it, with the length that precedes it in a file.
+    const TEXT_BYTES: u64 = 16;
+
+    /// Returns the stored bytes of a value. Parquet stores small integers in 4 bytes, or in 1 by a dictionary.
+    pub fn value_bytes(&self) -> u64 {
+        match self.column_type {
+            ColumnType::Uint8 | ColumnType::Int8 | ColumnType::Bool => 1,
+            ColumnType::Float16 => 2,
+            ColumnType::Uint64 | ColumnType::Int64 | ColumnType::Float64 => 8,
+            ColumnType::String => Self::TEXT_BYTES,
+            ColumnType::Binary => self.size,
+            _ => 4,
+        }
+    }
+
+    /// Returns the number of values in a row.
+    pub fn row_values(&self) -> u64 {
+        let is_single =
+            matches!(self.column_type, ColumnType::String | ColumnType::Binary | ColumnType::Bool);
+        if is_single { 1 } else { self.size }
+    }
+
+    /// Returns the stored bytes of a row; saturates instead of overflowing.
+    pub fn row_bytes(&self) -> u64 {
+        self.value_bytes().saturating_mul(self.row_values())
+    }
+}
+
 /// Redundancy of a dataset's content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Redundancy {
@@ -172,6 +238,9 @@ pub struct Encoding {
     pub datasets_per_record: u64,
     /// Parquet: samples in a row group.
     pub row_group_samples: u64,
+    /// Parquet: columns; empty for a column with the sample and one with its label.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<TableColumn>,
 }
 
 impl Default for Encoding {
@@ -183,6 +252,7 @@ impl Default for Encoding {
             max_shape: Vec::new(),
             datasets_per_record: 1,
             row_group_samples: 64,
+            columns: Vec::new(),
         }
     }
 }

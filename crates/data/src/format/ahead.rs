@@ -5,8 +5,8 @@
 //! sample out of order is read separately. After a step backward, nothing is reused, as in a new pass over the file.
 
 use super::{
-    Cursor, FormatError, Need, PayloadSink, check_sample, compare_shapes, decode_length,
-    describe_shape, piece_len, truncated,
+    Cursor, FileMember, FormatError, Need, PayloadSink, check_sample, compare_shapes,
+    decode_length, describe_shape, piece_len, truncated,
 };
 use feedrate_spec::shape::FileShape;
 use std::ops::Range;
@@ -80,6 +80,16 @@ pub(super) trait Finder: Send {
     /// See [`Cursor::payload_bytes`].
     fn payload_bytes(&self) -> Option<u64> {
         self.file_shape().map(|shape| shape.sample_bytes())
+    }
+
+    /// See [`Cursor::members`].
+    fn members(&self) -> Vec<FileMember> {
+        Vec::new()
+    }
+
+    /// See [`Cursor::undecoded_type`].
+    fn undecoded_type(&self) -> Option<&'static str> {
+        None
     }
 }
 
@@ -268,5 +278,13 @@ impl<S: Finder> Cursor for ReadAheadCursor<S> {
 
     fn payload_bytes(&self) -> Option<u64> {
         self.finder.payload_bytes()
+    }
+
+    fn members(&self) -> Vec<FileMember> {
+        self.finder.members()
+    }
+
+    fn undecoded_type(&self) -> Option<&'static str> {
+        self.finder.undecoded_type()
     }
 }

@@ -8,7 +8,9 @@ mod tests;
 
 use super::npy_header::{self, HeaderProgress};
 use super::whole_image::ImageDecoder;
-use super::{Cursor, CursorOptions, FileShape, FormatError, Need, PayloadSink, as_one_sample};
+use super::{
+    Cursor, CursorOptions, FileMember, FileShape, FormatError, Need, PayloadSink, as_one_sample,
+};
 
 /// Number of bytes at the start of a member that are enough to recognise its type.
 const HEAD_BYTES: usize = 16;
@@ -154,8 +156,12 @@ impl Cursor for DecodingCursor {
         self.member.decoded
     }
 
+    fn members(&self) -> Vec<FileMember> {
+        self.container.members()
+    }
+
     fn undecoded_type(&self) -> Option<&'static str> {
-        self.member.undecoded
+        self.member.undecoded.or_else(|| self.container.undecoded_type())
     }
 }
 

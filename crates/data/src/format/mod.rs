@@ -40,6 +40,7 @@ mod tests;
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
 use feedrate_spec::escape;
 use feedrate_spec::shape::{DIMS_MAX, Dims, Element, Encoding, FileShape};
+use std::sync::Arc;
 
 /// Generates the payload that encoders write and that verification expects.
 pub use crate::content::Content;
@@ -196,6 +197,19 @@ pub struct CursorOptions {
     pub is_payload_only: bool,
     /// Whether to decode samples that are complete files inside foreign containers.
     pub decodes_members: bool,
+    /// Names of the members that are read in foreign files, as in [`FileMember::name`]; the cursor chooses if there are none.
+    pub members: Arc<[String]>,
+}
+
+/// A named part of a foreign file with a share of every sample: a dataset, an array or a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileMember {
+    /// Name in the file, such as `images` or `/train/images`.
+    pub name: String,
+    /// Length in the file, after compression.
+    pub stored_bytes: u64,
+    /// Whether samples include it.
+    pub is_read: bool,
 }
 
 /// Reads one sample after another. Uses no clock and no files, and does not allocate after the first samples.
@@ -230,6 +244,12 @@ pub trait Cursor: Send {
     /// Shape of the decoded sample, if the sample was encoded and has been decoded.
     fn decoded_shape(&self) -> Option<FileShape> {
         None
+    }
+
+    /// The members of the current file in their order there, once [`Cursor::file_shape`] is known. Empty if the format has no named
+    /// members. May allocate: it is called when a folder is examined, not while samples are read.
+    fn members(&self) -> Vec<FileMember> {
+        Vec::new()
     }
 
     /// File type of the sample, if it is encoded and could not be decoded.

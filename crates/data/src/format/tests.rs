@@ -81,6 +81,7 @@ pub(super) fn options(piece_bytes: usize) -> CursorOptions {
         wants_payload: true,
         is_payload_only: false,
         decodes_members: true,
+        members: [].into(),
     }
 }
 

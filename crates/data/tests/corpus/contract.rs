@@ -109,6 +109,7 @@ fn compare_ways(format: &Format, file: &File, expected: Option<&FileShape>) -> O
         wants_payload: false,
         is_payload_only: false,
         decodes_members: false,
+        members: [].into(),
     };
     let mut cursor = format.reader(&options);
     for sample in [0, last] {
@@ -131,6 +132,7 @@ fn read_all(
         wants_payload: true,
         is_payload_only: false,
         decodes_members: expected.is_none(),
+        members: [].into(),
     };
     let mut cursor = format.reader(&options);
     let mut outcomes = Vec::new();

@@ -58,6 +58,7 @@ fn write_decoded_pixels(case: &Value) {
         wants_payload: true,
         is_payload_only: false,
         decodes_members: false,
+        members: [].into(),
     };
     let parts = [std::fs::read(path).unwrap()];
     let payload = read(&mut *(format.cursor)(&options), &parts, 0, None).unwrap();
@@ -104,6 +105,7 @@ fn broken_images_do_not_panic() {
             wants_payload: true,
             is_payload_only: false,
             decodes_members: false,
+            members: [].into(),
         };
         let mut cursor = (format.cursor)(&options);
         let file = std::fs::read(path).unwrap();

@@ -29,6 +29,7 @@ fn cursor(is_payload_only: bool) -> Box<dyn Cursor> {
         wants_payload: true,
         is_payload_only,
         decodes_members: false,
+        members: [].into(),
     };
     (format::find("hdf5").unwrap().cursor)(&options)
 }

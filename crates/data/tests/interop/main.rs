@@ -73,6 +73,7 @@ fn plan(
         encoding: encoding.clone(),
         content_seed: 3,
         redundancy: Redundancy::default(),
+        members: vec![],
     }
 }
 
@@ -143,6 +144,7 @@ fn read_case(case: &Value) {
             wants_payload: true,
             is_payload_only: false,
             decodes_members: case["decodes"].as_bool().unwrap_or_default(),
+            members: [].into(),
         };
         let mut cursor = format.reader(&options);
         if let Some(reason) = case["refused"].as_str() {

@@ -33,5 +33,5 @@ fn pyarrow_and_pandas_read_files_of_feedrate() {
 
 #[test]
 fn feedrate_reads_files_of_pyarrow_and_pandas() {
-    read_written("write_parquet.py", 80);
+    read_written("write_parquet.py", 120);
 }

@@ -14,12 +14,31 @@ random = np.random.default_rng(1)
 cases = []
 
 
-def case(name, samples, refused=None):
+def case(name, samples, refused=None, undecoded=None, decodes=True):
     path = os.path.join(folder, name + ".parquet")
     for sample, value in enumerate(samples):
-        open(f"{path}.sample{sample}", "wb").write(value)
-    cases.append({"path": path, "format": "parquet", "samples": len(samples), "refused": refused})
+        open(f"{path}.sample{sample}", "wb").write(value or b"")
+    samples = {"samples": len(samples), "refused": refused, "undecoded": undecoded, "decodes": decodes}
+    cases.append({"path": path, "format": "parquet", **samples})
     return path
+
+
+def shares(name, contents, undecoded=None, decodes=True, **options):
+    """A sample is a share of the stored bytes of its row group."""
+    path = os.path.join(folder, name + ".parquet")
+    pq.write_table(contents, path, **options)
+    stored, meta = open(path, "rb").read(), pq.read_metadata(path)
+    samples = []
+    for group in (meta.row_group(number) for number in range(meta.num_row_groups)):
+        ranges = []
+        for column in (group.column(number) for number in range(group.num_columns)):
+            start = column.dictionary_page_offset if column.has_dictionary_page else column.data_page_offset
+            ranges.append((start, start + column.total_compressed_size))
+        data = b"".join(stored[start:end] for start, end in sorted(ranges))
+        cuts = [len(data) * row // group.num_rows for row in range(group.num_rows + 1)]
+        samples += [data[start:end] for start, end in zip(cuts, cuts[1:])]
+    assert len(samples) == contents.num_rows
+    case(name, samples, undecoded=undecoded, decodes=decodes)
 
 
 def table(name, values, kind=pa.binary(), before=True, nullable=True, refused=None, **options):
@@ -83,35 +102,65 @@ with pq.ParquetWriter(case("uneven_groups", values), pa.schema({"image": pa.bina
 nested = pa.array([{"bytes": v, "path": "x"} for v in values], pa.struct({"path": pa.string(), "bytes": pa.binary()}))
 pq.write_table(pa.table({"image": nested}), case("inside_a_struct", values))
 
-for codec in ["ZSTD", "BROTLI", "LZ4"]:
-    table(codec.lower(), values, compression=codec, refused=f"column `image` (BYTE_ARRAY): pages are compressed by `{codec}")
-
-
-def beside_ids(name, images, kind, refused=None, **options):
-    """A column of 16 bytes comes before the larger column of samples."""
-    contents = pa.table({"id": pa.array(noise(len(images), 16, 16), pa.binary(16)), "image": pa.array(images, kind)})
-    pq.write_table(contents, case(name, [] if refused else images, refused), **options)
-
-
-beside_ids("beside_ids", values, pa.binary(), row_group_size=64)
-pixels = [list(value) for value in values]
-for name, images, kind, refused in [
-    ("list", pixels, pa.list_(pa.uint8()), "`image` (a list), the largest column, cannot be read"),
-    ("text", [value.hex() for value in values], pa.string(), "`image` (text), the largest column, cannot be read"),
-    ("list_of_bytes", [[value] for value in values], pa.list_(pa.binary()), "`image` (a list), the largest column"),
-]:
-    beside_ids(f"{name}_beside_ids", images, kind, refused, row_group_size=64)
-options = {"use_dictionary": False, "column_encoding": {"id": "PLAIN", "image": "DELTA_LENGTH_BYTE_ARRAY"}}
-beside_ids("encoded_beside_ids", values, pa.binary(), "values are encoded by `DELTA_LENGTH_BYTE_ARRAY`", **options)
+for codec, version in itertools.product(["ZSTD", "LZ4"], ["1.0", "2.0"]):
+    for kind, (inputs_of_kind, rows) in inputs.items():
+        options = {"row_group_size": rows, "data_page_version": version}
+        table(f"{kind}_{codec.lower()}_v{version[0]}", inputs_of_kind, compression=codec, **options)
+ids = pa.array(range(300))
+images = pa.table({"id": ids, "image": values})
+shares("brotli", images, "BROTLI", compression="BROTLI")
+shares("not_decoded", images, decodes=False, row_group_size=70)
 for encoding in ["DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"]:
-    options = {"use_dictionary": False, "column_encoding": {"image": encoding}}
-    table(encoding.lower(), values, before=False, refused=f"values are encoded by `{encoding}`", **options)
-table("null", [None, b"x"], refused="row 0 of the row group is null")
-table("nulls", [None] * 50, refused="row 0 of the row group is null")
-table("text", ["a", "b"], pa.string(), refused="no column of bytes: the file holds `id` (INT64), `name` (text), `image` (text)")
-table("list", [[1, 2], [3]], pa.list_(pa.uint8()), refused="`image` (a list)")
-table("list_of_bytes", [[b"a"], [b"b"]], pa.list_(pa.binary()), refused="`image` (a list)")
-table("decimal", [1, 2], pa.decimal128(30, 0), refused="no column of bytes")
+    options = {"use_dictionary": False, "column_encoding": {"image": encoding, "id": "PLAIN"}}
+    shares(encoding.lower(), images, encoding, **options)
+options = {"use_dictionary": False, "column_encoding": {"image": "PLAIN", "id": "DELTA_BINARY_PACKED"}}
+pq.write_table(images, case("delta_beside", values, undecoded="DELTA_BINARY_PACKED"), **options)
+
+
+def beside(name, images, kind, **options):
+    """The column of samples is between columns that are read too."""
+    columns = {"id": pa.array(noise(len(images), 16, 16), pa.binary(16)), "image": pa.array(images, kind), "label": ids}
+    pq.write_table(pa.table(columns), case(name, images), **options)
+
+
+for codec in ["NONE", "SNAPPY", "GZIP", "ZSTD", "LZ4"]:
+    beside(f"beside_{codec.lower()}", values, pa.binary(), row_group_size=64, compression=codec)
+nulls = [None if number % 7 == 3 else value for number, value in enumerate(values)]
+beside("nulls_beside", nulls, pa.binary(), row_group_size=64)
+beside("large_nulls_beside", nulls, pa.large_binary(), compression="NONE")
+texts = [value.hex() for value in values]
+table("text", [text.encode() for text in texts], pa.string(), before=False)
+pq.write_table(pa.table({"text": texts, "score": random.random(300)}), case("text_with_score", [text.encode() for text in texts]))
+pq.write_table(pa.table({"text": pa.array(texts, pa.large_string())}), case("large_text", [text.encode() for text in texts]))
+
+floats = random.random((300, 1024), dtype=np.float32)
+thumbs = pa.table({"thumb": noise(300, 200, 200), "emb": list(floats)})
+for codec, version in itertools.product(["NONE", "SNAPPY", "GZIP", "ZSTD", "LZ4"], ["1.0", "2.0"]):
+    options = {"compression": codec, "data_page_version": version}
+    shares(f"thumb_{codec.lower()}_v{version[0]}", thumbs, row_group_size=64, **options)
+hours = pa.array(range(300), pa.timestamp("us"))
+numbers = {
+    "a": ids, "b": random.random(300), "c": pa.array([number % 3 == 0 for number in range(300)]), "d": hours,
+    "e": pa.array(range(300), pa.decimal128(30, 2)), "f": [f"group {number % 5}" for number in range(300)],
+    "g": pa.array([None] * 300, pa.int32()), "h": pa.array([f"{number % 9}" for number in range(300)]).dictionary_encode(),
+    "i": random.random(300).astype(np.float16),
+}
+shares("numbers", pa.table(numbers), row_group_size=100)
+shares("int96", pa.table({"time": hours, "x": ids}), use_deprecated_int96_timestamps=True)
+shares("all_null", pa.table({"x": pa.nulls(300)}))
+split = {"use_dictionary": False, "column_encoding": {"x": "BYTE_STREAM_SPLIT"}}
+shares("byte_stream_split", pa.table({"x": random.random(300)}), "BYTE_STREAM_SPLIT", **split)
+lists = {"list": (pa.list_(pa.uint8()), [list(value) for value in values]), "list_of_bytes": (pa.list_(pa.binary()), [[value] for value in values])}
+for name, (kind, column) in lists.items():
+    shares(name, pa.table({"id": noise(300, 16, 16), "image": pa.array(column, kind)}), row_group_size=64)
+shares("large_list", pa.table({"x": pa.array([[1.5] * 9] * 300, pa.large_list(pa.float64()))}))
+shares("fixed_size_list", pa.table({"x": pa.array([[1.5] * 9] * 300, pa.list_(pa.float64(), 9))}))
+shares("nested_list", pa.table({"x": [[[1, 2], [3]]] * 300}), "nested lists")
+shares("decimal", pa.table({"x": pa.array([1, 2], pa.decimal128(30, 0)), "y": [1.5, 2.5]}))
+frame.drop(columns="image").to_parquet(os.path.join(folder, "frame.parquet"))
+shares("pandas_numbers", pq.read_table(os.path.join(folder, "frame.parquet")))
+table("null", [None, b"x"])
+table("all_images_null", [None] * 50)
 table("no_rows", [], refused="there is no sample 0")
 
 whole = open(os.path.join(folder, "alone.parquet"), "rb").read()

@@ -26,6 +26,8 @@ mod members;
 mod folder;
 /// Folders of files that the formats' libraries wrote.
 mod library_files;
+/// Folders of parquet.
+mod parquet;
 /// I/O logs of other programs.
 mod import;
 /// Predictions of changed runs.

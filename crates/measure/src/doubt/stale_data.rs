@@ -49,7 +49,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
 
 /// Keys in section `dataset` and values of the settings that determine the size and the storage layout of a sample. The format is left
 /// out because a run does not find files with the extension of another format.
-fn settings(dataset: &DatasetPlan) -> [(&'static str, String); 13] {
+fn settings(dataset: &DatasetPlan) -> [(&'static str, String); 14] {
     let encoding = &dataset.encoding;
     let redundancy = &dataset.redundancy;
     [
@@ -64,6 +64,7 @@ fn settings(dataset: &DatasetPlan) -> [(&'static str, String); 13] {
         ("hdf5.max_shape", format!("{:?}", encoding.max_shape)),
         ("hdf5.num_dset_per_record", encoding.datasets_per_record.to_string()),
         ("row_group_samples", encoding.row_group_samples.to_string()),
+        ("parquet.columns", format!("{:?}", encoding.columns)),
         ("compressible_percent", redundancy.compressible_percent.to_string()),
         ("duplicate_percent", redundancy.duplicate_percent.to_string()),
     ]

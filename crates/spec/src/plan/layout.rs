@@ -204,6 +204,7 @@ mod tests {
             encoding: Encoding::default(),
             content_seed: 10,
             redundancy: Redundancy::default(),
+            members: vec![],
         }
     }
 

@@ -123,6 +123,9 @@ pub struct DatasetPlan {
     /// Shares of the content that compression and deduplication can save.
     #[serde(default)]
     pub redundancy: Redundancy,
+    /// `members`: names of the datasets, arrays or columns that are read in foreign files; empty if the format chooses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<String>,
 }
 
 /// Maximum number of files of a dataset.

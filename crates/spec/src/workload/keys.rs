@@ -8,7 +8,7 @@ use super::time::{Time, TimeSpec};
 use super::tree::{Content, Node};
 use super::value::*;
 use crate::problem::{Location, Problems};
-use crate::shape::{Compression, Element, StateType};
+use crate::shape::{Compression, Element, StateType, TableColumn};
 use std::collections::BTreeMap;
 
 /// Description of one key.
@@ -273,6 +273,16 @@ keys! {
         dataset_hdf5_chunk_dims: Vec<u64> = Counts, "dataset.hdf5.chunk_dims", "[]", "elements", Effect::Now, "Dimensions of an HDF5 chunk.";
         dataset_hdf5_num_dset_per_record: u64 = Count, "dataset.hdf5.num_dset_per_record", "1", "datasets", Effect::Now, "Number of HDF5 datasets into which a record is split.";
         dataset_hdf5_max_shape: Vec<u64> = Counts, "dataset.hdf5.max_shape", "[]", "elements", Effect::Now, "Maximum shape of an HDF5 dataset, with or without the sample axis.";
+        dataset_parquet_columns: Vec<TableColumn> = Columns, "dataset.parquet.columns", "[]", "", Effect::Now,
+            "Columns of generated parquet files, each as `{name: x, dtype: float32, size: 1}`. In existing files, the names of the columns that are read; by default all.";
+        dataset_parquet_row_group_size: u64 = Positive, "dataset.parquet.row_group_size", "1024", "samples", Effect::Now,
+            "Samples in a row group of generated parquet files. Without `dataset.parquet.columns` the default is `dataset.row_group_samples`.";
+        dataset_parquet_generation_batch_size: u64 = Count, "dataset.parquet.generation_batch_size", "0", "samples", Effect::Now,
+            "Samples that DLIO generates at once. Row groups are not longer. 0 means no limit.";
+        dataset_parquet_partition_by: Option<String> = OptionalText, "dataset.parquet.partition_by", "null", "", Effect::NotYet { feature: "folders of partitioned parquet files" },
+            "Column by which DLIO divides rows into folders.";
+        dataset_parquet_read_mode: String = Text, "dataset.parquet.read_mode", "row_group", "", nothing("rows are always read by row groups, as in DLIO"),
+            "Present in MLPerf's dlrm.";
 
         reader_data_loader: Option<String> = OptionalText, "reader.data_loader", "null", "", Effect::Now,
             "The emulated loader; by default the loader of the framework (DLIO fails without it).";
@@ -425,6 +435,8 @@ keys! {
             "Write files of these sizes from each writing rank instead of a model, each in one call, as `raw` unless a format is given.";
         dataset_foreign: bool = Flag, "dataset.foreign", "false", "",
             "Read the existing files of the data folder, under any names, and generate none (`--foreign`).";
+        dataset_members: Vec<String> = Texts, "dataset.members", "[]", "",
+            "Names of the datasets or arrays that are read in existing files (`dataset.foreign`). By default, each one with a part of every sample and at least 10 % of the bytes of the largest.";
         dataset_scaling: String = Scaling, "dataset.scaling", "strong", "",
             "With `weak`, the numbers of files are per accelerator, so that the dataset grows with the accelerators.";
         dataset_split: String = SplitName, "dataset.split", "auto", "",

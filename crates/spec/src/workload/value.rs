@@ -5,7 +5,7 @@ use super::suggest::nearest;
 use super::tree::{Content, Entry, Node};
 use crate::names;
 use crate::problem::Problem;
-use crate::shape::{Compression, Element, StateType};
+use crate::shape::{ColumnType, Compression, Element, StateType, TableColumn};
 use crate::units;
 use serde::{Deserialize, Serialize};
 use std::ops::RangeBounds;
@@ -227,6 +227,10 @@ kinds! {
         .collect();
     Options: "map" => Vec<(String, String)>, |node| options(node);
     Factors: "map of numbers" => Vec<(u32, f64)>, |node| factors(node);
+    Columns: "list of columns" => Vec<TableColumn>, |node| list_items(node, "a list of columns, such as `[{name: x, dtype: float32, size: 64}]`")?
+        .iter()
+        .map(|item| column(item).map_err(|problem| problem.with_location(Some(item.location.clone()))))
+        .collect();
     ShuffleKind: "off | seed | random" => Shuffle, |node| shuffle(node);
     InMemory: "on_demand | memory" => bool, |node| {
         Ok(choice(node, &["on_demand", "memory"])? != "on_demand")
@@ -420,6 +424,29 @@ fn factors(node: &Node) -> Result<Vec<(u32, f64)>, Problem> {
         .iter()
         .map(|entry| factor(entry).map_err(|problem| problem.in_field(&entry.key, &entry.value)))
         .collect()
+}
+
+/// Parses a column: its name, or a map with its name, type and size. Other keys, which DLIO ignores, are ignored.
+fn column(node: &Node) -> Result<TableColumn, Problem> {
+    let Content::Map(entries) = &node.content else {
+        let name = text(node)?;
+        return Ok(TableColumn { name, column_type: ColumnType::default(), size: 1 });
+    };
+    let mut name = None;
+    let mut column_type = ColumnType::default();
+    let mut size = 1;
+    for Entry { key, value, .. } in entries {
+        let parsed = match key.as_str() {
+            "name" => text(value).map(|text| name = Some(text)),
+            "dtype" => choice(value, &ColumnType::ALL.map(ColumnType::name))
+                .map(|text| column_type = ColumnType::from_name(&text).unwrap_or_default()),
+            "size" => Positive::parse(value).map(|values| size = values),
+            _ => Ok(()),
+        };
+        parsed.map_err(|problem| problem.in_field(key, value))?;
+    }
+    let name = name.ok_or_else(|| Problem::new("a column without a name".to_string()))?;
+    Ok(TableColumn { name, column_type, size })
 }
 
 fn shuffle(node: &Node) -> Result<Shuffle, Problem> {

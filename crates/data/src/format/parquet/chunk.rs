@@ -1,8 +1,9 @@
 //! Streams a column chunk that is read piece by piece: page after page, row after row. Plain pages without levels, which
 //! feedrate and other programs write, are passed through; all other pages are collected first.
 
-use super::footer::{RowGroup, SampleColumn};
+use super::footer::Chunk;
 use super::page::{PageHeader, PageKind};
+use super::schema::SampleColumn;
 use super::thrift::ThriftError;
 use super::unpack::Codec;
 use super::values::PageValues;
@@ -64,25 +65,24 @@ struct PlainPage {
 }
 
 impl ChunkStream {
-    /// Starts reading a chunk.
+    /// Starts reading a chunk of a row group with `rows` rows.
     pub(super) fn start(
         &mut self,
         column: SampleColumn,
-        group: &RowGroup,
+        chunk: &Chunk,
+        rows: u64,
         value_bytes: Option<u64>,
-    ) -> Result<(), FormatError> {
-        self.codec =
-            Codec::from_code(group.codec).map_err(|error| FormatError::new(group.start, error))?;
+    ) {
+        self.codec = chunk.codec.unwrap_or_default();
         self.column = column;
         self.value_bytes = value_bytes;
         self.row = 0;
-        self.rows = group.rows;
-        self.offset = group.start;
-        self.left = group.bytes;
+        self.rows = rows;
+        self.offset = chunk.start;
+        self.left = chunk.bytes;
         self.state = ChunkState::Header;
         self.partial.clear();
         self.values.start(column);
-        Ok(())
     }
 
     /// Whether row `row` of the group can be read from the current position: the row is not before it, and no value is partly
@@ -198,6 +198,11 @@ impl ChunkStream {
         }
     }
 
+    /// Whether values can be encoded files. Samples of known length are arrays.
+    fn may_be_encoded(&self) -> bool {
+        self.value_bytes.is_none() && !self.column.is_text
+    }
+
     fn error(&self, message: impl Into<String>) -> FormatError {
         FormatError::new(self.offset, message)
     }
@@ -286,13 +291,16 @@ impl ChunkStream {
             self.state = ChunkState::Header;
             return Ok(());
         }
+        let may_be_encoded = self.may_be_encoded();
         match self.values.next_value().map_err(with_offset)? {
-            None => return Err(with_offset(format!("row {row} of the row group is null"))),
+            None => self.found_bytes = Some(0),
             Some(value) => {
                 check_value(self.value_bytes, value.len() as u64).map_err(with_offset)?;
                 self.found_bytes = Some(value.len() as u64);
                 if !value.is_empty() {
-                    announce_encoded(self.value_bytes, sink);
+                    if may_be_encoded {
+                        sink.begin_encoded(&[]);
+                    }
                     sink.payload(0, value)?;
                 }
             }
@@ -319,8 +327,8 @@ impl ChunkStream {
         let Some((len, position)) = page.value else { return self.begin_value(page, bytes, row) };
         let used = (len - position).min(bytes.len() as u64);
         if self.row == row && used > 0 {
-            if position == 0 {
-                announce_encoded(self.value_bytes, sink);
+            if position == 0 && self.may_be_encoded() {
+                sink.begin_encoded(&[]);
             }
             sink.payload(position, &bytes[..used as usize])?;
         }
@@ -367,13 +375,6 @@ impl ChunkStream {
         page.value = Some((len, 0));
         self.state = ChunkState::Plain(page);
         Ok(used)
-    }
-}
-
-/// Announces to the sink that the following sample may be an encoded file. Samples of known length are arrays.
-fn announce_encoded(expected: Option<u64>, sink: &mut dyn PayloadSink) {
-    if expected.is_none() {
-        sink.begin_encoded(&[]);
     }
 }
 

@@ -4,12 +4,12 @@
 use super::thrift::{BINARY, I32, STRUCT, ThriftWriter};
 use super::unpack::Codec;
 use super::{
-    BYTE_ARRAY, Compression, DIMS_KEY, ELEMENT_KEY, Encoding, FileShape, GROUPS_MAX, INT64, MAGIC,
-    PLAIN, RLE, TAIL_BYTES,
+    BYTE_ARRAY, CREATED_BY, Compression, DIMS_KEY, ELEMENT_KEY, Encoding, FileShape, GROUPS_MAX,
+    INT64, MAGIC, PLAIN, RLE, TAIL_BYTES,
 };
 
 /// A page ends when its values have at least this length, as in files of pyarrow.
-const PAGE_BYTES: u64 = 1 << 20;
+pub(super) const PAGE_BYTES: u64 = 1 << 20;
 pub(super) const LABEL_BYTES: u64 = 8;
 /// Length of the prefix that states the length of a value.
 const LENGTH_BYTES: u64 = 4;
@@ -139,7 +139,7 @@ impl<'s> FileLayout<'s> {
             writer.text(2, value);
             writer.end();
         }
-        writer.text(6, "feedrate");
+        writer.text(6, CREATED_BY);
         writer.end();
         writer.bytes
     }
@@ -235,6 +235,6 @@ impl ColumnLayout {
     }
 }
 
-fn saturating_i32(bytes: u64) -> i64 {
+pub(super) fn saturating_i32(bytes: u64) -> i64 {
     bytes.min(i32::MAX as u64) as i64
 }

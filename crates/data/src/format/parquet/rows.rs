@@ -1,17 +1,27 @@
-//! Finds the rows of one file after another: reads the tail, the footer, then the column chunk of the sample's row group.
+//! Finds the rows of one file after another: reads the tail, the footer if it is longer, then the sample's row group.
 //! The footer and the position in the row group are kept for further samples of the same file.
 
 use super::super::ahead::{ByteCollector, Finder, ReadOrder, WantedSample};
-use super::chunk::ChunkStream;
-use super::footer::{Footer, RowGroup};
+use super::super::{CursorOptions, FileMember};
+use super::footer::Footer;
+use super::group::GroupStream;
 use super::{
     FOOTER_BYTES_MAX, FileShape, FormatError, MAGIC, PayloadSink, TAIL_BYTES, describe_shape,
     shape_of_bytes, truncated,
 };
+use std::sync::Arc;
+
+/// Length of the first read of a file, from its end, as by pyarrow.
+const TAIL_READ_BYTES: u64 = 64 << 10;
 
 /// [`Finder`] of the format.
-#[derive(Default)]
 pub(super) struct RowFinder {
+    /// Names of the columns to read; all if there are none.
+    columns: Arc<[String]>,
+    /// Whether pages of other programs' files are decompressed.
+    unpacks: bool,
+    /// Length of the first read of a file.
+    tail_bytes: u64,
     wanted: WantedSample,
     file_bytes: u64,
     phase: FooterPhase,
@@ -22,10 +32,9 @@ pub(super) struct RowFinder {
     /// Whether `footer` belongs to the current file.
     is_footer_current: bool,
     footer: Footer,
-    group: RowGroup,
-    /// Row of the sample in its row group.
-    row: u64,
-    stream: ChunkStream,
+    /// Number of the row group in `stream`, if its position is valid.
+    group: Option<usize>,
+    stream: GroupStream,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -35,36 +44,56 @@ enum FooterPhase {
     Footer,
     /// The footer is known, and the sample must be looked up.
     Known,
-    Chunk,
+    Group,
 }
 
 impl RowFinder {
+    pub(super) fn new(options: &CursorOptions) -> Self {
+        RowFinder {
+            columns: Arc::clone(&options.members),
+            unpacks: options.decodes_members,
+            tail_bytes: TAIL_READ_BYTES.min(options.piece_bytes as u64),
+            wanted: WantedSample::default(),
+            file_bytes: 0,
+            phase: FooterPhase::Tail,
+            collected: ByteCollector::default(),
+            start: 0,
+            is_footer_current: false,
+            footer: Footer::default(),
+            group: None,
+            stream: GroupStream::default(),
+        }
+    }
+
     fn seek_tail(&mut self) {
         self.phase = FooterPhase::Tail;
-        self.start = self.file_bytes.saturating_sub(TAIL_BYTES);
-        self.collected.begin(TAIL_BYTES as usize);
+        self.start = self.file_bytes.saturating_sub(self.tail_bytes);
+        self.collected.begin((self.file_bytes - self.start) as usize);
     }
 
     /// Continues after the tail or the footer has been read completely.
     fn read_collected(&mut self) -> Result<(), FormatError> {
-        if self.phase == FooterPhase::Tail {
-            let footer_start = self.footer_start()?;
-            self.collected.begin((self.start - footer_start) as usize);
+        let footer_start = self.footer_start()?;
+        let end = self.collected.bytes.len() - TAIL_BYTES as usize;
+        let Some(skip) = footer_start.checked_sub(self.start) else {
             self.start = footer_start;
+            self.collected.begin((self.file_bytes - footer_start) as usize);
             self.phase = FooterPhase::Footer;
             return Ok(());
-        }
-        self.footer.read(&self.collected.bytes, self.start)?;
+        };
+        let footer = &self.collected.bytes[skip as usize..end];
+        self.footer.read(footer, footer_start, &self.columns)?;
         self.is_footer_current = true;
-        self.group = RowGroup::default();
+        self.group = None;
         self.phase = FooterPhase::Known;
         self.look_up()
     }
 
     /// Offset of the footer, computed from the tail.
     fn footer_start(&self) -> Result<u64, FormatError> {
-        let start = self.start;
-        let (length, magic) = self.collected.bytes.split_at(4);
+        let start = self.file_bytes - TAIL_BYTES;
+        let tail = &self.collected.bytes[self.collected.bytes.len() - TAIL_BYTES as usize..];
+        let (length, magic) = tail.split_at(4);
         if magic != MAGIC {
             let message = match magic {
                 b"PARE" => "the footer is encrypted, which is not supported",
@@ -102,20 +131,18 @@ impl RowFinder {
             }
             (None, None) => {}
         }
-        let group = self
-            .footer
-            .group_with(self.wanted.sample)
-            .copied()
-            .ok_or_else(|| FormatError::new(0, "row groups that are not contiguous"))?;
-        self.row = self.wanted.sample - group.first;
-        self.stream.begin_sample();
-        if group != self.group || !self.stream.can_reach(self.row) {
-            self.group = RowGroup::default();
-            let value_bytes = found.map(|shape| shape.sample_bytes());
-            self.stream.start(self.footer.column, &group, value_bytes)?;
-            self.group = group;
+        let Some(number) = self.footer.group_with(self.wanted.sample) else {
+            return Err(FormatError::new(0, "row groups that are not contiguous"));
+        };
+        let row = self.wanted.sample - self.footer.groups[number].first;
+        if self.group != Some(number) || !self.stream.can_reach(row) {
+            self.group = None;
+            let sample_bytes = found.map(|shape| shape.sample_bytes());
+            self.stream.start(&self.footer, number, sample_bytes, self.unpacks)?;
+            self.group = Some(number);
         }
-        self.phase = FooterPhase::Chunk;
+        self.stream.begin(row);
+        self.phase = FooterPhase::Group;
         Ok(())
     }
 
@@ -153,31 +180,32 @@ impl Finder for RowFinder {
             FooterPhase::Tail | FooterPhase::Footer => {
                 Some(self.start + self.collected.bytes.len() as u64)
             }
-            FooterPhase::Chunk if self.stream.has_passed(self.row) => None,
-            FooterPhase::Known | FooterPhase::Chunk => Some(self.stream.offset()),
+            FooterPhase::Group if self.stream.is_complete() => None,
+            FooterPhase::Known | FooterPhase::Group => Some(self.stream.offset()),
         }
     }
 
     fn end(&self) -> u64 {
         match self.phase {
-            FooterPhase::Chunk if self.stream.has_passed(self.row) => self.stream.offset(),
-            FooterPhase::Chunk => self.group.end(),
+            FooterPhase::Group if self.stream.is_complete() => self.stream.offset(),
+            FooterPhase::Group => self.stream.run_end(),
             _ => self.start + self.collected.wanted as u64,
         }
     }
 
-    /// Longer than any piece, so that nothing beyond the column chunk is read ahead.
+    /// Longer than any piece, so that nothing beyond the chunks is read ahead.
     fn record_bytes(&self) -> u64 {
         u64::MAX
     }
 
-    /// At the end of a chunk, [`Finder::take`] is called without bytes and reports that the chunk ends too early.
+    /// At the end of the values, [`Finder::take`] is called without bytes and reports that they end too early.
     fn has_buffered_bytes(&self) -> bool {
         match self.phase {
             FooterPhase::Tail | FooterPhase::Footer => false,
             FooterPhase::Known => true,
-            FooterPhase::Chunk => {
-                self.stream.has_loaded_page() || self.stream.offset() == self.group.end()
+            // A row group that ends too early is reported in the same way.
+            FooterPhase::Group => {
+                self.stream.has_buffered_bytes() || self.stream.offset() == self.stream.run_end()
             }
         }
     }
@@ -185,7 +213,7 @@ impl Finder for RowFinder {
     fn take(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         let taken = match self.phase {
             FooterPhase::Known => return self.look_up(),
-            FooterPhase::Chunk => self.stream.feed(bytes, self.row, sink),
+            FooterPhase::Group => self.stream.take(bytes, sink),
             FooterPhase::Tail | FooterPhase::Footer => {
                 self.collected.take(bytes);
                 if self.collected.missing_bytes() > 0 { Ok(()) } else { self.read_collected() }
@@ -201,10 +229,18 @@ impl Finder for RowFinder {
     }
 
     fn file_shape(&self) -> Option<FileShape> {
-        if self.phase != FooterPhase::Chunk {
+        if self.phase != FooterPhase::Group {
             return None;
         }
         self.described_shape()
-            .or_else(|| Some(shape_of_bytes(self.stream.found_bytes()?, self.footer.samples)))
+            .or_else(|| Some(shape_of_bytes(self.stream.sample_bytes()?, self.footer.samples)))
+    }
+
+    fn members(&self) -> Vec<FileMember> {
+        if self.phase == FooterPhase::Group { self.footer.members() } else { Vec::new() }
+    }
+
+    fn undecoded_type(&self) -> Option<&'static str> {
+        if self.phase == FooterPhase::Group { self.stream.undecoded() } else { None }
     }
 }

@@ -1,10 +1,12 @@
 //! Tests of row groups and reading orders, of small files of pyarrow, and of invalid files.
 
 use super::super::tests::{encode_with, options, read, read_with, shape};
-use super::super::{Need, find};
+use super::super::{CursorOptions, Need, find};
 use super::chunk::ChunkStream;
-use super::footer::{RowGroup, SampleColumn};
+use super::footer::Chunk;
+use super::schema::SampleColumn;
 use super::*;
+use feedrate_spec::shape::{ColumnType, TableColumn};
 
 /// Files of pyarrow 26 (`write_table`) with seven rows in row groups of four, after a column of int32. Files with nulls
 /// have one in row 2.
@@ -14,6 +16,13 @@ const FIXTURES: [(&str, &[u8]); 5] = [
     ("plain_nulls_dictionary_v2", include_bytes!("fixtures/plain_nulls_dictionary_v2.parquet")),
     ("snappy_v2", include_bytes!("fixtures/snappy_v2.parquet")),
     ("fixed", include_bytes!("fixtures/fixed.parquet")),
+];
+
+/// Files of pyarrow 26 with seven rows in row groups of four: a list, text and numbers; and a struct with bytes that can be null, beside
+/// lists and a list of lists.
+const TABLES: [(&str, &[u8]); 2] = [
+    ("table_zstd_v2", include_bytes!("fixtures/table_zstd_v2.parquet")),
+    ("struct_lz4_v1", include_bytes!("fixtures/struct_lz4_v1.parquet")),
 ];
 
 fn rows(fixture: &str) -> Vec<Vec<u8>> {
@@ -55,7 +64,7 @@ fn every_size_of_row_group_is_read_in_every_order() {
         for rows in [1, 2, 7, 64, 5000] {
             let encoding = encoding_with_groups(rows);
             let parts = encode_with(parquet(), &shape, &encoding, 5000);
-            assert_eq!(parts[0].len() as u64, layout::file_bytes(&shape, &encoding));
+            assert_eq!(parts[0].len() as u64, file_bytes(&shape, &encoding));
             for piece_bytes in [4096, 1 << 20] {
                 read_in_orders(&shape, &parts, piece_bytes);
             }
@@ -72,7 +81,7 @@ fn compressed_row_groups_are_read_in_every_order() {
             let encoding = gzip_with_groups(rows, level);
             let parts = encode_with(parquet(), &shape, &encoding, 5000);
             assert_eq!(parts, encode_with(parquet(), &shape, &encoding, 1 << 20));
-            let expected = layout::file_bytes(&shape, &encoding) as f64;
+            let expected = file_bytes(&shape, &encoding) as f64;
             let is_tiny = shape.sample_bytes() < 100;
             let ratio = parts[0].len() as f64 / expected;
             assert!(is_tiny || (ratio - 1.0).abs() < 0.06, "{ratio} {dims:?} {level}");
@@ -94,7 +103,7 @@ fn read_in_orders(shape: &FileShape, parts: &[Vec<u8>], piece_bytes: usize) {
     }
 }
 
-/// The requests of a cursor for some samples.
+/// The requests of a cursor for some samples, without the first ones for the end of the file, which contains the footer.
 fn reads(parts: &[Vec<u8>], shape: &FileShape, samples: &[u64]) -> Vec<(u64, usize)> {
     let mut cursor = (parquet().cursor)(&options(8192));
     let mut reads = Vec::new();
@@ -120,7 +129,11 @@ fn reads(parts: &[Vec<u8>], shape: &FileShape, samples: &[u64]) -> Vec<(u64, usi
             }
         }
     }
-    reads
+    let tail_start = parts[0].len().saturating_sub(8192) as u64;
+    let tail: usize =
+        reads.iter().map_while(|&(start, len)| (start >= tail_start).then_some(len)).sum();
+    assert!((8192..16_384).contains(&tail) || tail == parts[0].len(), "{tail} bytes from the end");
+    reads.into_iter().skip_while(|&(start, _)| start >= tail_start).collect()
 }
 
 #[test]
@@ -143,7 +156,10 @@ fn samples_in_order_read_each_byte_of_a_row_group_once() {
 fn a_sample_is_read_from_the_start_of_its_row_group() {
     let shape = shape(&[10_000], Element::Uint8, 40);
     let parts = encode_with(parquet(), &shape, &encoding_with_groups(8), 5000);
-    let bytes = |samples: &[u64]| reads(&parts, &shape, samples).iter().map(|r| r.1).sum::<usize>();
+    let bytes = |samples: &[u64]| {
+        let reads = reads(&parts, &shape, samples);
+        reads.iter().map(|read| read.1).sum::<usize>()
+    };
     let first = bytes(&[8]);
     assert!((10_000..30_000).contains(&first), "{first}");
     let last = bytes(&[15]);
@@ -160,12 +176,8 @@ fn foreign_files_can_be_read() {
         for piece_bytes in [4096, 1 << 20] {
             let mut cursor = (parquet().cursor)(&options(piece_bytes));
             for sample in [0, 1, 2, 3, 4, 5, 6, 3, 1, 6, 0] {
+                // Row 2 is empty or null.
                 let read = read_with(&mut *cursor, piece_bytes, &parts, sample, None);
-                if sample == 2 && name.contains("nulls") {
-                    let error = read.unwrap_err().message;
-                    assert_eq!(error, "row 2 of the row group is null");
-                    continue;
-                }
                 assert_eq!(read.unwrap(), rows(name)[sample as usize], "{name} {sample}");
                 let found = cursor.file_shape().unwrap();
                 let dims = [rows(name)[sample as usize].len() as u64];
@@ -179,8 +191,44 @@ fn foreign_files_can_be_read() {
 }
 
 #[test]
+fn every_stored_byte_of_a_table_is_read() {
+    for (name, bytes) in TABLES {
+        let parts = [bytes.to_vec()];
+        let mut cursor =
+            (parquet().cursor)(&CursorOptions { decodes_members: false, ..options(4096) });
+        let mut read = 0;
+        for row in 0..7 {
+            let sample = read_with(&mut *cursor, 4096, &parts, row, None).unwrap();
+            read += sample.len() as u64;
+            assert_eq!(cursor.payload_bytes(), Some(sample.len() as u64), "{name} {row}");
+        }
+        let stored: u64 = cursor.members().iter().map(|member| member.stored_bytes).sum();
+        assert_eq!(read, stored, "{name}");
+        // With decoding, the struct's bytes are the samples.
+        let mut cursor = (parquet().cursor)(&options(4096));
+        let lengths = [0, 1, 2, 3, 4, 5, 6]
+            .map(|row| read_with(&mut *cursor, 4096, &parts, row, None).unwrap().len() as u64);
+        if name == "struct_lz4_v1" {
+            assert_eq!(
+                (lengths, cursor.undecoded_type()),
+                ([18, 0, 1, 18, 0, 1, 30], Some("nested lists"))
+            );
+        } else {
+            assert_eq!((lengths.iter().sum(), cursor.undecoded_type()), (stored, None));
+        }
+    }
+}
+
+#[test]
 fn broken_foreign_files_do_not_make_a_cursor_panic() {
-    for (name, bytes) in FIXTURES {
+    let column =
+        |name: &str, column_type, size| TableColumn { name: name.into(), column_type, size };
+    let columns = vec![column("a", ColumnType::Float32, 3), column("b", ColumnType::Binary, 5)];
+    let bytes = columns.iter().map(TableColumn::row_bytes).sum();
+    let encoding = Encoding { columns, ..encoding_with_groups(4) };
+    let columns = encode_with(parquet(), &shape(&[bytes], Element::Uint8, 7), &encoding, 5000);
+    let columns = [("columns", &*columns[0])];
+    for (name, bytes) in FIXTURES.into_iter().chain(TABLES).chain(columns) {
         for len in 0..bytes.len() {
             assert!(read(parquet(), &[bytes[..len].to_vec()], 6, None).is_err(), "{name} {len}");
         }
@@ -201,6 +249,114 @@ fn broken_foreign_files_do_not_make_a_cursor_panic() {
             }
         }
     }
+}
+
+/// Columns of every type, alone and together, with one and several values in a row.
+fn column_sets() -> Vec<Vec<TableColumn>> {
+    let column = |column_type: ColumnType, size| TableColumn {
+        name: format!("{}_{size}", column_type.name()),
+        column_type,
+        size,
+    };
+    let sizes = [1, 2, 7, 300];
+    let mut sets: Vec<_> = ColumnType::ALL
+        .map(|column_type| sizes.map(|size| column(column_type, size)).to_vec())
+        .into();
+    sets.push(ColumnType::ALL.map(|column_type| column(column_type, 3)).to_vec());
+    sets.push(vec![column(ColumnType::Float32, 400_000)]);
+    sets
+}
+
+#[test]
+fn columns_are_written_and_read_in_every_order() {
+    for columns in column_sets() {
+        let bytes = columns.iter().map(TableColumn::row_bytes).sum();
+        for (samples, rows) in [(1, 4), (9, 4), (40, 16), (13, 100)] {
+            let shape = shape(&[bytes], Element::Uint8, samples);
+            let encoding = Encoding { columns: columns.clone(), ..encoding_with_groups(rows) };
+            let parts = encode_with(parquet(), &shape, &encoding, 5000);
+            assert_eq!(parts[0].len() as u64, file_bytes(&shape, &encoding), "{columns:?}");
+            read_in_orders(&shape, &parts, 4096);
+        }
+    }
+}
+
+/// The requests of pyarrow: the end of the file, then whole row groups.
+#[test]
+fn row_groups_are_read_whole_and_once() {
+    let columns = column_sets().pop().unwrap();
+    let shape = shape(&[1_600_000], Element::Uint8, 7);
+    let encoding = Encoding { columns, ..encoding_with_groups(2) };
+    let parts = encode_with(parquet(), &shape, &encoding, 5000);
+    let reads = reads(&parts, &shape, &[0, 1, 2, 3, 4, 5, 6]);
+    let mut end = MAGIC.len() as u64;
+    for (offset, len) in reads {
+        assert_eq!(offset, end);
+        end += len as u64;
+    }
+    let footer_bytes = parts[0].len() as u64 - end;
+    assert!(footer_bytes < 1000, "{footer_bytes} bytes unread");
+}
+
+#[test]
+fn refused_columns_name_the_cause() {
+    let refusal = |columns: &[TableColumn], samples, encoding| {
+        let bytes = columns.iter().map(TableColumn::row_bytes).sum();
+        let encoding = Encoding { columns: columns.to_vec(), ..encoding };
+        let shape = shape(&[bytes], Element::Uint8, samples);
+        find_unsupported_setting(&shape, &encoding).map(|unfit| unfit.message)
+    };
+    let column = TableColumn { name: "x".into(), column_type: ColumnType::Float32, size: 8 };
+    assert_eq!(refusal(std::slice::from_ref(&column), 100, encoding_with_groups(1)), None);
+    let long = TableColumn { size: 1 << 40, ..column.clone() };
+    insta::assert_snapshot!([
+        refusal(&[long], 1, encoding_with_groups(1)).unwrap(),
+        refusal(std::slice::from_ref(&column), 10, gzip_with_groups(1, 1)).unwrap(),
+        refusal(&[column], 1_000_000, encoding_with_groups(1)).unwrap(),
+    ].join("\n"), @r"
+    a row of column `x` is longer than 133169152 bytes
+    columns are written without compression
+    `1` columns in 1000000 row groups are more than 600000 column chunks
+    ");
+}
+
+#[test]
+fn only_selected_columns_are_read() {
+    let parts = [include_bytes!("fixtures/snappy_v2.parquet").to_vec()];
+    let mut cursor = (parquet().cursor)(&options(4096));
+    read_with(&mut *cursor, 4096, &parts, 0, None).unwrap();
+    let members = cursor.members();
+    assert!(members.len() == 2 && members.iter().all(|member| member.is_read), "{members:?}");
+    let other = members.iter().find(|member| member.name != "image").unwrap();
+    let selected = CursorOptions { members: [other.name.clone()].into(), ..options(4096) };
+    let mut cursor = (parquet().cursor)(&selected);
+    let bytes: u64 = (0..7)
+        .map(|row| read_with(&mut *cursor, 4096, &parts, row, None).unwrap().len() as u64)
+        .sum();
+    assert_eq!(bytes, other.stored_bytes);
+    let unknown = CursorOptions { members: ["x".to_string()].into(), ..options(4096) };
+    let mut cursor = (parquet().cursor)(&unknown);
+    let error = read_with(&mut *cursor, 4096, &parts, 0, None).unwrap_err();
+    assert!(error.message.starts_with("no column `x`: the file holds `"), "{error}");
+}
+
+#[test]
+fn lz4_blocks_of_hadoop_are_decompressed() {
+    let block = |bytes: &[u8]| {
+        let packed = lz4_flex::block::compress(bytes);
+        let lengths = [bytes.len() as u32, packed.len() as u32].map(u32::to_be_bytes);
+        [lengths.concat(), packed].concat()
+    };
+    let unpack = |packed: &[u8], bytes: u64| {
+        let mut output = Vec::new();
+        let unpacker = &mut unpack::Unpacker::default();
+        unpacker.unpack(unpack::Codec::Lz4Hadoop, packed, bytes, &mut output).map(|()| output)
+    };
+    let text = b"abcdefgh".repeat(100);
+    let two = [block(&text), block(b"xyz")].concat();
+    assert_eq!(unpack(&two, 803), Ok([&text[..], b"xyz"].concat()));
+    assert_eq!(unpack(&lz4_flex::block::compress(&text), 800), Ok(text));
+    assert!(unpack(&two, 802).is_err() && unpack(&two[..two.len() - 1], 803).is_err());
 }
 
 #[test]
@@ -249,7 +405,7 @@ fn refusals_name_the_cause() {
     ");
     // The length is computed even for refused files.
     assert_eq!(
-        layout::file_bytes(&shape(&[1], Element::Uint8, u64::MAX), &encoding_with_groups(0)),
+        file_bytes(&shape(&[1], Element::Uint8, u64::MAX), &encoding_with_groups(0)),
         u64::MAX
     );
 }
@@ -259,7 +415,7 @@ fn refusals_name_the_cause() {
 fn the_longest_footer_can_be_read() {
     let size = 40_000_000_000_000;
     let shape = shape(&[size / GROUPS_MAX], Element::Uint8, GROUPS_MAX);
-    let bytes = layout::file_bytes(&shape, &encoding_with_groups(1));
+    let bytes = file_bytes(&shape, &encoding_with_groups(1));
     assert!(bytes - shape.payload_bytes() < FOOTER_BYTES_MAX + GROUPS_MAX * 100);
 }
 
@@ -269,9 +425,9 @@ fn a_chunk_ends_before_bytes_that_were_read_beyond_it() {
     let parts =
         encode_with(parquet(), &shape(&[8], Element::Uint8, 4), &encoding_with_groups(4), 5000);
     let start = MAGIC.len();
-    let group = RowGroup { start: start as u64, rows: 4, bytes: 3, ..RowGroup::default() };
+    let chunk = Chunk { start: start as u64, bytes: 3, ..Chunk::default() };
     let mut stream = ChunkStream::default();
-    stream.start(SampleColumn::default(), &group, None).unwrap();
+    stream.start(SampleColumn::default(), &chunk, 4, None);
     let error = stream.feed(&parts[0][start..], 0, &mut Vec::new()).unwrap_err();
     assert_eq!(error.message, "the column chunk ends within the header of a page");
 }
@@ -303,7 +459,7 @@ fn errors_name_the_cause() {
         .join("\n"), @"
     at byte 0: a file of 0 bytes is too short for parquet
     at byte 4996: no `PAR1` at the end: the file is cut off, or is not parquet
-    at byte 16777308: a footer of 16777217 bytes, more than 16777216
+    at byte 67108956: a footer of 67108865 bytes, more than 67108864
     at byte 92: a footer of 0 bytes in a file of 100
     at byte 92: a footer of 4294967295 bytes in a file of 100
     at byte 92: a footer of 89 bytes in a file of 100

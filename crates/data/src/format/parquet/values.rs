@@ -1,8 +1,8 @@
 //! Reads the levels and values of a page in memory. Values are plain or indexes of a dictionary.
 
-use super::footer::SampleColumn;
 use super::hybrid::HybridReader;
 use super::page::{PageHeader, PageKind};
+use super::schema::SampleColumn;
 use super::unpack::{Codec, Unpacker};
 use super::{PLAIN, RLE, enum_name};
 
@@ -11,6 +11,19 @@ const RLE_DICTIONARY: i64 = 8;
 /// Names of the encodings, in the order of `parquet.thrift`.
 const NAMES: &str = "PLAIN GROUP_VAR_INT PLAIN_DICTIONARY RLE BIT_PACKED DELTA_BINARY_PACKED \
                      DELTA_LENGTH_BYTE_ARRAY DELTA_BYTE_ARRAY RLE_DICTIONARY BYTE_STREAM_SPLIT";
+
+/// Code of the former encoding of levels, which writers also name for columns without levels.
+const BIT_PACKED: i64 = 4;
+
+/// Whether pages of this encoding are decoded.
+pub(super) fn is_known_encoding(code: i64) -> bool {
+    [PLAIN, PLAIN_DICTIONARY, RLE, BIT_PACKED, RLE_DICTIONARY].contains(&code)
+}
+
+/// Name of an encoding.
+pub(super) fn encoding_name(code: i64) -> &'static str {
+    enum_name(NAMES, code).unwrap_or("an unknown encoding")
+}
 
 /// One page, and the dictionary of its column chunk. Errors are lowercase fragments.
 #[derive(Default)]

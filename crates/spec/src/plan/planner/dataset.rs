@@ -5,8 +5,9 @@ use crate::catalog::UnsupportedSetting;
 use crate::plan::explain::estimate_with;
 use crate::plan::layout::Layout;
 use crate::plan::{DRAWN_FILES_MAX, DatasetPlan, FILES_MAX, Plan};
-use crate::shape::{Compression, DIMS_MAX, Element, Encoding, Redundancy};
+use crate::shape::{ColumnType, Compression, DIMS_MAX, Element, Encoding, Redundancy, TableColumn};
 use crate::units;
+use std::collections::BTreeSet;
 
 /// Maximum number of samples. Up to this number, `f64` represents every integer exactly.
 const SAMPLES_MAX: u64 = 1 << 53;
@@ -34,8 +35,20 @@ impl Builder<'_> {
         let files_train = scaled_files_train.saturating_mul(file_factor);
         let files_eval = scaled_files_eval.saturating_mul(file_factor);
         self.check_counts(files_train, files_eval, samples_per_file);
-        let element = self.element();
-        let record_bytes = self.record_bytes(element);
+        let columns = self.columns();
+        let element = columns_element(&columns).unwrap_or_else(|| self.element());
+        let row_bytes =
+            columns.iter().fold(0, |sum: u64, column| sum.saturating_add(column.row_bytes()));
+        let mut record_bytes = self.record_bytes(element);
+        let mut record_stdev_bytes =
+            w.dataset_record_length_bytes_stdev * self.options.shrink_records;
+        let mut record_dims = w.dataset_record_dims.clone();
+        if !columns.is_empty() {
+            // As in DLIO, the columns replace the length of a record.
+            record_bytes = row_bytes as f64;
+            record_stdev_bytes = 0.0;
+            record_dims = vec![row_bytes / element.bytes()];
+        }
         DatasetPlan {
             format: w.dataset_format.clone(),
             extension: self
@@ -52,16 +65,28 @@ impl Builder<'_> {
             subfolders_eval: w.dataset_num_subfolders_eval,
             prefix: self.prefix(),
             record_bytes,
-            record_stdev_bytes: w.dataset_record_length_bytes_stdev * self.options.shrink_records,
-            record_dims: w.dataset_record_dims.clone(),
+            record_stdev_bytes,
+            record_dims,
             element,
-            encoding: self.encoding(),
+            encoding: self.encoding(columns),
             content_seed: w.dataset_content_seed,
             redundancy: Redundancy {
                 compressible_percent: w.dataset_compressible_percent,
                 duplicate_percent: w.dataset_duplicate_percent,
             },
+            members: self.members(),
         }
+    }
+
+    /// Returns the names of the members that are read in foreign files.
+    fn members(&mut self) -> Vec<String> {
+        if self.w.dataset_foreign {
+            let columns = self.w.dataset_parquet_columns.iter().map(|column| column.name.clone());
+            let members = self.w.dataset_members.clone();
+            return if members.is_empty() { columns.collect() } else { members };
+        }
+        self.warn_unused("dataset.members", "generated files are read completely");
+        Vec::new()
     }
 
     /// Refuses datasets without training files, and datasets with too many files or samples.
@@ -177,8 +202,28 @@ impl Builder<'_> {
         }
     }
 
+    /// Returns the columns that determine the size of a row.
+    fn columns(&mut self) -> Vec<TableColumn> {
+        const KEY: &str = "dataset.parquet.columns";
+        // Dimensions of existing files come from a scan of their folder.
+        let is_known = self.w.dataset_foreign && !self.w.dataset_record_dims.is_empty();
+        if !self.supports_key(KEY) || is_known {
+            return Vec::new();
+        }
+        let columns = self.w.dataset_parquet_columns.clone();
+        let names: BTreeSet<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+        if names.len() < columns.len() {
+            self.error(
+                KEY,
+                "two columns have the same name".into(),
+                "give each column its own name",
+            );
+        }
+        columns
+    }
+
     /// Returns the encoding, with the settings that the format supports.
-    fn encoding(&mut self) -> Encoding {
+    fn encoding(&mut self, columns: Vec<TableColumn>) -> Encoding {
         let w = self.w;
         let compression = w.dataset_compression;
         if let Some(format) = self.catalog.format(&w.dataset_format)
@@ -215,6 +260,17 @@ impl Builder<'_> {
         if self.supports_key("dataset.row_group_samples") {
             encoding.row_group_samples = w.dataset_row_group_samples;
         }
+        const GROUP_KEY: &str = "dataset.parquet.row_group_size";
+        if self.supports_key(GROUP_KEY) && (w.is_given(GROUP_KEY) || !columns.is_empty()) {
+            encoding.row_group_samples = w.dataset_parquet_row_group_size;
+        }
+        if self.supports_key("dataset.parquet.generation_batch_size")
+            && w.dataset_parquet_generation_batch_size > 0
+        {
+            let batch = w.dataset_parquet_generation_batch_size;
+            encoding.row_group_samples = encoding.row_group_samples.min(batch);
+        }
+        encoding.columns = columns;
         encoding
     }
 
@@ -338,6 +394,16 @@ impl Builder<'_> {
             );
         }
     }
+}
+
+/// Element type of a row of columns: that of all columns if they are floats, else bytes. `None` without columns.
+fn columns_element(columns: &[TableColumn]) -> Option<Element> {
+    let is_float =
+        |column: &TableColumn| matches!(column.column_type, ColumnType::Float32 | ColumnType::List);
+    if columns.is_empty() {
+        return None;
+    }
+    Some(if columns.iter().all(is_float) { Element::Float32 } else { Element::Uint8 })
 }
 
 /// Scales the number of files. If less than one file would remain, keeps one file and scales its number of samples. Returns the numbers
