@@ -38,12 +38,18 @@ fn seed(format: &Format, shape: &FileShape, encoding: &Encoding) -> Vec<u8> {
     let mut sink = Memory { parts, space: vec![0; 4096] };
     let mut content = Content::new(3);
     content.select_file(5);
-    (format.encode)(shape, encoding, &mut content, &mut sink).expect("writing to memory cannot fail");
+    (format.encode)(shape, encoding, &mut content, &mut sink)
+        .expect("writing to memory cannot fail");
     let dims: String = shape.dims.as_slice().iter().map(|dim| format!(" {dim}")).collect();
     let plan = format!("{} {}{dims}", shape.element.name(), shape.samples).into_bytes();
     let required = sink.parts.into_iter().zip(format.parts).filter(|(_, part)| !part.optional);
     let parts: Vec<Vec<u8>> = required.map(|(bytes, _)| bytes).chain([plan]).collect();
     parts.join(&b"\n=part=\n"[..])
+}
+
+/// Whether files of the format can be generated.
+fn is_generated(format: &Format) -> bool {
+    !format.member().has(Ability::NoFiles) && !format.member().has(Ability::ReadOnly)
 }
 
 fn main() -> std::io::Result<()> {
@@ -62,7 +68,7 @@ fn main() -> std::io::Result<()> {
         shape(&[61, 67], Element::Uint8, 1),
     ];
     shapes.extend(Element::ALL.map(|element| shape(&[7], element, 2)));
-    for format in FORMATS.iter().filter(|format| !format.member().has(Ability::NoFiles)) {
+    for format in FORMATS.iter().filter(|format| is_generated(format)) {
         let entry = format.entry;
         let folder = Path::new(&folder).join(entry.member.name);
         std::fs::create_dir_all(&folder)?;
@@ -70,8 +76,11 @@ fn main() -> std::io::Result<()> {
             for chunk_dims in [vec![], [vec![1], shape.dims.as_slice().to_vec()].concat()] {
                 for &compression in [Compression::None].iter().chain(entry.compressions) {
                     let is_contiguous = chunk_dims.is_empty();
-                    let encoding =
-                        Encoding { compression, chunk_dims: chunk_dims.clone(), ..Encoding::default() };
+                    let encoding = Encoding {
+                        compression,
+                        chunk_dims: chunk_dims.clone(),
+                        ..Encoding::default()
+                    };
                     let is_supported =
                         is_contiguous || entry.encoding_keys.contains(&"dataset.hdf5.chunk_dims");
                     if is_supported && (entry.unfit)(shape, &encoding).is_none() {

@@ -4,6 +4,7 @@
 //! Layout of the index: the names, each after its length; the offset of each name, training files first; the number of
 //! files in each split; a magic number.
 
+use crate::format::{self, Part};
 use crate::storage::{EntryKind, Handle, ReadStorage, Storage, StorageError, WriteFile};
 use feedrate_spec::catalog::Member;
 use feedrate_spec::plan::DatasetPlan;
@@ -97,20 +98,21 @@ impl FileIndex {
         }
     }
 
-    /// Calls `act` with the path of file number `file`, followed by `suffix`. Does not allocate.
+    /// Calls `act` with the path of a part of file number `file`. Does not allocate.
     fn with_path<T>(
         &self,
         file: u64,
-        suffix: &str,
+        PartSuffix { text: suffix, replaces_extension }: PartSuffix<'_>,
         act: impl FnOnce(&str) -> Result<T, StorageError>,
     ) -> io::Result<Result<T, StorageError>> {
         let mut offset_bytes = [0; 8];
         self.file.read_exact_at(&mut offset_bytes, self.table + file * 8)?;
         let name_offset = u64::from_le_bytes(offset_bytes);
         let mut bytes = [0; 2 + PATH_BYTES_MAX + SUFFIX_BYTES_MAX];
+        let invalid = |_| Error::new(ErrorKind::InvalidData, "invalid name in the index");
         let first = FIRST_READ_BYTES.min(self.table.saturating_sub(name_offset) as usize);
         self.file.read_exact_at(&mut bytes[..first], name_offset)?;
-        let end = 2 + usize::from(u16::from_le_bytes([bytes[0], bytes[1]]));
+        let mut end = 2 + usize::from(u16::from_le_bytes([bytes[0], bytes[1]]));
         let bad = || Error::new(ErrorKind::InvalidData, "invalid name in the index");
         if end > 2 + PATH_BYTES_MAX || suffix.len() > SUFFIX_BYTES_MAX {
             return Err(bad());
@@ -118,10 +120,21 @@ impl FileIndex {
         if end > first {
             self.file.read_exact_at(&mut bytes[first..end], name_offset + first as u64)?;
         }
+        if replaces_extension {
+            end = 2 + Part::stem_bytes(std::str::from_utf8(&bytes[2..end]).map_err(invalid)?);
+        }
         bytes[end..end + suffix.len()].copy_from_slice(suffix.as_bytes());
-        let path = std::str::from_utf8(&bytes[2..end + suffix.len()]).map_err(|_| bad())?;
+        let path = std::str::from_utf8(&bytes[2..end + suffix.len()]).map_err(invalid)?;
         Ok(act(path))
     }
+}
+
+/// End of a part's name.
+#[derive(Clone, Copy)]
+struct PartSuffix<'p> {
+    text: &'p str,
+    /// As in [`Part::replaces_extension`].
+    replaces_extension: bool,
 }
 
 /// First character of the names that [`ReadStorage::look_up`] returns. No name in a plan begins with it.
@@ -137,6 +150,8 @@ pub struct NamedFiles {
     prefix: String,
     /// Extension of the plan's names, with the dot: `.npz`.
     extension: String,
+    /// Extensions of parts that replace it.
+    part_extensions: Vec<&'static str>,
 }
 
 impl NamedFiles {
@@ -144,15 +159,20 @@ impl NamedFiles {
     pub fn new(inner: Box<dyn Storage>, index: FileIndex, plan: &DatasetPlan) -> Self {
         let prefix = format!("{}_", plan.prefix);
         let extension = format!(".{}", plan.extension);
-        NamedFiles { inner, index, prefix, extension }
+        let parts = format::find(&plan.format).map_or(&[][..], |format| format.parts);
+        let replacing = parts.iter().filter(|part| part.replaces_extension);
+        let part_extensions = replacing.map(|part| part.suffix).collect();
+        NamedFiles { inner, index, prefix, extension, part_extensions }
     }
 
-    /// The number of the file with this name in the plan, such as `train/img_3_of_8.npz`, and the text after the extension.
-    fn find<'p>(&self, path: &'p str) -> Option<(u64, &'p str)> {
+    /// The number of the file with this name in the plan, such as `train/img_3_of_8.npz`, and the suffix of its part.
+    fn find<'p>(&self, path: &'p str) -> Option<(u64, PartSuffix<'p>)> {
         let (folder, name) = path.rsplit_once('/')?;
         let (number, rest) = name.strip_prefix(&*self.prefix)?.split_once("_of_")?;
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let suffix = rest[digits..].strip_prefix(&*self.extension)?;
+        let end = &rest[digits..];
+        let replaces_extension = self.part_extensions.contains(&end);
+        let suffix = if replaces_extension { end } else { end.strip_prefix(&*self.extension)? };
         let file: u64 = number.parse().ok()?;
         let [train, eval] = self.index.files;
         let (first, files) = match folder.split('/').next() {
@@ -160,7 +180,7 @@ impl NamedFiles {
             Some("valid") => (train, eval),
             _ => return None,
         };
-        (file < files).then_some((first + file, suffix))
+        (file < files).then_some((first + file, PartSuffix { text: suffix, replaces_extension }))
     }
 
     /// Calls `act` with the real path of a file.
@@ -262,6 +282,30 @@ impl Storage for NamedFiles {
 mod tests {
     use super::*;
     use crate::storage;
+
+    #[test]
+    fn parts_with_another_extension_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path().join("names");
+        let mut writer = NameWriter::create(&index).unwrap();
+        let offset = writer.push("a.b", "text.idx").unwrap();
+        writer.write_selection([offset].into_iter(), [1, 0]).unwrap();
+        std::fs::create_dir(folder.path().join("a.b")).unwrap();
+        std::fs::write(folder.path().join("a.b/text.bin"), "tokens").unwrap();
+        let plan = DatasetPlan {
+            format: "megatron".into(),
+            prefix: "img".into(),
+            extension: "idx".into(),
+            ..DatasetPlan::default()
+        };
+        let inner = storage::open("file", folder.path()).unwrap();
+        let files = NamedFiles::new(inner, FileIndex::open(&index).unwrap(), &plan);
+        let mut path = String::new();
+        Part::instead(".bin").write_path("train/img_0_of_1.idx", &mut path);
+        assert_eq!(path, "train/img_0_of_1.bin");
+        assert_eq!(files.real_path(&path), "a.b/text.bin");
+        assert_eq!(files.stat(&path).unwrap(), Some(6));
+    }
 
     #[test]
     fn names_in_the_plan_open_the_files_in_the_index() {

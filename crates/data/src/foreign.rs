@@ -1,5 +1,7 @@
 //! Checks a folder of files that feedrate did not generate before a run uses them: whether there are enough files,
 //! whether they can be read, and whether their contents match the plan.
+//!
+//! Long because examining a folder and comparing it with a plan open files in the same way.
 
 use crate::error::DatasetError;
 use crate::format::{self, Cursor, CursorOptions, Discard, FileMember, FormatError, Need};
@@ -12,7 +14,7 @@ use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::shape::{Element, FileShape};
 use feedrate_spec::units;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
@@ -20,6 +22,9 @@ use std::sync::{Mutex, PoisonError};
 const PROBED_MAX: u64 = 16;
 /// Bytes of one read. Small, because the data read here is in the page cache when training begins.
 const PIECE_BYTES: usize = 4096;
+/// Upper limit on the files whose numbers of samples are listed in a workload. Of more files, those with fewer samples than
+/// most are left out.
+const UNEQUAL_FILES_MAX: u64 = 100_000;
 /// Relative difference of mean sizes above which a note is added.
 const SIZE_TOLERANCE: f64 = 0.02;
 /// Number of standard errors by which the mean of random sizes may differ from the plan.
@@ -65,11 +70,10 @@ pub fn probe_foreign(
     }
     check_counts(found_files, plan)?;
     let mut opener = Opener::new(storage, names, false);
-    let last_sample = plan.samples_per_file.saturating_sub(1);
     let needs_plan = names.format.member().has(Ability::NeedsPlan) && plan.samples_per_file > 1;
     let probed = file_numbers_to_probe(layout.files()).map(|file| {
-        let shape = needs_plan.then(|| layout.shape(file));
-        opener.probe(file, last_sample, shape.as_ref())
+        let shape = layout.shape(file);
+        opener.probe(file, shape.samples.saturating_sub(1), needs_plan.then_some(&shape))
     });
     let files = probed.collect::<Result<Vec<_>, _>>()?;
     let notes = describe_differences(&files, names);
@@ -128,17 +132,13 @@ fn describe_differences(
     FileNames { plan, layout, format }: FileNames<'_>,
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    let more = files
-        .iter()
-        .find(|file| file.shape.is_some_and(|shape| shape.samples > plan.samples_per_file));
-    if let Some((file, shape)) = more.and_then(|file| Some((file, file.shape?))) {
-        notes.push(format!(
-            "`{}` holds {}, of which the plan reads {}",
-            file.path,
-            format::describe_shape(&shape),
-            plan.samples_per_file
-        ));
-    }
+    let more = files.iter().zip(planned_shapes(layout)).find_map(|(file, planned)| {
+        let shape = file.shape.filter(|shape| shape.samples > planned.samples)?;
+        let described = format::describe_shape(&shape);
+        let path = &file.path;
+        Some(format!("`{path}` holds {described}, of which the plan reads {}", planned.samples))
+    });
+    notes.extend(more);
     if !has_planned_size(plan) {
         return notes;
     }
@@ -236,9 +236,15 @@ fn size_note(files: &[ProbedFile], layout: &Layout) -> Option<String> {
 /// Properties of a foreign dataset's samples, found by opening its files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundSamples {
-    /// Number of samples in each file that is not unfit.
+    /// Number of samples in each file that is not unfit; their mean if the numbers differ.
     pub per_file: u64,
-    /// Training files that have fewer samples or cannot be read.
+    /// Total length of all parts of these files, if the format has several.
+    pub part_bytes: Option<u64>,
+    /// Number of samples in all files that are not unfit.
+    pub total: u64,
+    /// Number of samples in each file that is not unfit, if the numbers differ.
+    pub unequal: Vec<u64>,
+    /// Training files that have too few samples or cannot be read.
     pub unfit_files: Vec<UnfitFiles>,
     /// Mean dimensions of a sample over the opened files; empty if unknown.
     pub dims: Vec<u64>,
@@ -317,9 +323,10 @@ impl UnfitFiles {
     }
 }
 
-/// Determines the shape and number of a foreign dataset's samples. Only the plan's format and number of files are
-/// used. Some files are opened for the shape of their samples. In formats with several samples per file all files
-/// are opened to count them; files that cannot be read are then left out if they are the minority.
+/// Determines the shape and number of a foreign dataset's samples. Only the plan's format, its number of files and the
+/// least number of samples in a file are used. Some files are opened for the shape of their samples. In formats with several
+/// samples per file all files are opened to count them; files that cannot be read are then left out if they are the
+/// minority, and files with too few samples.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -331,6 +338,7 @@ pub fn find_samples(
     let layout = Layout::new(plan);
     let names = FileNames::new(plan, &layout)?;
     let has_many_samples = names.format.member().has(Ability::KeepsOpen);
+    let has_parts = names.format.parts.iter().filter(|part| !part.optional).count() > 1;
     let is_text = names.format.member().has(Ability::Undescribed);
     let mut opener = Opener::new(storage, names, true);
     let mut files = Vec::new();
@@ -344,6 +352,7 @@ pub fn find_samples(
     let mut found = mean_shape(&shapes);
     found.members = FoundMembers::new(&files);
     found.per_file = 1;
+    found.total = plan.files_train;
     found.probed_files =
         if has_many_samples { plan.files_train } else { plan.files_train.min(PROBED_MAX) };
     if has_many_samples {
@@ -365,12 +374,18 @@ pub fn find_samples(
             Ok::<(), DatasetError>(())
         })?;
         let (counts, mut broken) = counted.into_inner().unwrap_or_else(PoisonError::into_inner);
-        found.per_file = best_samples_per_file(&counts);
+        let has_many_files = UNEQUAL_FILES_MAX < plan.files_train;
+        let common_samples = if has_many_files { best_samples_per_file(&counts) } else { 1 };
+        let samples_min = plan.samples_per_file.max(common_samples);
+        let is_short = |samples: &u64| *samples < samples_min;
         let short: Vec<u64> = (0..)
             .zip(&counts)
-            .filter(|(file, samples)| **samples < found.per_file && !broken.contains_key(file))
+            .filter(|(file, samples)| is_short(samples) && !broken.contains_key(file))
             .map(|(file, _)| file)
             .collect();
+        let used_samples = |samples: u64| if has_many_files { samples_min } else { samples };
+        let used = counts.iter().filter(|samples| !is_short(samples));
+        found.set_counts(used.map(|samples| used_samples(*samples)).collect());
         let unreadable: Vec<u64> = broken.keys().copied().collect();
         let mut unreadable_reason = String::new();
         if let Some((_, error)) = broken.pop_first() {
@@ -379,12 +394,39 @@ pub fn find_samples(
             }
             unreadable_reason = format!("unreadable ({error})");
         }
-        let short_reason = "with fewer samples than the others".to_string();
+        let short_reason = match samples_min {
+            1 => "without samples".to_string(),
+            _ => format!("with fewer than {samples_min} samples"),
+        };
         for (numbers, reason) in [(unreadable, unreadable_reason), (short, short_reason)] {
             found.unfit_files.push(UnfitFiles::new(storage, &layout, numbers, reason)?);
         }
+        if has_parts {
+            let unfit: HashSet<&u64> =
+                found.unfit_files.iter().flat_map(|files| &files.numbers).collect();
+            let mut bytes = 0;
+            for file in (0..plan.files_train).filter(|file| !unfit.contains(file)) {
+                bytes += part_bytes(storage, names.format.parts, &file_path(&layout, file))?;
+            }
+            found.part_bytes = Some(bytes);
+        }
     }
     Ok(found)
+}
+
+/// Total length of the parts of a file. Parts that are missing have no length.
+fn part_bytes(
+    storage: &dyn Storage,
+    parts: &[format::Part],
+    data: &str,
+) -> Result<u64, DatasetError> {
+    let mut path = String::new();
+    let mut bytes = 0;
+    for part in parts {
+        part.write_path(data, &mut path);
+        bytes += storage.stat(&path)?.unwrap_or_default();
+    }
+    Ok(bytes)
 }
 
 fn file_path(layout: &Layout, file: u64) -> String {
@@ -399,6 +441,17 @@ fn best_samples_per_file(counts: &[u64]) -> u64 {
     sorted.sort_unstable_by_key(|count| std::cmp::Reverse(*count));
     let best = sorted.iter().zip(1..).max_by_key(|(samples, files)| **samples * files);
     best.map_or(0, |(samples, _)| *samples)
+}
+
+impl FoundSamples {
+    /// Sets the numbers of samples from the number in each file that is not unfit.
+    fn set_counts(&mut self, counts: Vec<u64>) {
+        self.total = counts.iter().fold(0, |sum, samples| sum.saturating_add(*samples));
+        let files = counts.len().max(1) as u64;
+        self.per_file = (self.total + files / 2) / files;
+        let are_equal = counts.iter().all(|samples| Some(samples) == counts.first());
+        self.unequal = if are_equal { Vec::new() } else { counts };
+    }
 }
 
 /// The shape of a file that is one sample. The cursor may have taken the last axis of its array for an axis of samples.

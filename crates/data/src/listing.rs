@@ -46,11 +46,16 @@ impl FilePurpose {
         }
     }
 
-    /// The purpose of a file such as `train.h5`, or `train-00000-of-00004.parquet` as Hugging Face names it.
+    /// The purpose of a file such as `train.h5`, `train-00000-of-00004.parquet` as Hugging Face names it, or
+    /// `digits-train.tfrecord-00000-of-00004` as TensorFlow Datasets does.
     fn from_file_name(name: &str) -> Self {
         let stem = name.split('.').next().unwrap_or_default();
-        let word = stem.split_once("-0").map_or(stem, |(word, _)| word);
-        FilePurpose::from_folder_name(word)
+        let words = stem.split_once("-0").map_or(stem, |(words, _)| words);
+        let last_word = words.rsplit('-').next().unwrap_or(words);
+        match FilePurpose::from_folder_name(words) {
+            FilePurpose::Unknown => FilePurpose::from_folder_name(last_word),
+            purpose => purpose,
+        }
     }
 }
 
@@ -236,7 +241,13 @@ impl Listing {
         let [train, eval, unknown] =
             number.map_or_else(Default::default, |number| self.groups[number].tallies);
         let is_split = train.files > 0 && unknown.files == 0;
-        let left_out = self.left_out(number, is_split);
+        let mut left_out = self.left_out(number, is_split);
+        // Parts of the selected files are not left out.
+        let is_part = |name: &str| {
+            let mut parts = format.parts.iter().filter(|part| part.replaces_extension);
+            parts.any(|part| part.suffix.trim_start_matches('.') == name)
+        };
+        left_out.retain(|(name, _)| !is_part(name));
         let mut selected = std::mem::take(&mut self.entries);
         selected.retain(|entry| number == Some((entry >> GROUP_SHIFT) as usize));
         if is_split {
@@ -257,17 +268,24 @@ impl Listing {
         Ok(files)
     }
 
-    /// The group to read as `format`. The main group is preferred if it has this format. Any group whose
-    /// content was not recognised can be read as plain bytes.
+    /// The group to read as `format`. The main group is preferred if it can be read so. Any group whose content was not
+    /// recognised can be read as plain bytes, or as another format of its extension.
     fn group_with_format(&self, format: &Format) -> Option<usize> {
         let name = format.member().name;
         let is_plain = name == format::plain_bytes().member().name;
         let has_format =
             |group: &FileGroup| group.format.is_some_and(|format| format.member().name == name);
-        let is_readable = |group: &FileGroup| has_format(group) || is_plain && !group.by_content;
+        let is_named = |group: &FileGroup| {
+            let extension = group.format.map(|format| format.entry.extension);
+            extension.is_some_and(|extension| format.reads_extension(extension))
+        };
+        let is_readable = |group: &FileGroup| {
+            has_format(group) || !group.by_content && (is_plain || is_named(group))
+        };
         self.main_group()
             .filter(|&number| is_readable(&self.groups[number]))
             .or_else(|| self.groups.iter().position(has_format))
+            .or_else(|| self.groups.iter().position(is_readable).filter(|_| !is_plain))
             .or_else(|| is_plain.then(|| self.largest_group(|group| !group.by_content))?)
     }
 

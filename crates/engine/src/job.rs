@@ -195,7 +195,7 @@ impl ReadJob {
                 loader.batches_in_flight,
                 [loader.held_at_start, loader.held_batches],
             )
-            .with_split(FileSplit::new(&self.plan, accelerator))
+            .with_splits(FileSplit::for_epochs(&self.plan, accelerator))
         };
         self.local.clone().map(queue).collect()
     }
@@ -239,7 +239,7 @@ impl ReadJob {
 
     /// Returns the number of claims of all workers of an accelerator in `epoch`.
     pub fn claims_of_epoch(&self, queue: &Queue, epoch: u32) -> u64 {
-        queue.claims(self.loader, self.plan.train.steps_in_epoch(epoch))
+        queue.claims(self.loader, epoch, self.plan.train.steps_in_epoch(epoch))
     }
 }
 

@@ -49,8 +49,11 @@ pub struct FoundFolder {
     folders: u64,
     /// Number of samples in them.
     pub samples: u64,
-    /// Number of samples in each file.
+    /// Number of samples in each file; their mean if the numbers differ.
     pub samples_per_file: u64,
+    /// Number of samples in each file, if the numbers differ.
+    #[serde(skip)]
+    unequal_samples: Vec<u64>,
     /// Dimensions of a sample: the mean over the opened files; `null` if unknown.
     dims: Option<Vec<u64>>,
     /// Whether all samples of the opened files have these dimensions.
@@ -74,7 +77,8 @@ struct FilesLeft {
 }
 
 /// Writes the names of the files of the plan's format below `root` into the file `names`. Returns the numbers of training and evaluation
-/// files. If there are more training files than in the plan, files with fewer samples than the others are left out, as in [`scan`].
+/// files. If there are more training files than in the plan, unreadable files and files with too few samples are left out, as in
+/// [`scan`].
 ///
 /// # Errors
 /// Fails if the folder cannot be read.
@@ -125,7 +129,7 @@ pub fn resolve_found(
     Ok((found, resolved))
 }
 
-/// Examines the selected files of the plan's format below `root`. Leaves out files that cannot be read or have fewer samples than the others.
+/// Examines the selected files of the plan's format below `root`. Leaves out files that cannot be read or have fewer samples than the plan.
 fn leave_out_unfit(
     selected: &mut SelectedFiles,
     plan: &DatasetPlan,
@@ -134,6 +138,10 @@ fn leave_out_unfit(
 ) -> anyhow::Result<FoundSamples> {
     let full_plan = DatasetPlan { files_train: selected.train.files, ..plan.clone() };
     let files = NamedFiles::new(storage::open("file", root)?, FileIndex::open(names)?, &full_plan);
+    // The plan's numbers of samples belong to the files that are not left out.
+    let samples_min = if plan.file_samples.is_empty() { plan.samples_per_file } else { 1 };
+    let full_plan =
+        DatasetPlan { samples_per_file: samples_min, file_samples: Vec::new(), ..full_plan };
     let found = find_samples(&files, &full_plan, threads())?;
     selected.leave_out(&found.unfit_files)?;
     Ok(found)
@@ -160,15 +168,19 @@ pub fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
             "give the folder of the training files, or a parent folder",
         );
     };
-    let Examined { format, files, samples } =
-        match examine(listing.select(format)?, format, folder, names) {
-            // The format was chosen by the files' names alone, and the content is other text.
-            Err(error) if format.member().has(Ability::Undescribed) && is_content_error(&error) => {
-                let plain = format::plain_bytes();
-                examine(listing::list(folder, names)?.select(plain)?, plain, folder, names)?
+    let mut examined = examine(listing.select(format)?, format, folder, names);
+    // The format was chosen by the files' names alone, and the content may be other text.
+    if format.member().has(Ability::Undescribed) {
+        for other in other_formats(format) {
+            if !examined.as_ref().is_err_and(is_content_error) {
+                break;
             }
-            examined => examined.map_err(|error| with_conversion_hint(error, format))?,
-        };
+            let files = listing::list(folder, names)?.select(other)?;
+            examined = examine(files, other, folder, names);
+        }
+    }
+    let Examined { format, files, samples } =
+        examined.map_err(|error| with_conversion_hint(error, format))?;
     let dims = (!samples.dims.is_empty()).then_some(samples.dims);
     let left_out = files.left_out.iter();
     Ok(FoundFolder {
@@ -176,10 +188,11 @@ pub fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
         format: format.member().name,
         kind: files.file_type,
         files: files.train.files,
-        bytes: files.train.bytes,
+        bytes: samples.part_bytes.unwrap_or(files.train.bytes),
         folders: files.train.folders,
-        samples: files.train.files * samples.per_file,
+        samples: samples.total,
         samples_per_file: samples.per_file,
+        unequal_samples: samples.unequal,
         dims,
         dims_are_even: samples.has_equal_dims,
         element: samples.element.map(|element| element.name()),
@@ -188,6 +201,14 @@ pub fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
             .map(|(kind, files)| FilesLeft { kind: kind.clone(), files: *files })
             .collect(),
     })
+}
+
+/// The formats that can read files with the extension of `format` if their content is not of that format: the more general ones, at last
+/// plain bytes.
+fn other_formats(format: &'static Format) -> impl Iterator<Item = &'static Format> {
+    let named = format::named(format.entry.extension);
+    let others = named.skip_while(move |other| other.member().name != format.member().name).skip(1);
+    others.chain([format::plain_bytes()])
 }
 
 /// Files of one format that were examined.
@@ -241,6 +262,7 @@ fn files_as_samples(files: &SelectedFiles) -> FoundSamples {
     let length = files.train.lengths.filter(|(min, max)| min == max);
     FoundSamples {
         per_file: 1,
+        total: files.train.files,
         dims: length.map_or_else(Vec::new, |(length, _)| vec![length]),
         has_equal_dims: length.is_some(),
         ..FoundSamples::default()
@@ -310,10 +332,7 @@ impl FoundFolder {
             units::bytes(self.bytes),
             units::counted(self.folders, "folder"),
         ];
-        if self.samples_per_file > 1 {
-            let each = if self.files > 1 { " each" } else { "" };
-            words.push(format!("{}{each}", units::counted(self.samples_per_file, "sample")));
-        }
+        words.extend(self.samples_words());
         words.extend(self.dims.as_ref().map(|dims| {
             // Height and width suffice for pictures.
             let is_picture = dims.len() == 3 && dims[2] <= 4;
@@ -323,6 +342,18 @@ impl FoundFolder {
             format!("{}{mean}", sides.join(" × "))
         }));
         words.join(", ")
+    }
+
+    /// Describes the number of samples in a file, such as `8 samples each`; `None` if each file is a sample.
+    fn samples_words(&self) -> Option<String> {
+        let range = self.unequal_samples.iter().min().zip(self.unequal_samples.iter().max());
+        if let Some((min, max)) = range {
+            let total = units::counted(self.samples, "sample");
+            return Some(format!("{total}, {} to {} each", units::count(*min), units::count(*max)));
+        }
+        let each = if self.files > 1 { " each" } else { "" };
+        let samples = units::counted(self.samples_per_file, "sample");
+        (self.samples_per_file > 1).then(|| format!("{samples}{each}"))
     }
 
     /// Returns a note on files of an unknown format; `None` for a known format.
@@ -353,8 +384,8 @@ impl FoundFolder {
             yaml_text(&name),
             self.dataset(),
         );
-        // Samples in containers are read in order.
-        if !self.has(Ability::HoldsFiles) {
+        // Samples in containers, and in files that are read from their start, are read in order.
+        if !self.has(Ability::HoldsFiles) && !self.has(Ability::Sequential) {
             yaml += "  sample_shuffle: seed\n";
         }
         yaml += &format!("train:\n  epochs: {}\n", self.epochs(overrides, accelerators));
@@ -370,9 +401,14 @@ impl FoundFolder {
             self.files,
             self.samples_per_file,
         );
+        if !self.unequal_samples.is_empty() {
+            let numbers: Vec<String> = self.unequal_samples.iter().map(u64::to_string).collect();
+            yaml += &format!("  samples_in_files: [{}]\n", numbers.join(", "));
+        }
         // Plans count the bytes of a picture's pixels, which dimensions determine.
         let has_plain_samples = self.dims_are_even && !self.has(Ability::HoldsFiles);
-        let gives_dims = has_plain_samples || self.has(Ability::EstimatedSize);
+        let has_mean_dims = self.has(Ability::EstimatedSize) && !self.has(Ability::ReadOnly);
+        let gives_dims = has_plain_samples || has_mean_dims;
         match &self.dims {
             Some(dims) if gives_dims => {
                 let extents: Vec<String> = dims.iter().map(u64::to_string).collect();

@@ -41,6 +41,8 @@ names! {
         HoldsFiles = "holds_files",
         /// A foreign file is read from its start up to the requested sample.
         Sequential = "sequential",
+        /// Files are read and never generated.
+        ReadOnly = "read_only",
         /// Decoding allocates memory for each sample.
         DecoderAllocates = "decoder_allocates",
         /// Loaders with decode threads decode samples of this format, by default with their default number of threads.

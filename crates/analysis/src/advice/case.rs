@@ -149,7 +149,7 @@ impl<'a> Case<'a> {
     /// Mean payload of a sample.
     pub(super) fn sample_bytes(&self) -> f64 {
         let dataset = &self.plan().dataset;
-        let samples = dataset.files_train.saturating_mul(dataset.samples_per_file).max(1);
+        let samples = dataset.samples_train().max(1);
         self.derived.dataset_bytes as f64 / samples as f64
     }
 

@@ -17,11 +17,14 @@ static MEMBER: Member = Member {
 
 const LINE: LineMarks = LineMarks { open: b"", close: b"\n" };
 
-pub(super) static FORMAT: Format = Format::new(
-    text::entry(&MEMBER, |shape, encoding| text::file_bytes(LINE, shape, encoding)),
-    |shape, encoding, content, sink| text::encode(LINE, shape, encoding, content, sink),
-    text::cursor::<Fields>,
-);
+pub(super) static FORMAT: Format = Format {
+    unpacks_streams: true,
+    ..Format::new(
+        text::entry(&MEMBER, |shape, encoding| text::file_bytes(LINE, shape, encoding)),
+        |shape, encoding, content, sink| text::encode(LINE, shape, encoding, content, sink),
+        text::cursor::<Fields>,
+    )
+};
 
 /// State of the parser in a row.
 #[derive(Default)]

@@ -18,11 +18,14 @@ const LINE: LineMarks = LineMarks { open: b"[", close: b"]\n" };
 /// Upper limit on the nesting of arrays and objects.
 const DEPTH_MAX: u32 = 16;
 
-pub(super) static FORMAT: Format = Format::new(
-    text::entry(&MEMBER, |shape, encoding| text::file_bytes(LINE, shape, encoding)),
-    |shape, encoding, content, sink| text::encode(LINE, shape, encoding, content, sink),
-    text::cursor::<Tokens>,
-);
+pub(super) static FORMAT: Format = Format {
+    unpacks_streams: true,
+    ..Format::new(
+        text::entry(&MEMBER, |shape, encoding| text::file_bytes(LINE, shape, encoding)),
+        |shape, encoding, content, sink| text::encode(LINE, shape, encoding, content, sink),
+        text::cursor::<Tokens>,
+    )
+};
 
 /// Tokens that may come next.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]

@@ -12,12 +12,15 @@ pub(super) enum Lookup {
     Length { part: usize },
     /// These bytes of a part are needed first.
     Bytes { part: usize, range: PayloadRange },
-    /// The range of the sample in the data file, and its shape as in [`Cursor::file_shape`].
+    /// The range of the sample in [`Locator::PAYLOAD_PART`], and its shape as in [`Cursor::file_shape`].
     Found { payload: PayloadRange, shape: Option<FileShape> },
 }
 
 /// Finds the positions of samples in a file.
 pub(super) trait Locator: Default + Send {
+    /// Part with the samples.
+    const PAYLOAD_PART: usize = 0;
+
     /// Finds a sample, or reports what is needed first.
     fn locate(&mut self, wanted: &WantedSample) -> Result<Lookup, FormatError>;
 
@@ -77,7 +80,7 @@ impl<L: Locator> Cursor for LocatedCursor<L> {
         Ok(match self.lookup.insert(lookup) {
             Lookup::Length { part } => Need::Length { part: *part },
             Lookup::Bytes { part, range } => range.need(*part, self.piece_bytes),
-            Lookup::Found { payload, .. } => payload.need(0, self.piece_bytes),
+            Lookup::Found { payload, .. } => payload.need(L::PAYLOAD_PART, self.piece_bytes),
         })
     }
 

@@ -6,10 +6,13 @@
 //! To add a format: copy `npy.rs`, fill a [`Format`], add its `mod` line and its row. The catalog, the command line, the
 //! reference pages and the contract tests (`tests.rs`) use the table.
 
+mod part;
 mod decimal;
 mod payload_range;
 mod deflate;
+mod gunzip;
 mod ahead;
+mod unpacked;
 mod located;
 mod packed;
 mod kept_content;
@@ -29,6 +32,13 @@ mod synthetic;
 mod text;
 mod csv;
 mod json;
+mod lines;
+mod jsonl;
+mod csv_text;
+mod txt;
+mod arrow;
+mod megatron;
+mod mds;
 mod whole_image;
 mod jpeg;
 mod png;
@@ -41,6 +51,8 @@ use feedrate_spec::catalog::{Ability, FormatEntry, Member};
 use feedrate_spec::escape;
 use feedrate_spec::shape::{DIMS_MAX, Dims, Element, Encoding, FileShape};
 use std::sync::Arc;
+
+pub use part::Part;
 
 /// Generates the payload that encoders write and that verification expects.
 pub use crate::content::Content;
@@ -58,6 +70,12 @@ pub static FORMATS: &[&Format] = &[
     &parquet::FORMAT,
     &csv::FORMAT,
     &json::FORMAT,
+    &jsonl::FORMAT,
+    &csv_text::FORMAT,
+    &txt::FORMAT,
+    &arrow::FORMAT,
+    &megatron::FORMAT,
+    &mds::FORMAT,
     &png::FORMAT,
     &jpeg::FORMAT,
     &synthetic::FORMAT,
@@ -96,21 +114,35 @@ pub struct Format {
     /// Whether a file is of this format, given its first [`HEAD_BYTES`] bytes, or all bytes of a shorter file. Always false
     /// for formats without a signature.
     pub is_recognised: fn(&[u8]) -> bool,
+    /// Further extensions of the files of other programs.
+    pub extensions: &'static [&'static str],
+    /// Whether the reader decompresses files that are one gzip stream. Such files of other programs end in `.gz`.
+    pub unpacks_streams: bool,
 }
 
 /// Number of bytes at the start of a file that are enough to recognise its format.
-pub const HEAD_BYTES: usize = 512;
+pub const HEAD_BYTES: usize = 4096;
+/// Extension of compressed files, after the extension of their content.
+const PACKED_SUFFIX: &str = ".gz";
 
 /// Recognises the format of a file by its first bytes, or else by its extension. Also returns whether the bytes were
 /// decisive.
 pub fn recognise(head: &[u8], extension: &str) -> Option<(&'static Format, bool)> {
-    let has_signature = |format: &&&Format| (format.is_recognised)(head);
-    let is_named = |format: &&&Format| {
-        let has_extension = format.entry.extension.eq_ignore_ascii_case(extension);
-        has_extension && format.member().has(Ability::Undescribed)
+    let unpacked = deflate::unpack_head(head, HEAD_BYTES);
+    let has_signature = |format: &&&Format| {
+        let has_packed_signature = || {
+            let unpacked = unpacked.as_deref().filter(|_| format.unpacks_streams);
+            unpacked.is_some_and(format.is_recognised)
+        };
+        (format.is_recognised)(head) || has_packed_signature()
     };
     let by_content = FORMATS.iter().find(has_signature).map(|format| (*format, true));
-    by_content.or_else(|| FORMATS.iter().find(is_named).map(|format| (*format, false)))
+    by_content.or_else(|| named(extension).next().map(|format| (format, false)))
+}
+
+/// The formats without a signature whose files have this extension, the most specific one first.
+pub fn named(extension: &str) -> impl Iterator<Item = &'static Format> {
+    FORMATS.iter().copied().filter(move |format| format.reads_extension(extension))
 }
 
 type Encode = fn(&FileShape, &Encoding, &mut Content, &mut dyn FileSink) -> Result<(), SinkError>;
@@ -122,7 +154,37 @@ impl Format {
         encode: Encode,
         cursor: fn(&CursorOptions) -> Box<dyn Cursor>,
     ) -> Self {
-        Format { entry, parts: &[Part::DATA], version: 1, encode, cursor, is_recognised: |_| false }
+        Format {
+            entry,
+            parts: &[Part::DATA],
+            version: 1,
+            encode,
+            cursor,
+            is_recognised: |_| false,
+            extensions: &[],
+            unpacks_streams: false,
+        }
+    }
+
+    /// A format of other programs, with the ability `ReadOnly`.
+    const fn read_only(entry: FormatEntry, cursor: fn(&CursorOptions) -> Box<dyn Cursor>) -> Self {
+        let encode: Encode = |_, _, _, _| {
+            let error = std::io::Error::from(std::io::ErrorKind::Unsupported);
+            Err(SinkError::new("generate", "files of a format that is only read", error))
+        };
+        Format::new(entry, encode, cursor)
+    }
+
+    /// Whether the format has no signature and its files can have this extension.
+    pub fn reads_extension(&self, extension: &str) -> bool {
+        let inner = match extension.strip_suffix(PACKED_SUFFIX) {
+            Some(inner) if self.unpacks_streams => inner,
+            _ => extension,
+        };
+        let mut extensions =
+            [self.entry.extension].into_iter().chain(self.extensions.iter().copied());
+        self.member().has(Ability::Undescribed)
+            && extensions.any(|known| known.eq_ignore_ascii_case(inner))
     }
 
     /// Name, summary, abilities.
@@ -143,44 +205,6 @@ impl Format {
     /// Bytes of all parts of a file of this shape; see [`FormatEntry::file_bytes`].
     pub fn file_bytes(&self, shape: &FileShape, encoding: &Encoding) -> u64 {
         (self.entry.file_bytes)(shape, encoding)
-    }
-}
-
-/// One of the files that make up a dataset file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// Folder of the part, next to `train/` and `valid/`. In the folder `index`, the part of
-    /// `train/3/img_3_of_8.tfrecord` is `index/train/img_3_of_8.tfrecord.idx`, without the subfolder. If empty, the part
-    /// is next to the data file.
-    pub folder: &'static str,
-    /// Appended to the data file's name.
-    pub suffix: &'static str,
-    /// Whether the part is only for other programs. No cursor reads it, and a foreign dataset may lack it. Such parts come last.
-    pub optional: bool,
-}
-
-impl Part {
-    /// The data file itself.
-    pub const DATA: Part = Part::beside("");
-
-    /// A file next to the data file.
-    pub const fn beside(suffix: &'static str) -> Self {
-        Part { folder: "", suffix, optional: false }
-    }
-
-    /// Writes the path of this part, given the path of the data file.
-    pub fn write_path(&self, data: &str, path: &mut String) {
-        path.clear();
-        if self.folder.is_empty() {
-            path.push_str(data);
-        } else {
-            let (split, rest) = data.split_once('/').unwrap_or(("", data));
-            let name = rest.rsplit('/').next().unwrap_or(rest);
-            for word in [self.folder, "/", split, "/", name] {
-                path.push_str(word);
-            }
-        }
-        path.push_str(self.suffix);
     }
 }
 

@@ -9,6 +9,20 @@ fn a_folder_name_may_end_in_a_year() {
     assert_eq!(purposes, [Train, Evaluation, Unknown, Unknown]);
 }
 
+#[test]
+fn the_last_word_of_a_file_name_is_its_purpose() {
+    use FilePurpose::{Evaluation, Train, Unknown};
+    for (name, expected) in [
+        ("my_ds-test.tfrecord-00000-of-00001", Evaluation),
+        ("my_ds-train-00000-of-00002.arrow", Train),
+        ("train-00000-of-00004.parquet", Train),
+        ("validation.h5", Evaluation),
+        ("trainers-7.h5", Unknown),
+    ] {
+        assert_eq!(FilePurpose::from_file_name(name), expected, "{name}");
+    }
+}
+
 /// Beyond the limit of groups, files count as others even if their content has a known format.
 #[test]
 fn extensions_beyond_the_limit_are_others() {

@@ -190,8 +190,7 @@ impl FolderWalk<'_> {
     /// The group of a file. All files of an extension are in one group. The first file that is recognised determines the
     /// format of the group.
     fn group_of(&mut self, name: &str, entry: &DirEntry) -> u8 {
-        let extension = Path::new(name).extension().and_then(|extension| extension.to_str());
-        let extension = extension.unwrap_or_default().to_ascii_lowercase();
+        let extension = listed_extension(name);
         let groups = &mut self.listing.groups;
         let known = self.extensions.get(&extension).copied();
         if let Some(known) = known
@@ -261,6 +260,31 @@ impl FolderWalk<'_> {
         self.text.clear();
         Ok(())
     }
+}
+
+/// The extension of a file without the number of its shard, in lower case. Compressed files have two, as in `jsonl.gz`, if
+/// the first one is that of a format.
+fn listed_extension(name: &str) -> String {
+    let extension_of = |name: &str| {
+        let extension = Path::new(name).extension().and_then(|extension| extension.to_str());
+        extension.unwrap_or_default().to_ascii_lowercase()
+    };
+    let mut extension = extension_of(name);
+    // As in `digits-train.tfrecord-00000-of-00004`.
+    if let Some((word, shard)) = extension.split_once('-')
+        && shard.split_once("-of-").is_some_and(|(shard, shards)| {
+            [shard, shards].iter().all(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+        })
+    {
+        extension.truncate(word.len());
+    }
+    if extension == "gz" {
+        let inner = extension_of(&name[..name.len() - ".gz".len()]);
+        if format::named(&inner).next().is_some() {
+            return format!("{inner}.gz");
+        }
+    }
+    extension
 }
 
 /// The first bytes of a file; `None` if it cannot be read.

@@ -28,6 +28,7 @@ mod members;
 mod tfrecord;
 mod webdataset;
 mod text;
+mod tokens;
 
 fn python(script: &str, argument: &Path) -> String {
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -63,6 +64,7 @@ fn plan(
         named_train: None,
         named_eval: None,
         samples_per_file: samples,
+        file_samples: Vec::new(),
         subfolders_train: 0,
         subfolders_eval: 0,
         prefix: "img".into(),

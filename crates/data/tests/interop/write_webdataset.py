@@ -61,6 +61,10 @@ add_by_library("large.tar", [{"npy": x, "json": {"a": 1}} for x in large], [x.to
 images = [blob(size) for size in (1, 511, 512, 513, 100_000, 3, 0, 5000)]
 for form in ["USTAR_FORMAT", "GNU_FORMAT", "PAX_FORMAT"]:
     add_by_library(f"images_{form}.tar", [{"jpg": x, "cls": b"3", "txt": b"a"} for x in images], images, encoder=False, format=form)
+add_by_library("images.tar.gz", [{"jpg": x, "cls": b"3"} for x in images], images, encoder=False)
+add_by_library("arrays.tar.gz", [{"npy": x, "json": {"a": 1}} for x in large], [x.tobytes() for x in large])
+mixed = [{"png" if n % 2 else "jpg": x, "cls": b"3"} for n, x in enumerate(images)]
+add_by_library("mixed.tgz", mixed, images, encoder=False, compress="gz")
 texts = [b"one", b"two", b"three"]
 add_by_library("texts.tar", [{"txt": x, "zzz.json": b"{}"} for x in texts], texts, encoder=False)
 thumbnails = [{"a.png": b"small", "jpg": x, "z.id": b"17", "json": b"{}"} for x in images[3:5]]
@@ -172,6 +176,7 @@ for mode in ["gz", "bz2", "xz"]:
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode=f"w:{mode}") as archive:
         archive.addfile(tarfile.TarInfo("a.bin"), io.BytesIO())
-    add_bytes(f"compressed_{mode}.tar", [], out.getvalue() + bytes(512), "a tar that is compressed")
+    refused = {} if mode == "gz" else {"refused": "a tar that is compressed"}
+    add_bytes(f"compressed_{mode}.tar", [] if refused else [b""], out.getvalue() + bytes(512), **refused)
 
 json.dump(cases, open(os.path.join(folder, "cases.json"), "w"))

@@ -44,8 +44,9 @@ pub struct Queue {
     /// Sum of the times of the batches found complete since the last batch was taken.
     completed_times: SlotTimes,
     slots: Box<[Slot]>,
-    /// Division of whole files among the workers, if they read whole files.
-    pub(super) split: Option<FileSplit>,
+    /// Division of whole files among the workers in each epoch; the last one is used for all further epochs. Empty if the
+    /// workers share files.
+    splits: Vec<FileSplit>,
 }
 
 /// A batch in flight.
@@ -136,10 +137,16 @@ impl Queue {
         }
     }
 
-    /// Lets workers read whole files, divided by `split` if it is given.
+    /// Lets workers read whole files, divided by `splits` in each epoch if there are any.
     #[must_use]
-    pub fn with_split(self, split: Option<FileSplit>) -> Self {
-        Queue { split, ..self }
+    pub fn with_splits(self, splits: Vec<FileSplit>) -> Self {
+        Queue { splits, ..self }
+    }
+
+    /// Returns the division of whole files among the workers after `epochs` epochs; `None` if the workers share files.
+    pub(super) fn split(&self, epochs: u64) -> Option<&FileSplit> {
+        let last = self.splits.len().checked_sub(1)?;
+        self.splits.get(usize::try_from(epochs).unwrap_or(last).min(last))
     }
 
     /// Returns the number of reading threads.

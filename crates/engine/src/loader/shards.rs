@@ -7,11 +7,11 @@ use super::{Loader, Queue, Task, WakeTarget, WorkerState};
 impl Queue {
     /// Claims the next task for `worker`: by whole files if the queue has a split, otherwise by the loader. `None` if no task may begin yet.
     pub fn claim(&self, loader: &dyn Loader, worker: &mut WorkerState) -> Option<Task> {
-        let Some(split) = &self.split else { return loader.claim(self, worker) };
+        let Some(split) = self.split(worker.epochs) else { return loader.claim(self, worker) };
         let piece = split.piece(worker.worker, worker.pieces).or_else(|| {
             worker.epochs += 1;
             worker.pieces = 0;
-            split.piece(worker.worker, 0)
+            self.split(worker.epochs)?.piece(worker.worker, 0)
         })?;
         let batch = self.batch_of(worker.epochs, piece.step);
         if batch >= self.open_until() {
@@ -23,12 +23,12 @@ impl Queue {
 
     /// Returns the workers that may have work when `batch` is opened.
     pub fn workers_to_wake(&self, loader: &dyn Loader, batch: u64) -> WakeTarget {
-        if self.split.is_some() { WakeTarget::Any } else { loader.workers_to_wake(self, batch) }
+        if self.split(0).is_some() { WakeTarget::Any } else { loader.workers_to_wake(self, batch) }
     }
 
-    /// Returns the number of claims of all workers in the first `steps` steps of an epoch.
-    pub fn claims(&self, loader: &dyn Loader, steps: u64) -> u64 {
-        match &self.split {
+    /// Returns the number of claims of all workers in the first `steps` steps of `epoch`, counted from 1.
+    pub fn claims(&self, loader: &dyn Loader, epoch: u32, steps: u64) -> u64 {
+        match self.split(u64::from(epoch).saturating_sub(1)) {
             Some(split) => split.pieces(steps),
             None => steps * loader.claims_per_batch(self.batch_size()),
         }

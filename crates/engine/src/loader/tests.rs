@@ -94,7 +94,7 @@ proptest! {
         plan.loader = LoaderPlan { workers, batch_size, split, interleaved_files, ..plan.loader };
         let in_flight = (loader.entry().batches_in_flight)(workers, prefetch, batch_size);
         let queue = Queue::new(workers, batch_size, steps, steps + last_steps, in_flight, [0, 0]);
-        let queue = queue.with_split(FileSplit::new(&plan, 0));
+        let queue = queue.with_splits(FileSplit::for_epochs(&plan, 0));
         let mut states: Vec<_> = (0..workers).map(WorkerState::new).collect();
         let mut turns = (0..).zip(picks.iter().cycle()).map(|(turn, pick)| turn / 7 + pick);
         let mut taken = 0;
@@ -121,7 +121,7 @@ proptest! {
                 }
             }
             prop_assert_eq!(read.len() as u64, epoch_steps * batch_size);
-            prop_assert_eq!(claims, queue.claims(loader, epoch_steps));
+            prop_assert_eq!(claims, queue.claims(loader, 1, epoch_steps));
         }
     }
 }

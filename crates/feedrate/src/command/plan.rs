@@ -171,8 +171,9 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
     let Plan { dataset, loader, train, .. } = &resolved.plan;
     // The compressed size depends on the content.
     let about = if estimate.packs { "about " } else { "" };
+    let mean = if dataset.unequal_samples().is_some() { " on average" } else { "" };
     let dataset = format!(
-        "{} of {} ({} to evaluate), {about}{} on storage, under {}",
+        "{} of {}{mean} ({} to evaluate), {about}{} on storage, under {}",
         units::counted(estimate.files, &format!("{} file", dataset.format)),
         units::counted(dataset.samples_per_file, "sample"),
         units::count(dataset.files_eval),

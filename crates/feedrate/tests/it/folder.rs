@@ -151,10 +151,10 @@ fn a_written_workload_reads_the_same_files_of_a_mixed_folder() {
     let found = folder_run(&test, &["--write-yaml", "found.yaml"]);
     assert_eq!(
         (&found["found"]["format"], &found["found"]["samples"]),
-        (&"csv".into(), &30.into())
+        (&"csv".into(), &34.into())
     );
     let again = test.feedrate(&["run", "found.yaml", "--json"]);
-    assert_eq!(again.json()["latency"]["sample"]["count"], 30, "{}", again.stderr);
+    assert_eq!(again.json()["latency"]["sample"]["count"], 32, "{}", again.stderr);
     test.write("own/names.index", "mine");
     test.feedrate(&["run", "--data", "theirs", "--run-dir", "own"]).refuses(2, &["names.index"]);
     assert_eq!(fs::read(test.path("own/names.index")).unwrap(), b"mine");
@@ -174,13 +174,16 @@ fn broken_files_are_named_and_left_out() {
     let found = folder_run(&test, &["--write-yaml", "found.yaml"]);
     assert_eq!(
         (&found["found"]["format"], &found["found"]["files"], &found["found"]["samples"]),
-        (&json!("csv"), &json!(37), &json!(370))
+        (&json!("csv"), &json!(38), &json!(371))
     );
     let scanned = test.feedrate(&["scan", "theirs"]).stdout;
     let left_out = "left out: 2 unreadable (`00.csv`: ";
-    assert!(scanned.contains(left_out) && scanned.contains("1 with fewer samples"), "{scanned}");
+    assert!(
+        scanned.contains(left_out) && scanned.contains("371 samples, 1 to 10 each"),
+        "{scanned}"
+    );
     let again = test.feedrate(&["run", "found.yaml", "--json"]);
-    let whole_batches = 370 / 32 * 32;
+    let whole_batches = 371 / 32 * 32;
     assert_eq!(again.json()["latency"]["sample"]["count"], whole_batches, "{}", again.stderr);
 }
 
@@ -243,8 +246,7 @@ fn files_of_unknown_formats_are_read_as_raw_bytes() {
     for (files, kind, bytes, left_out) in [
         (&[("a.nii", &b"0123456789"[..]), ("b/c.NII", b"0123"), small][..], "nii", 14, "1 json"),
         (&[("bare", b"0123"), small], "without extension", 4, "1 json"),
-        (&[("words.jsonl", b"{\"text\": \"words\"}\n")], "jsonl", 18, ""),
-        (&[("heading.csv", b"a,b\n1,2\n"), ("a.md", b"a")], "csv", 8, "1 md"),
+        (&[("document.json", b"{\n\"text\": \"words\"\n}\n"), ("a.md", b"a")], "json", 20, "1 md"),
         (&[("a.raw", b"12"), ("b.raw", b"123")], "raw", 5, ""),
         // One image among files of another extension.
         (
@@ -272,6 +274,46 @@ fn files_of_unknown_formats_are_read_as_raw_bytes() {
         assert!(answer.stderr.contains(left_out), "{}", answer.stderr);
         fs::remove_dir_all(test.path("theirs")).unwrap();
     }
+}
+
+/// Files of text are samples by line, whatever their lines hold.
+#[test]
+fn lines_of_text_are_samples() {
+    let test = Test::new();
+    for (name, content, format, samples) in [
+        ("words.jsonl", "{\"text\": \"words\"}\n[\"a\"]\n", "jsonl", 2),
+        ("lines.json", "{\"text\": \"words\"}\n\n{\"text\": 3}", "jsonl", 2),
+        ("heading.csv", "a,b\n1,2\n3,\"x\ny\"\n", "csv_text", 2),
+        ("columns.tsv", "a\tb\n1\tx\n", "csv_text", 1),
+        ("words.txt", "the cat\nsat\n\n12 7\n", "txt", 4),
+    ] {
+        fs::create_dir_all(test.path("theirs")).unwrap();
+        for file in 0..3 {
+            test.write(
+                &format!("theirs/{file}{name}"),
+                content.repeat(if file == 1 { 3 } else { 1 }),
+            );
+        }
+        let output = folder_run(&test, &["--batch", "1", "--write-yaml", "found.yaml"]);
+        let found = &output["found"];
+        // The column names of the repeated content are a row.
+        let more = if format == "csv_text" { 2 } else { 0 };
+        // Without a newline at its end, the last line continues with the first one of the repeated content.
+        let total = if name == "lines.json" { 2 + 4 + 2 } else { samples * 5 + more };
+        assert_eq!(
+            (&found["format"], &found["samples"]),
+            (&json!(format), &json!(total)),
+            "{name}"
+        );
+        assert_eq!(output["latency"]["sample"]["count"], total, "{name}");
+        assert_eq!(output["bytes"]["logical"], found["bytes"], "{name}");
+        let again = test.feedrate(&["run", "found.yaml", "--json", "--quiet"]);
+        assert_eq!(again.json()["latency"]["sample"]["count"], total, "{name}: {}", again.stderr);
+        fs::remove_file(test.path("found.yaml")).unwrap();
+        fs::remove_dir_all(test.path("theirs")).unwrap();
+    }
+    test.write("own.yaml", "dataset:\n  format: jsonl\n");
+    test.feedrate(&["generate", "own.yaml"]).refuses(2, &["are read, but not generated", "hint:"]);
 }
 
 #[test]

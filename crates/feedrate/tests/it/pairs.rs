@@ -36,7 +36,9 @@ fn expected_refusal(format: &str, engine: &str) -> Option<&'static str> {
     let no_files = format.contains("no_files");
     let mapped = format.contains("mapped") && !engine.contains("mapped");
     let other_library = engine.contains("serves_samples") && !format.contains("serves_samples");
-    if no_files {
+    if format.contains("read_only") {
+        Some("are read, but not generated")
+    } else if no_files {
         Some("has no engines")
     } else if other_library {
         Some("cannot read format")

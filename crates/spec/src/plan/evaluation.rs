@@ -35,6 +35,7 @@ impl Plan {
         let evaluation = self.evaluation.as_ref()?;
         let mut plan = self.clone();
         plan.dataset.files_train = self.dataset.files_eval;
+        plan.dataset.file_samples.clear();
         plan.loader = evaluation.loader.clone();
         plan.train = evaluation.train.clone();
         plan.checkpoint = None;

@@ -58,7 +58,7 @@ pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> 
         layout.sum(layout.files(), |shape| dataset.file_bytes(format, shape)) as u64
     });
     let payload = layout.sum(layout.files_train(), |shape| shape.payload_bytes()) as u64;
-    let samples = dataset.files_train.saturating_mul(dataset.samples_per_file);
+    let samples = dataset.samples_train();
     let sample_bytes_mean = payload as f64 / samples.max(1) as f64;
     let batch_size = plan.loader.batch_size;
     let step_samples = u64::from(plan.accelerators).saturating_mul(batch_size);
@@ -104,7 +104,7 @@ pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> 
 fn loader_memory_bytes(plan: &Plan, catalog: &Catalog, layout: &Layout, payload: u64) -> f64 {
     let dataset = &plan.dataset;
     let loader = &plan.loader;
-    let samples = dataset.files_train.saturating_mul(dataset.samples_per_file);
+    let samples = dataset.samples_train();
     let readers = u64::from(plan.readers());
     let buffer_bytes = match loader.file_access {
         FileAccess::Mpio => whole_read_bytes(plan, catalog, layout),

@@ -11,6 +11,8 @@ pub struct Layout {
     extension: String,
     prefix: String,
     samples_per_file: u64,
+    /// Samples in the training files, if the numbers differ.
+    file_samples: Option<Box<[u64]>>,
     element: crate::shape::Element,
     train: Split,
     eval: Split,
@@ -39,6 +41,7 @@ impl Layout {
             extension: plan.extension.clone(),
             prefix: plan.prefix.clone(),
             samples_per_file: plan.samples_per_file,
+            file_samples: plan.unequal_samples().map(Into::into),
             element: plan.element,
             train: Split::new("train", plan.files_train, plan.named_train, plan.subfolders_train),
             eval: Split::new("valid", plan.files_eval, plan.named_eval, plan.subfolders_eval),
@@ -56,7 +59,7 @@ impl Layout {
         self.train.files
     }
 
-    /// Returns the number of samples in each file.
+    /// Returns the number of samples in each file; their mean if the numbers differ.
     pub fn samples_per_file(&self) -> u64 {
         self.samples_per_file
     }
@@ -67,17 +70,32 @@ impl Layout {
             FileDims::Constant(dims) => *dims,
             FileDims::Drawn(drawn) => two_dims(drawn.dims_of(file)),
         };
-        self.with_dims(dims)
+        self.with_dims(dims, self.samples_of(file))
+    }
+
+    /// Returns the number of samples in file number `file`.
+    fn samples_of(&self, file: u64) -> u64 {
+        let unequal = self.file_samples.as_ref().zip(usize::try_from(file).ok());
+        unequal
+            .and_then(|(samples, file)| samples.get(file).copied())
+            .unwrap_or(self.samples_per_file)
     }
 
     /// Returns the shapes of files `0..files` in order, each with the number of consecutive files that have it.
     pub fn shapes(&self, files: u64) -> impl Iterator<Item = (FileShape, u64)> {
+        let unequal_files = self.file_samples.as_ref().map_or(0, |samples| samples.len() as u64);
         let (constant, drawn) = match &self.dims {
-            FileDims::Constant(dims) => (Some((*dims, files)), None),
+            FileDims::Constant(dims) => (Some(*dims), None),
             FileDims::Drawn(drawn) => (None, Some(drawn.iter(files))),
         };
-        let drawn = drawn.into_iter().flatten().map(|dims| (two_dims(dims), 1));
-        constant.into_iter().chain(drawn).map(|(dims, files)| (self.with_dims(dims), files))
+        let single_files = constant.map_or(0, |_| unequal_files.min(files));
+        let single = (0..single_files).map(|file| (self.shape(file), 1));
+        let equal = constant
+            .map(|dims| (self.with_dims(dims, self.samples_per_file), files - single_files));
+        let drawn = (0..).zip(drawn.into_iter().flatten());
+        let drawn =
+            drawn.map(|(file, dims)| (self.with_dims(two_dims(dims), self.samples_of(file)), 1));
+        single.chain(equal.filter(|(_, files)| *files > 0)).chain(drawn)
     }
 
     /// Returns the sum of `measure` over files `0..files`, in constant time if all files have the same shape.
@@ -86,11 +104,13 @@ impl Layout {
         shapes.map(|(shape, files)| u128::from(measure(&shape)) * u128::from(files)).sum()
     }
 
-    /// Returns the shape of all files; `None` if sizes are drawn.
+    /// Returns the shape of all files; `None` if sizes are drawn or numbers of samples differ.
     pub fn common_shape(&self) -> Option<FileShape> {
         match &self.dims {
-            FileDims::Constant(dims) => Some(self.with_dims(*dims)),
-            FileDims::Drawn(_) => None,
+            FileDims::Constant(dims) if self.file_samples.is_none() => {
+                Some(self.with_dims(*dims, self.samples_per_file))
+            }
+            FileDims::Constant(_) | FileDims::Drawn(_) => None,
         }
     }
 
@@ -134,8 +154,8 @@ impl Layout {
         folders
     }
 
-    fn with_dims(&self, dims: Dims) -> FileShape {
-        FileShape { dims, element: self.element, samples: self.samples_per_file }
+    fn with_dims(&self, dims: Dims, samples: u64) -> FileShape {
+        FileShape { dims, element: self.element, samples }
     }
 }
 
@@ -194,6 +214,7 @@ mod tests {
             named_train: None,
             named_eval: None,
             samples_per_file: 1,
+            file_samples: vec![],
             subfolders_train: 0,
             subfolders_eval: 2,
             prefix: "img".into(),
@@ -244,6 +265,28 @@ mod tests {
         [8899, 12488],
         [16296, 9059],
     ];
+
+    #[test]
+    fn files_of_other_programs_have_their_own_numbers_of_samples() {
+        let unequal = DatasetPlan {
+            files_train: 3,
+            samples_per_file: 5,
+            file_samples: vec![4, 9, 2, 100],
+            record_bytes: 65536.0,
+            record_stdev_bytes: 0.0,
+            ..plan()
+        };
+        let layout = Layout::new(&unequal);
+        let samples: Vec<u64> = (0..6).map(|file| layout.shape(file).samples).collect();
+        assert_eq!(samples, [4, 9, 2, 5, 5, 5], "evaluation files have the mean");
+        let shapes: Vec<(u64, u64)> =
+            layout.shapes(layout.files()).map(|(shape, files)| (shape.samples, files)).collect();
+        assert_eq!(shapes, [(4, 1), (9, 1), (2, 1), (5, 3)]);
+        assert_eq!(layout.sum(3, |shape| shape.samples), u128::from(unequal.samples_train()));
+        assert_eq!((unequal.samples_train(), layout.common_shape()), (15, None));
+        let equal = DatasetPlan { files_train: 5, ..unequal };
+        assert_eq!(equal.samples_train(), 25, "numbers of other files are not used");
+    }
 
     #[test]
     fn element_size_divides_the_record() {

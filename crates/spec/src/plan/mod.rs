@@ -100,8 +100,11 @@ pub struct DatasetPlan {
     /// Number of evaluation files that the file names give, if only the first of these files are used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub named_eval: Option<u64>,
-    /// Samples in each file.
+    /// Samples in each file; their mean if the numbers differ.
     pub samples_per_file: u64,
+    /// Samples in each training file of other programs, if the numbers differ. There may be more numbers than files are used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub file_samples: Vec<u64>,
     /// Subfolders of `train/`; 0 and 1 mean flat.
     pub subfolders_train: u64,
     /// Subfolders of `valid/`; 0 and 1 mean flat.
@@ -134,6 +137,20 @@ const FILES_MAX: u64 = 1 << 40;
 const DRAWN_FILES_MAX: u64 = 100_000_000;
 
 impl DatasetPlan {
+    /// Returns the samples in each training file; `None` if all files have [`DatasetPlan::samples_per_file`].
+    pub fn unequal_samples(&self) -> Option<&[u64]> {
+        let files = usize::try_from(self.files_train).ok()?;
+        self.file_samples.get(..files).filter(|samples| !samples.is_empty())
+    }
+
+    /// Returns the number of samples in all training files.
+    pub fn samples_train(&self) -> u64 {
+        match self.unequal_samples() {
+            Some(samples) => samples.iter().fold(0, |sum, samples| sum.saturating_add(*samples)),
+            None => self.files_train.saturating_mul(self.samples_per_file),
+        }
+    }
+
     /// Returns a message if the number of files or folders exceeds the planner's limits. Check plans that were read from files: loops run
     /// up to these numbers.
     pub fn limit_violation(&self) -> Option<String> {

@@ -9,6 +9,7 @@ pub use super::permutation::{Permutation, mix};
 use super::permutation::Blocks;
 use super::{DatasetPlan, FileAccess, LoaderPlan, Plan, Shuffle, WorkerSplit};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A sample of a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,7 +24,7 @@ pub struct SampleId {
 #[derive(Clone, Debug)]
 pub struct Order {
     samples: u64,
-    samples_per_file: u64,
+    bounds: FileBounds,
     /// Order of files, if they are shuffled.
     shuffled_files: Option<Permutation>,
     /// Order of samples over all files, if they are shuffled.
@@ -35,15 +36,20 @@ impl Order {
     pub fn for_epoch(dataset: &DatasetPlan, loader: &LoaderPlan, epoch: u32) -> Self {
         let seeded_epoch = if loader.seed_change_epoch { epoch } else { 0 };
         let epoch_seed = mix(loader.order_seed, seeded_epoch.into());
-        let samples = dataset.files_train * dataset.samples_per_file;
+        let samples = dataset.samples_train();
         let shuffled_samples = loader
             .shuffles_samples()
             .then(|| Blocks::new(samples, loader.shuffle_block.unwrap_or(1), mix(epoch_seed, 1)));
         // Shuffling samples over all files makes the order of files irrelevant.
         let shuffled_files = (shuffled_samples.is_none() && loader.file_shuffle != Shuffle::Off)
             .then(|| Permutation::new(dataset.files_train, mix(epoch_seed, 2)));
-        let samples_per_file = dataset.samples_per_file;
-        Order { samples, samples_per_file, shuffled_files, shuffled_samples }
+        let bounds = FileBounds::new(dataset, shuffled_files.as_ref());
+        Order { samples, bounds, shuffled_files, shuffled_samples }
+    }
+
+    /// Returns the first positions of the files in the epoch.
+    pub(super) fn bounds(&self) -> &FileBounds {
+        &self.bounds
     }
 
     /// Returns the number of samples in the epoch.
@@ -55,12 +61,61 @@ impl Order {
     pub fn sample_at(&self, position: u64) -> SampleId {
         let index =
             self.shuffled_samples.as_ref().map_or(position, |blocks| blocks.sample_at(position));
-        let file_position = index / self.samples_per_file;
+        let file_position = self.bounds.file_at(index);
         let file = match &self.shuffled_files {
             Some(permutation) => permutation.number_at(file_position),
             None => file_position,
         };
-        SampleId { file, sample: index % self.samples_per_file }
+        SampleId { file, sample: index - self.bounds.start(file_position) }
+    }
+}
+
+/// First positions of the files of an epoch, in the order of reading.
+#[derive(Clone, Debug)]
+pub(super) enum FileBounds {
+    /// All files have this number of samples.
+    Equal(u64),
+    /// The first position of each file, and the number of all samples.
+    Unequal(Arc<[u64]>),
+}
+
+impl FileBounds {
+    /// Creates the bounds of the training files, in the order of `shuffled_files`.
+    fn new(dataset: &DatasetPlan, shuffled_files: Option<&Permutation>) -> Self {
+        let Some(samples) = dataset.unequal_samples() else {
+            return FileBounds::Equal(dataset.samples_per_file.max(1));
+        };
+        let number_at = |position: u64| {
+            shuffled_files.map_or(position, |permutation| permutation.number_at(position))
+        };
+        let counts = (0..dataset.files_train)
+            .map(|position| samples.get(number_at(position) as usize).copied().unwrap_or_default());
+        let ends = counts.scan(0_u64, |end, samples| {
+            *end = end.saturating_add(samples);
+            Some(*end)
+        });
+        FileBounds::Unequal([0].into_iter().chain(ends).collect())
+    }
+
+    /// Returns the number of files before the one with `position`.
+    pub(super) fn file_at(&self, position: u64) -> u64 {
+        match self {
+            FileBounds::Equal(samples_per_file) => position / samples_per_file,
+            FileBounds::Unequal(starts) => {
+                starts.partition_point(|start| *start <= position).saturating_sub(1) as u64
+            }
+        }
+    }
+
+    /// Returns the first position of the file after `files` others.
+    pub(super) fn start(&self, files: u64) -> u64 {
+        match self {
+            FileBounds::Equal(samples_per_file) => files * samples_per_file,
+            FileBounds::Unequal(starts) => {
+                let last = starts.len().saturating_sub(1);
+                starts.get((files as usize).min(last)).copied().unwrap_or_default()
+            }
+        }
     }
 }
 
@@ -132,7 +187,7 @@ impl Share {
 pub(super) fn accelerator_positions(plan: &Plan, accelerator: u32) -> Range<u64> {
     let dataset = &plan.dataset;
     let loader = &plan.loader;
-    let samples = dataset.files_train * dataset.samples_per_file;
+    let samples = dataset.samples_train();
     match (loader.file_access, loader.files_per_accelerator(dataset.files_train, plan.accelerators))
     {
         (_, Some(files)) => 0..files * dataset.samples_per_file,
@@ -254,7 +309,7 @@ mod tests {
             let shuffle = |bit: usize| if shuffles & bit == 0 { Shuffle::Off } else { Shuffle::Seed };
             let order = Order {
                 samples: files * samples_per_file,
-                samples_per_file,
+                bounds: FileBounds::Equal(samples_per_file),
                 shuffled_files: (shuffle(1) == Shuffle::Seed).then(|| Permutation::new(files, mix(7, epoch.into()))),
                 shuffled_samples: (shuffle(2) == Shuffle::Seed).then(|| Blocks::new(files * samples_per_file, block, mix(9, epoch.into()))),
             };
@@ -357,6 +412,45 @@ mod tests {
             prop_assert!(deviation <= accelerators_f64, "{read_files} of {files}, {reread_share} configured");
             let is_even = files.is_multiple_of(accelerators.into());
             prop_assert!(!is_even || deviation <= accelerators_f64 / 2.0 + 1e-6, "{read_files} of {files}, {reread_share} configured");
+        }
+    }
+
+    /// Each sample of files with different numbers of samples is read once, and each file in its order.
+    #[test]
+    fn files_of_different_lengths_are_read_whole() {
+        let file_samples = vec![3, 0, 5, 1, 1, 7];
+        let dataset = DatasetPlan {
+            files_train: 6,
+            samples_per_file: 3,
+            file_samples: file_samples.clone(),
+            ..DatasetPlan::default()
+        };
+        for (file_shuffle, sample_shuffle) in [
+            (Shuffle::Off, Shuffle::Off),
+            (Shuffle::Seed, Shuffle::Off),
+            (Shuffle::Off, Shuffle::Seed),
+        ] {
+            let loader = LoaderPlan {
+                file_shuffle,
+                sample_shuffle,
+                seed_change_epoch: true,
+                ..LoaderPlan::default()
+            };
+            for epoch in 1..9 {
+                let order = Order::for_epoch(&dataset, &loader, epoch);
+                assert_eq!(order.samples(), 17);
+                let mut read = vec![Vec::new(); 6];
+                for position in 0..order.samples() {
+                    let id = order.sample_at(position);
+                    read[id.file as usize].push(id.sample);
+                }
+                for (samples, mut read) in file_samples.iter().zip(read) {
+                    if sample_shuffle == Shuffle::Seed {
+                        read.sort_unstable();
+                    }
+                    assert!(read.into_iter().eq(0..*samples));
+                }
+            }
         }
     }
 

@@ -12,11 +12,12 @@ pub fn steps_of_training(dataset: &DatasetPlan, loader: &LoaderPlan, accelerator
 
 /// Returns the number of samples that the accelerators read in an epoch. Samples that two accelerators read count twice.
 pub fn samples_of_epoch(dataset: &DatasetPlan, loader: &LoaderPlan, accelerators: u32) -> u64 {
-    let files = match loader.files_per_accelerator(dataset.files_train, accelerators) {
-        Some(files) => files.saturating_mul(accelerators.into()),
-        None => dataset.files_train,
-    };
-    files.saturating_mul(dataset.samples_per_file)
+    match loader.files_per_accelerator(dataset.files_train, accelerators) {
+        Some(files) => {
+            files.saturating_mul(accelerators.into()).saturating_mul(dataset.samples_per_file)
+        }
+        None => dataset.samples_train(),
+    }
 }
 
 /// Returns the number of steps in a complete epoch. Each accelerator has the same number of full batches.

@@ -8,8 +8,8 @@
 
 pub use super::interleave::{FilePiece, Interleave};
 
-use super::order::shard;
-use super::{Plan, WorkerSplit};
+use super::order::{FileBounds, Order, shard};
+use super::{Plan, Shuffle, WorkerSplit};
 use std::ops::Range;
 
 /// Division of an accelerator's files among its workers, each file to one worker.
@@ -21,13 +21,38 @@ pub enum FileSplit {
     Interleave(Interleave),
 }
 
+/// Limit on the file positions that [`FileSplit::for_epochs`] computes. Later epochs use the division of the last one before
+/// them, with which workers may share files.
+const POSITIONS_MAX: u64 = 50_000_000;
+
 impl FileSplit {
-    /// Creates the division of the files of `accelerator`; `None` if workers share files.
+    /// Creates the division of the files of `accelerator` in the first epoch; `None` if workers share files.
     pub fn new(plan: &Plan, accelerator: u32) -> Option<Self> {
         match plan.loader.split {
-            WorkerSplit::Shards => Some(FileSplit::Shards(ShardSplit::new(plan, accelerator))),
+            WorkerSplit::Shards => Some(FileSplit::for_epoch(plan, accelerator, 1)),
             WorkerSplit::Samples => Interleave::new(plan, accelerator).map(FileSplit::Interleave),
         }
+    }
+
+    /// Creates the divisions of the files of `accelerator` in each epoch, or one if all are equal. They differ if files of
+    /// different numbers of samples are shuffled. Empty if workers share files.
+    pub fn for_epochs(plan: &Plan, accelerator: u32) -> Vec<Self> {
+        let loader = &plan.loader;
+        let are_shuffled = loader.file_shuffle != Shuffle::Off && loader.seed_change_epoch;
+        let files = plan.dataset.unequal_samples().map(|samples| samples.len() as u64);
+        match files.filter(|_| are_shuffled && loader.split == WorkerSplit::Shards) {
+            None => FileSplit::new(plan, accelerator).into_iter().collect(),
+            Some(files) => {
+                let epochs_max = (POSITIONS_MAX / files.max(1)).max(1);
+                let epochs = u64::from(plan.train.epochs_run().max(1)).min(epochs_max) as u32;
+                (1..=epochs).map(|epoch| FileSplit::for_epoch(plan, accelerator, epoch)).collect()
+            }
+        }
+    }
+
+    fn for_epoch(plan: &Plan, accelerator: u32, epoch: u32) -> Self {
+        let order = Order::for_epoch(&plan.dataset, &plan.loader, epoch);
+        FileSplit::Shards(ShardSplit::new(plan, accelerator, order.bounds()))
     }
 
     /// Returns piece number `piece` of `worker`, in the order of reading; `None` after the last piece.
@@ -58,9 +83,10 @@ impl FileSplit {
 /// The files of one accelerator, divided among its workers.
 #[derive(Clone, Debug)]
 pub struct ShardSplit {
-    /// The accelerator's positions in the epoch.
-    positions: Range<u64>,
-    samples_per_file: u64,
+    /// Number of files in which the accelerator's positions are.
+    files: u64,
+    /// First position of each worker, and the end of the last one. An accelerator's positions may begin and end within a file.
+    worker_starts: Box<[u64]>,
     workers: u32,
     batch_size: u64,
     steps: u64,
@@ -70,14 +96,21 @@ pub struct ShardSplit {
 
 impl ShardSplit {
     /// Divides the files of `accelerator` among its workers.
-    fn new(plan: &Plan, accelerator: u32) -> Self {
-        let dataset = &plan.dataset;
+    fn new(plan: &Plan, accelerator: u32, bounds: &FileBounds) -> Self {
         let loader = &plan.loader;
-        let samples = dataset.files_train * dataset.samples_per_file;
+        let positions = shard(plan.dataset.samples_train(), plan.accelerators, accelerator);
+        let first_file = bounds.file_at(positions.start);
+        let last_file = bounds.file_at(positions.end.saturating_sub(1));
+        let files = if positions.is_empty() { 0 } else { last_file + 1 - first_file };
+        let workers = loader.workers.max(1);
+        let worker_starts = (0..=workers).map(|worker| {
+            let files_before = shard(files, workers, worker).start;
+            bounds.start(first_file + files_before).clamp(positions.start, positions.end)
+        });
         let mut split = ShardSplit {
-            positions: shard(samples, plan.accelerators, accelerator),
-            samples_per_file: dataset.samples_per_file.max(1),
-            workers: loader.workers.max(1),
+            worker_starts: worker_starts.collect(),
+            files,
+            workers,
             batch_size: loader.batch_size.max(1),
             steps: plan.train.steps_per_epoch,
             complete_batches: 0,
@@ -87,23 +120,13 @@ impl ShardSplit {
     }
 
     fn idle_workers(&self) -> u64 {
-        u64::from(self.workers).saturating_sub(self.files())
+        u64::from(self.workers).saturating_sub(self.files)
     }
 
-    fn files(&self) -> u64 {
-        self.positions.end.div_ceil(self.samples_per_file)
-            - self.positions.start / self.samples_per_file
-    }
-
-    /// Returns the positions of `worker` in the order of reading. An accelerator's positions may begin and end within a file.
+    /// Returns the positions of `worker` in the order of reading.
     fn worker_positions(&self, worker: u32) -> Range<u64> {
-        let first_file = self.positions.start / self.samples_per_file;
-        let files = shard(self.files(), self.workers, worker);
-        let position = |file: u64| {
-            let start = (first_file + file) * self.samples_per_file;
-            start.clamp(self.positions.start, self.positions.end)
-        };
-        position(files.start)..position(files.end)
+        let worker = worker as usize;
+        self.worker_starts[worker]..self.worker_starts[worker + 1]
     }
 
     /// Returns the batches of each worker, in the order of workers.
@@ -209,6 +232,11 @@ mod tests {
         }
     }
 
+    fn first_split(plan: &Plan, accelerator: u32) -> ShardSplit {
+        let order = Order::for_epoch(&plan.dataset, &plan.loader, 1);
+        ShardSplit::new(plan, accelerator, order.bounds())
+    }
+
     /// Returns the pieces of each worker of an accelerator.
     fn pieces(split: &ShardSplit) -> Vec<Vec<FilePiece>> {
         let worker_pieces = |worker| (0..).map_while(|piece| split.piece(worker, piece)).collect();
@@ -231,8 +259,9 @@ mod tests {
             let mut seen = HashSet::new();
             let mut slots = HashSet::new();
             for accelerator in 0..accelerators {
-                let split = ShardSplit::new(&plan, accelerator);
+                let split = first_split(&plan, accelerator);
                 let mut reader_of: HashMap<u64, usize> = HashMap::new();
+                let own_positions = shard(files * samples_per_file, accelerators, accelerator);
                 let all = pieces(&split);
                 let count: usize = all.iter().map(Vec::len).sum();
                 prop_assert_eq!(split.pieces(steps), count as u64);
@@ -244,7 +273,7 @@ mod tests {
                         for sample in piece.samples.clone() {
                             prop_assert!(slots.insert((accelerator, piece.step, sample)));
                             let position = piece.position + sample - piece.samples.start;
-                            prop_assert!(split.positions.contains(&position) && seen.insert(position));
+                            prop_assert!(own_positions.contains(&position) && seen.insert(position));
                             let file = position / samples_per_file;
                             prop_assert_eq!(*reader_of.entry(file).or_insert(worker), worker);
                             next = position + 1;
@@ -257,10 +286,43 @@ mod tests {
         }
     }
 
+    /// The split follows the order of the files in each epoch, so that no two workers read one file.
+    #[test]
+    fn files_of_different_lengths_have_one_worker_in_every_epoch() {
+        let mut plan = plan(7, 5, 1, 3, 2);
+        plan.dataset.file_samples = vec![9, 1, 4, 0, 12, 5, 3];
+        plan.loader.file_shuffle = Shuffle::Seed;
+        plan.loader.seed_change_epoch = true;
+        plan.train.epochs = 6;
+        plan.train.steps_per_epoch = steps_per_epoch(plan.dataset.samples_train(), 2, 1);
+        let splits = FileSplit::for_epochs(&plan, 0);
+        assert_eq!((splits.len(), plan.train.steps_per_epoch), (6, 17));
+        for (epoch, split) in (1..).zip(&splits) {
+            let order = Order::for_epoch(&plan.dataset, &plan.loader, epoch);
+            let mut reader_of: HashMap<u64, u32> = HashMap::new();
+            let mut seen = HashSet::new();
+            for worker in 0..3 {
+                for piece in (0..).map_while(|piece| split.piece(worker, piece)) {
+                    for position in
+                        piece.position..piece.position + piece.samples.end - piece.samples.start
+                    {
+                        let id = order.sample_at(position);
+                        assert!(id.sample < plan.dataset.file_samples[id.file as usize]);
+                        assert_eq!(*reader_of.entry(id.file).or_insert(worker), worker);
+                        assert!(seen.insert(id));
+                    }
+                }
+            }
+            assert_eq!(seen.len(), 34);
+        }
+        plan.loader.file_shuffle = Shuffle::Off;
+        assert_eq!(FileSplit::for_epochs(&plan, 0).len(), 1);
+    }
+
     #[test]
     fn workers_take_turns_and_their_remaining_samples_share_batches() {
         // Workers have 1, 1 and 2 files of five samples: 1, 1 and 2 batches of four, and 1, 1 and 2 samples.
-        let split = ShardSplit::new(&plan(4, 5, 1, 3, 4), 0);
+        let split = first_split(&plan(4, 5, 1, 3, 4), 0);
         let complete = |step, position| FilePiece { step, samples: 0..4, position };
         let remaining = |samples, position| FilePiece { step: 4, samples, position };
         let starts: Vec<u64> = (0..3).map(|worker| split.worker_positions(worker).start).collect();
@@ -273,6 +335,6 @@ mod tests {
                 vec![complete(2, 10), complete(3, 14), remaining(2..4, 18)],
             ]
         );
-        assert_eq!(ShardSplit::new(&plan(2, 9, 1, 5, 2), 0).idle_workers(), 3);
+        assert_eq!(first_split(&plan(2, 9, 1, 5, 2), 0).idle_workers(), 3);
     }
 }

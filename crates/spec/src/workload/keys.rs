@@ -252,6 +252,8 @@ keys! {
         dataset_generation_buffer_size: u64 = WholeBytes, "dataset.generation_buffer_size", "2147483648", "bytes",
             nothing("files are written in small pieces"), "Buffer of DLIO for generating indexed binary files.";
         dataset_num_samples_per_file: u64 = Positive, "dataset.num_samples_per_file", "1", "samples", Effect::Now, "Number of samples in each file.";
+        dataset_samples_in_files: Vec<u64> = Counts, "dataset.samples_in_files", "[]", "samples", Effect::Now,
+            "Number of samples in each training file of other programs, if the numbers differ; `num_samples_per_file` is then their mean.";
         dataset_data_folder: String = Text, "dataset.data_folder", "./data/", "", Effect::Now, "Folder of the dataset, below `storage.storage_root`.";
         dataset_num_subfolders_train: u64 = Folders, "dataset.num_subfolders_train", "0", "folders", Effect::Now,
             "Number of subfolders for training files; 0 and 1 mean none.";

@@ -1,7 +1,7 @@
 //! Reads text files, with or without gzip compression, and passes the text on to [`Rows`].
 
 use super::super::ahead::{Finder, ReadAheadCursor, ReadOrder, WantedSample};
-use super::gunzip::Gunzip;
+use super::super::gunzip::{Gunzip, StreamKind};
 use super::rows::Rows;
 use super::{Cursor, CursorOptions, FileShape, FormatError, PayloadSink, Syntax};
 
@@ -49,7 +49,8 @@ impl<S: Syntax> TextFinder<S> {
         self.compression = TextCompression::Plain;
         if bytes.starts_with(&[0x1f, 0x8b]) {
             self.compression = TextCompression::Gzip;
-            self.gunzip.get_or_insert_with(Gunzip::new).begin();
+            let kind = StreamKind::Gzip;
+            self.gunzip.get_or_insert_with(|| Gunzip::new(kind)).begin(kind);
         }
         Ok(())
     }

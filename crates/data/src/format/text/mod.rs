@@ -4,7 +4,6 @@
 mod float16;
 mod number;
 mod rows;
-mod gunzip;
 mod cursor;
 mod write;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `tfrecord`: one record per sample, each a `tf.train.Example` in TFRecord framing, as DLIO generates it
 //! (`tf_generator.py`), with an index file for DALI. The index is never read: records have equal length, or are found one
-//! after another.
+//! after another. Files of other programs may be compressed by gzip or zlib.
 
 mod example;
 mod records;
@@ -10,6 +10,7 @@ mod tests;
 use super::ahead::ReadAheadCursor;
 use super::decimal::{digit_count, digits_of_multiples};
 use super::packed::{self, Payload};
+use super::unpacked::Unpacked;
 use super::{
     Content, CursorOptions, FileSink, Format, FormatError, Part, PayloadSink, SinkError, ahead,
     check_sample, decode_length, shape_of_bytes, truncated,
@@ -51,7 +52,8 @@ const INTEGERS: u8 = 0x1a;
 
 pub(super) static FORMAT: Format = Format {
     is_recognised: has_frame,
-    parts: &[Part::DATA, Part { folder: "index", suffix: ".idx", optional: true }],
+    unpacks_streams: true,
+    parts: &[Part::DATA, Part { folder: "index", optional: true, ..Part::beside(".idx") }],
     ..Format::new(
         FormatEntry {
             piece_bytes: Some(PIECE_BYTES),
@@ -60,7 +62,8 @@ pub(super) static FORMAT: Format = Format {
         },
         encode,
         |options| {
-            Box::new(ReadAheadCursor::new(options.piece_bytes, records::Records::new(options)))
+            let records = Unpacked::new(records::Records::new(options), has_frame);
+            Box::new(ReadAheadCursor::new(options.piece_bytes, records))
         },
     )
 };

@@ -70,7 +70,8 @@ impl Records {
     fn read_frame(&mut self) -> Result<(), FormatError> {
         let (length, crc) = self.frame.bytes.split_at(FRAME_BYTES - CRC_BYTES as usize);
         if mask_crc(crc32c::crc32c(length)).to_le_bytes() != crc {
-            return Err(self.invalid_frame());
+            let message = "no record begins here: the checksum of its length is wrong";
+            return Err(FormatError::new(self.start, message));
         }
         let length = decode_length(length);
         let bytes = length.checked_add(FRAME_BYTES as u64 + CRC_BYTES);
@@ -98,20 +99,6 @@ impl Records {
         self.crc = 0;
         self.phase = RecordPhase::Message;
         self.check_end()
-    }
-
-    /// Error for a frame with a wrong checksum.
-    fn invalid_frame(&self) -> FormatError {
-        let message = match self.frame.bytes[..] {
-            [0x1f, 0x8b, ..] if self.start == 0 => {
-                "a tfrecord in gzip, which cannot be read piece by piece: unpack it"
-            }
-            [0x78, 0x01 | 0x5e | 0x9c | 0xda, ..] if self.start == 0 => {
-                "a tfrecord in zlib, which cannot be read piece by piece: unpack it"
-            }
-            _ => "no record begins here: the checksum of its length is wrong",
-        };
-        FormatError::new(self.start, message)
     }
 
     fn read_message(

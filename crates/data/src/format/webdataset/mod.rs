@@ -8,6 +8,7 @@ mod members;
 mod tests;
 
 use super::ahead::ReadAheadCursor;
+use super::unpacked::Unpacked;
 use super::{
     Content, CursorOptions, FileSink, Format, FormatError, PayloadSink, SinkError, ahead,
     as_one_sample, compare_shapes, describe_shape, npy_header, packed, shape_of_bytes, truncated,
@@ -36,7 +37,8 @@ const END_BYTES: u64 = 2 * BLOCK_BYTES;
 pub(super) static FORMAT: Format = Format {
     // Version 2: headers are written by the crate `tar`.
     version: 2,
-    is_recognised: |head| head.get(257..262) == Some(b"ustar"),
+    is_recognised: has_header,
+    unpacks_streams: true,
     ..Format::new(
         FormatEntry {
             extension: "tar",
@@ -44,10 +46,16 @@ pub(super) static FORMAT: Format = Format {
         },
         encode,
         |options| {
-            Box::new(ReadAheadCursor::new(options.piece_bytes, members::Members::new(options)))
+            let members = Unpacked::new(members::Members::new(options), has_header);
+            Box::new(ReadAheadCursor::new(options.piece_bytes, members))
         },
     )
 };
+
+/// Whether a file begins with the header of a member.
+fn has_header(head: &[u8]) -> bool {
+    head.get(257..262) == Some(b"ustar")
+}
 
 fn encode(
     shape: &FileShape,

@@ -1,7 +1,7 @@
 //! Plans the dataset: format, number and sizes of files, and encoding.
 
 use super::{Builder, Context};
-use crate::catalog::UnsupportedSetting;
+use crate::catalog::{Ability, UnsupportedSetting};
 use crate::plan::explain::estimate_with;
 use crate::plan::layout::Layout;
 use crate::plan::{DRAWN_FILES_MAX, DatasetPlan, FILES_MAX, Plan};
@@ -35,6 +35,7 @@ impl Builder<'_> {
         let files_train = scaled_files_train.saturating_mul(file_factor);
         let files_eval = scaled_files_eval.saturating_mul(file_factor);
         self.check_counts(files_train, files_eval, samples_per_file);
+        self.check_file_samples();
         let columns = self.columns();
         let element = columns_element(&columns).unwrap_or_else(|| self.element());
         let row_bytes =
@@ -61,6 +62,7 @@ impl Builder<'_> {
             named_train: None,
             named_eval: None,
             samples_per_file,
+            file_samples: w.dataset_samples_in_files.clone(),
             subfolders_train: w.dataset_num_subfolders_train,
             subfolders_eval: w.dataset_num_subfolders_eval,
             prefix: self.prefix(),
@@ -115,6 +117,35 @@ impl Builder<'_> {
                 ),
                 &format!("give at most {FILES_MAX}, or put more samples in each file"),
             );
+        }
+    }
+
+    /// Refuses numbers of samples that do not belong to the training files.
+    fn check_file_samples(&mut self) {
+        let numbers = self.w.dataset_samples_in_files.len() as u64;
+        let files = self.w.dataset_num_files_train;
+        let sum = self
+            .w
+            .dataset_samples_in_files
+            .iter()
+            .map(|samples| u128::from(*samples))
+            .sum::<u128>();
+        let key = "dataset.samples_in_files";
+        if numbers == 0 {
+            return;
+        }
+        if !self.w.dataset_foreign {
+            let message = "generated files all have the same number of samples".to_string();
+            self.error(key, message, "set `dataset.num_samples_per_file`");
+        } else if numbers != files {
+            let message = format!("`{numbers}` numbers for {files} training files");
+            self.error(key, message, "leave it out, or give the number of samples in each file");
+        } else if sum > u128::from(SAMPLES_MAX) {
+            let message = format!("`{sum}` samples are too many");
+            self.error(key, message, &format!("a dataset can have up to {SAMPLES_MAX} samples"));
+        } else if self.w.reader_reread_share > 0.0 {
+            let message = "accelerators cannot reread files of different numbers of samples";
+            self.error("reader.reread_share", message.into(), "leave it out");
         }
     }
 
@@ -196,7 +227,17 @@ impl Builder<'_> {
     /// Refuses an unknown format.
     fn check_format(&mut self) {
         let name = self.w.dataset_format.clone();
-        if self.catalog.format(&name).is_none() {
+        let format = self.catalog.format(&name);
+        if format.is_some_and(|format| format.member.has(Ability::ReadOnly))
+            && !self.w.dataset_foreign
+        {
+            self.error(
+                "dataset.format",
+                format!("files of format `{name}` are read, but not generated"),
+                "read your own files with `feedrate run --data DIR`, or generate another format",
+            );
+        }
+        if format.is_none() {
             let members = self.catalog.formats.iter().map(|format| format.member);
             self.refuse_unknown_member("dataset.format", "format", &name, members);
         }

@@ -32,7 +32,9 @@ impl Builder<'_> {
         let member = entry.map(|entry| entry.member);
         let has = |ability| member.is_some_and(|member| member.has(ability));
         let shuffles_in_buffer = has(Ability::ShuffleBuffer);
-        let can_interleave = has(Ability::Interleaves);
+        // Files of different lengths do not keep the turns of an interleave.
+        let can_interleave =
+            has(Ability::Interleaves) && self.w.dataset_samples_in_files.is_empty();
         let has_decode_threads = has(Ability::DecodeThreads);
         let workers = w.reader_read_threads;
         let batch_size = w.reader_batch_size;

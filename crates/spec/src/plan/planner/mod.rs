@@ -299,7 +299,7 @@ impl Builder<'_> {
         accelerators: u32,
     ) -> TrainPlan {
         let w = self.w;
-        let samples = dataset.files_train.saturating_mul(dataset.samples_per_file);
+        let samples = dataset.samples_train();
         let steps = schedule::steps_of_training(dataset, loader, accelerators);
         self.check_shuffle_block(loader, samples);
         let rereads_fit = self.check_rereads(dataset, loader, accelerators);
