@@ -18,6 +18,7 @@ use feedrate_measure::summary::Summary;
 use feedrate_measure::supply::{AnswerWindow, RunEnd, Supply};
 use feedrate_measure::verdict::{self, Bound, Verdict};
 use feedrate_measure::waits::WaitPart;
+use feedrate_measure::watched_io::WatchedIo;
 use feedrate_results::run::Run;
 use feedrate_spec::names;
 use schemars::JsonSchema;
@@ -110,6 +111,8 @@ pub struct Answer {
     pub checkpoints: Option<CheckpointSummary>,
     /// The part of the run in which utilisation and rates were measured.
     pub window: Option<AnswerWindow>,
+    /// Whether the storage is the problem of a watched training loop; `null` for other runs.
+    pub watched_io: Option<WatchedIo>,
 }
 
 /// Share of the run's time in percent above which the answer names a part of it.
@@ -205,6 +208,7 @@ impl Answer {
             evaluation_au_percent: supply.evaluation_au_percent,
             checkpoints: supply.checkpoints,
             window: supply.window,
+            watched_io: supply.watched_io,
         };
         Answer { noise: answer.find_noise(supply.interval), ..answer }
     }

@@ -69,7 +69,8 @@ pub fn probe_foreign(
         return Ok(Probe::default());
     }
     check_counts(found_files, plan)?;
-    let mut opener = Opener::new(storage, names, false);
+    let is_encoded = names.format.member().has(Ability::EncodesSamples);
+    let mut opener = Opener::new(storage, names, is_encoded);
     let needs_plan = names.format.member().has(Ability::NeedsPlan) && plan.samples_per_file > 1;
     let probed = file_numbers_to_probe(layout.files()).map(|file| {
         let shape = layout.shape(file);
@@ -562,7 +563,7 @@ impl<'o> Opener<'o> {
     }
 
     fn read(&mut self) -> Result<Result<(), FormatError>, StorageError> {
-        while self.cursor.file_shape().is_none() {
+        while self.cursor.file_shape().is_none() && self.cursor.undecoded_type().is_none() {
             let need = match self.cursor.need() {
                 Ok(Need::Done) => break,
                 Ok(need) => need,

@@ -21,6 +21,8 @@ pub mod waits;
 pub mod slow_accelerators;
 pub mod budget;
 pub mod verdict;
+pub mod io_problem;
+pub mod watched_io;
 pub mod supply;
 pub mod access;
 pub mod summary;

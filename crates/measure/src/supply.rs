@@ -14,6 +14,7 @@ use crate::slow_accelerators::SlowAccelerators;
 use crate::stats::Interval;
 use crate::verdict::{self, Verdict};
 use crate::waits::{WaitPart, Waits};
+use crate::watched_io::WatchedIo;
 use crate::window::{Scope, seconds};
 use feedrate_spec::workload::TimeSpec;
 use schemars::JsonSchema;
@@ -62,6 +63,8 @@ pub struct Supply {
     pub checkpoints: Option<CheckpointSummary>,
     /// The part of the run in which rates were measured.
     pub window: Option<AnswerWindow>,
+    /// Whether the storage is the problem of a watched training loop; `None` for other runs.
+    pub watched_io: Option<WatchedIo>,
 }
 
 /// The part of a run in which rates were measured.
@@ -105,6 +108,7 @@ impl Supply {
                 .and_then(|evaluations| AU_ALL_STEPS.run_value(&evaluations)),
             checkpoints: CheckpointSummary::new(record),
             window: rates.map(|rates| rates.window),
+            watched_io: WatchedIo::new(derived, verdict::is_fed(derived)),
         }
     }
 }

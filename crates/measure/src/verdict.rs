@@ -28,7 +28,7 @@ names! {
         ClientBound = "client-bound",
         /// The accelerators were fed: compute takes the time.
         ComputeBound = "compute-bound",
-        /// The loader held the accelerators up. For a watched training loop, the cause is unknown.
+        /// The loader held the accelerators up. For a watched training loop, [`crate::watched_io`] decides whether the storage did.
         InputBound = "input-bound",
         /// The accelerators waited for each other.
         BarrierBound = "barrier-bound",
@@ -72,7 +72,7 @@ impl Bound {
                 "The storage kept up with the target of {target_percent:.0} %: {read_bytes} were read{origin}."
             }
             Bound::InputBound => {
-                "It is unknown what the loader spent its time on, as the training loop was only watched.[ Its processes got {read_call_bytes} from read calls, and {device_bytes} came from a device.|]"
+                "The training loop was only watched, so its reads are unknown[: its processes got {read_call_bytes} from read calls, and {device_bytes} came from a device|]."
             }
             Bound::BarrierBound => {
                 "Accelerators waited longer for the slowest one than for data[: accelerators {accelerators} came last in {last_percent:.0} % of the steps|: accelerator {accelerator} came last in {last_percent:.0} % of the steps|]."
@@ -169,7 +169,7 @@ fn watched_verdict(derived: &Derived) -> Verdict {
 }
 
 /// Whether the sustained utilisation reaches the workload's target. Uses the utilisation over all steps if the sustained one is unknown.
-fn is_fed(derived: &Derived) -> bool {
+pub(crate) fn is_fed(derived: &Derived) -> bool {
     let target = derived.target_percent;
     let au = derived.value(&AU_SUSTAINED).or(derived.value(&AU_ALL_STEPS));
     let reached = au.is_some_and(|au| target <= au);

@@ -39,6 +39,10 @@ names! {
         EvenReads = "even_reads",
         /// Samples of foreign files can be embedded files, such as images. Readers decode them.
         HoldsFiles = "holds_files",
+        /// Files are encoded samples, such as images. Without decoding (`reader.decode`), they are plain bytes.
+        EncodesSamples = "encodes_samples",
+        /// Files contain samples and nothing else.
+        PlainBytes = "plain_bytes",
         /// A foreign file is read from its start up to the requested sample.
         Sequential = "sequential",
         /// Files are read and never generated.

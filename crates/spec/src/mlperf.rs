@@ -47,6 +47,8 @@ pub struct Rule {
     pub formats: &'static [&'static str],
     /// Samples in a file.
     pub samples_per_file: u64,
+    /// Whether the official client decodes samples. It does not decode images, which its generator fills with random bytes.
+    pub decodes_samples: bool,
     /// `record_length_bytes`.
     pub record_bytes: f64,
     /// The training step on each accelerator.
@@ -75,6 +77,7 @@ pub const RULES: [Rule; 7] = [
         au_percent: 90.0,
         formats: &["npz"],
         samples_per_file: 1,
+        decodes_samples: true,
         record_bytes: 146_600_628.0,
         steps: &[
             step("v100", 1.3604, 4),
@@ -90,6 +93,7 @@ pub const RULES: [Rule; 7] = [
         au_percent: 90.0,
         formats: &["tfrecord"],
         samples_per_file: 1251,
+        decodes_samples: true,
         record_bytes: 114_660.07,
         steps: &[step("v100", 0.195, 64), step("a100", 0.435, 400), step("h100", 0.224, 400)],
     },
@@ -98,15 +102,16 @@ pub const RULES: [Rule; 7] = [
         au_percent: 70.0,
         formats: &["tfrecord"],
         samples_per_file: 1,
+        decodes_samples: true,
         record_bytes: 2_828_486.0,
         steps: &[step("v100", 0.00936, 1), step("a100", 0.00551, 1), step("h100", 0.0035, 1)],
     },
     Rule {
         model: "retinanet",
         au_percent: 85.0,
-        // Files named `.jpeg` have random bytes, which are not decoded.
         formats: &["jpeg", "raw"],
         samples_per_file: 1,
+        decodes_samples: false,
         record_bytes: 322_957.0,
         steps: &[step("b200", 0.04755, 24), step("mi355", 0.071325, 36)],
     },
@@ -115,6 +120,7 @@ pub const RULES: [Rule; 7] = [
         au_percent: 70.0,
         formats: &["parquet"],
         samples_per_file: 4_718_592,
+        decodes_samples: true,
         record_bytes: 761.0,
         steps: &[step("b200", 0.000375, 16384), step("mi355", 0.0005625, 16384)],
     },
@@ -123,6 +129,7 @@ pub const RULES: [Rule; 7] = [
         au_percent: 90.0,
         formats: &["parquet"],
         samples_per_file: 288,
+        decodes_samples: true,
         record_bytes: 2_164_832.0,
         steps: &[step("b200", 1.35, 48), step("mi355", 2.025, 72)],
     },
@@ -131,6 +138,7 @@ pub const RULES: [Rule; 7] = [
         au_percent: 90.0,
         formats: &["tfrecord"],
         samples_per_file: 313_532,
+        decodes_samples: true,
         record_bytes: 2500.0,
         steps: &[step("v100", 0.968, 48)],
     },
@@ -146,6 +154,13 @@ const TOLERANCE: f64 = 1e-3;
 pub fn au_percent(workload: &str) -> Option<f64> {
     let model = words(workload).next()?;
     RULES.iter().find(|rule| rule.model == model).map(|rule| rule.au_percent)
+}
+
+/// Whether the official client decodes the samples of a workload whose name begins with its model; true for other workloads.
+pub fn decodes_samples(workload: &str) -> bool {
+    let model = words(workload).next();
+    let mut rules = RULES.iter();
+    rules.find(|rule| Some(rule.model) == model.as_deref()).is_none_or(|rule| rule.decodes_samples)
 }
 
 /// Finds the rule of a workload whose name begins with its model, and the step on its accelerator. The accelerator is found in the name,

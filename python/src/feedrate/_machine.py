@@ -22,6 +22,8 @@ class Counters(NamedTuple):
     all_ticks: Optional[int]
     data_device_read_bytes: Optional[int]
     data_device_written_bytes: Optional[int]
+    data_device_read_ns: Optional[int]
+    own_cpu_ns: Optional[int]
 
 
 def counters(device: Optional[str]) -> Counters:
@@ -40,7 +42,7 @@ def counters(device: Optional[str]) -> Counters:
         cpu += _cpu_ticks(pid) or 0
     busy, ticks = _machine_ticks() or (None, None)
     bytes_of_tree = (rchar, wchar, read) if known else (None, None, None)
-    return Counters(*bytes_of_tree, cpu * 1_000_000_000 // TICKS, busy, ticks, *_device_bytes(device))
+    return Counters(*bytes_of_tree, cpu * 1_000_000_000 // TICKS, busy, ticks, *_device_counters(device), time.process_time_ns())
 
 
 def written_bytes() -> Optional[int]:
@@ -85,6 +87,10 @@ def mount(path: "Optional[os.PathLike[str] | str]") -> Optional[dict[str, Any]]:
             found = {"point": point, "file_system": kind, "source": source, "options": mount_fields[5]}
             found.update(super_options=super_options, device=mount_fields[2])
     if found is not None:
+        # Btrfs reports a device number of its own.
+        if found["device"].startswith("0:") and found["source"].startswith("/dev/") and os.path.exists(found["source"]):
+            number = os.stat(found["source"]).st_rdev
+            found["device"] = f"{os.major(number)}:{os.minor(number)}"
         capacity = os.statvfs(real)
         found.update(free_bytes=capacity.f_bavail * capacity.f_frsize, total_bytes=capacity.f_blocks * capacity.f_frsize)
     return found
@@ -154,13 +160,14 @@ def _machine_ticks() -> Optional[tuple[int, int]]:
     return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
 
 
-def _device_bytes(device: Optional[str]) -> tuple[Optional[int], Optional[int]]:
+def _device_counters(device: Optional[str]) -> tuple[Optional[int], Optional[int], Optional[int]]:
+    """Returns the bytes read from and written to a block device, and the sum of the times of its reads in nanoseconds."""
     lines = _lines(f"/sys/dev/block/{device}/stat") if device else None
     if not lines:
-        return None, None
-    # This file counts sectors of 512 bytes for every device.
+        return None, None, None
+    # This file counts sectors of 512 bytes for every device, and milliseconds.
     fields = lines[0].split()
-    return int(fields[2]) * 512, int(fields[6]) * 512
+    return int(fields[2]) * 512, int(fields[6]) * 512, int(fields[3]) * 1_000_000
 
 
 def _lines(path: str) -> Optional[list[str]]:

@@ -160,12 +160,21 @@ def merge(parts: list[dict[str, Any]], ranks: int) -> dict[str, Any]:
 def _watched(parts: list[dict[str, Any]]) -> dict[str, Any]:
     first = parts[0]
     synchronised = [part["synchronised"] for part in parts if part["synchronised"] is not None]
-    read = [epoch["read_call_bytes"] for part in parts for epoch in part["epochs"]]
+    # Ranks of a machine count the same device.
+    devices = {(part["system"]["hostname"], index): epoch["device_read_ns"] for part in reversed(parts) for index, epoch in enumerate(part["epochs"])}
+    epochs = [epoch for part in parts for epoch in part["epochs"]]
+
+    def total(key: str) -> Optional[int]:
+        return _sum([epoch[key] for epoch in epochs])
+
     return {
         "loader": first["loader"],
         "workers": first["workers"],
         "synchronised": all(synchronised) if synchronised else None,
-        "read_call_bytes": _sum(read),
+        "read_call_bytes": total("read_call_bytes"),
+        "device_read_ns": _sum(list(devices.values())),
+        "loader_cpu_ns": total("loader_cpu_ns"),
+        "loader_time_ns": total("loader_time_ns"),
     }
 
 

@@ -10,6 +10,7 @@ from contextlib import ContextDecorator
 from pathlib import Path
 from threading import get_ident
 from time import perf_counter_ns as clock
+from time import thread_time_ns as thread_clock
 from time import time_ns
 from typing import Any, Callable, Iterator, Optional, Union
 
@@ -21,6 +22,8 @@ FLUSH_NS = 30_000_000_000
 """Minimum time between writes of the record within an epoch. The record is also written at the end of each epoch."""
 WRITE_FREE_NS = 1_000_000_000
 """Total writing time that is always allowed. Beyond it, writing takes at most 1 % of the time, since a record grows with each epoch."""
+TIMED_STEP_NS = 1_000_000
+"""Length of a step from which the CPU time of the next load is measured, which takes some microseconds."""
 
 
 class Watch:
@@ -46,18 +49,27 @@ class Watch:
         synchronise = log.synchronise()
         batches: list[Any] = []
         steps = 0
+        # Without workers, this thread loads.
+        times_loads = not log.workers
+        is_timed = times_loads
+        thread_ns = 0
         requested = clock()
         epoch.start = requested
         ended = 0
         try:
             iterator = iter(self._loader)
             while True:
+                if is_timed:
+                    thread_ns = thread_clock()
                 try:
                     batch = next(iterator)
                 except StopIteration:
                     ended = clock()
                     break
                 received = clock()
+                if is_timed:
+                    epoch.timed_load_ns += received - requested
+                    epoch.timed_cpu_ns += thread_clock() - thread_ns
                 if steps == 0:
                     log.inspect_batch(batch)
                     # The time for inspecting the batch is not part of the step.
@@ -78,6 +90,7 @@ class Watch:
                     epoch.end_block(now)
                 else:
                     add_compute(now - received)
+                is_timed = times_loads and TIMED_STEP_NS <= now - requested
                 requested = now
                 steps += 1
                 if log.due < now:
@@ -103,6 +116,8 @@ class _Epoch:
         self.before = before
         self.started = _machine.local_time()
         self.load, self.compute = array("q"), array("q")
+        # Loads whose CPU time in this thread was measured, and that time.
+        self.timed_load_ns, self.timed_cpu_ns = 0, 0
         self.start = 0
         self.thread = get_ident()
         # For each block, the number of steps before its end, and the time until the next block.
@@ -123,7 +138,7 @@ class _Epoch:
         self.paused = 0
         self.pending = []
 
-    def as_json(self, origin: int, requested: int, ended: int, after: _machine.Counters) -> dict[str, Any]:
+    def as_json(self, workers: Optional[int], origin: int, requested: int, ended: int, after: _machine.Counters) -> dict[str, Any]:
         load, compute = self.load.tolist(), self.compute.tolist()
         blocks, first, start = [], 0, self.start - origin
         for end, paused in [*self.blocks, (len(compute), 0)]:
@@ -154,7 +169,20 @@ class _Epoch:
             ],
             "host": host,
             "read_call_bytes": _machine.difference(after.read_call_bytes, before.read_call_bytes),
+            "device_read_ns": _machine.difference(after.data_device_read_ns, before.data_device_read_ns),
+            **self.loader_times(workers, sum(load), sum(compute), after),
         }
+
+    def loader_times(self, workers: Optional[int], load: int, compute: int, after: _machine.Counters) -> dict[str, Optional[int]]:
+        """Returns the CPU time of loading and the time that it had: of all workers during steps, or of this thread during loads."""
+        if workers:
+            tree = _machine.difference(after.cpu_ns, self.before.cpu_ns)
+            own = _machine.difference(after.own_cpu_ns, self.before.own_cpu_ns)
+            busy = max(tree - own, 0) if tree is not None and own is not None else None
+            return {"loader_cpu_ns": busy, "loader_time_ns": workers * (load + compute)}
+        # Loads that were not timed may have differed.
+        is_known = load <= 2 * self.timed_load_ns
+        return {"loader_cpu_ns": self.timed_cpu_ns if is_known else None, "loader_time_ns": self.timed_load_ns if is_known else None}
 
 
 class _Log:
@@ -191,6 +219,10 @@ class _Log:
         """Starts a pass. The first pass writes an incomplete record at once, which remains if the process is killed."""
         if self.job is None:
             self.job = _record.job(self.results, self.name)
+            if self.data is None:
+                # Datasets of torchvision name their folder.
+                root = getattr(getattr(loader, "dataset", None), "root", None)
+                self.data = root if isinstance(root, (str, os.PathLike)) and os.path.isdir(root) else None
             self.system = _machine.system(self.data, self.results)
             self.device = (self.system["data_mount"] or {}).get("device")
             self.inspect_loader(loader)
@@ -238,7 +270,7 @@ class _Log:
 
     def flush_within(self, epoch: _Epoch, now: int) -> int:
         """Writes the record within an epoch. The time for writing is excluded from all steps."""
-        self.write([epoch.as_json(self.origin, now, now, _machine.counters(self.device))])
+        self.write([epoch.as_json(self.workers, self.origin, now, now, _machine.counters(self.device))])
         after = clock()
         self.due = after + max(FLUSH_NS, 100 * (after - now))
         self.origin += after - now
@@ -257,7 +289,7 @@ class _Log:
         if os.getpid() != self.process or sys.is_finalizing():
             return
         if epoch.compute:
-            entry = epoch.as_json(self.origin, requested, ended, _machine.counters(self.device))
+            entry = epoch.as_json(self.workers, self.origin, requested, ended, _machine.counters(self.device))
             entry["checkpoints"] = self.waiting + entry["checkpoints"]
             self.waiting = []
             self.epochs.append(entry)

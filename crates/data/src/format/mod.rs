@@ -219,7 +219,8 @@ pub struct CursorOptions {
     pub wants_payload: bool,
     /// Whether the storage serves only payload, as an engine with the ability `serves_samples` does.
     pub is_payload_only: bool,
-    /// Whether to decode samples that are complete files inside foreign containers.
+    /// Whether to decode samples that are complete files inside foreign containers. Of these, and of foreign images, those that cannot be
+    /// decoded are then passed through unchanged.
     pub decodes_members: bool,
     /// Names of the members that are read in foreign files, as in [`FileMember::name`]; the cursor chooses if there are none.
     pub members: Arc<[String]>,

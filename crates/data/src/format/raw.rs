@@ -8,6 +8,7 @@ static MEMBER: Member = Member {
     name: "raw",
     summary: "Samples one after another, without header or index; each sample can be read separately.",
     abilities: &[
+        Ability::PlainBytes,
         Ability::RandomAccess,
         Ability::KeepsOpen,
         Ability::Undescribed,

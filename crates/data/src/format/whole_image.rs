@@ -87,6 +87,9 @@ fn encode<P: ImageFormat>(
 fn cursor<P: ImageFormat>(options: &CursorOptions) -> Box<dyn Cursor> {
     Box::new(ImageCursor {
         decoder: ImageDecoder::new::<P>(options.check_crc),
+        name: P::MEMBER.name,
+        passes_through: options.decodes_members,
+        undecoded: None,
         piece_bytes: options.piece_bytes,
         range: PayloadRange::default(),
         next_check_bytes: 0,
@@ -190,6 +193,12 @@ impl ImageDecoder {
 
 struct ImageCursor {
     decoder: ImageDecoder,
+    /// Name of the format.
+    name: &'static str,
+    /// Whether foreign files that cannot be decoded are passed through unchanged.
+    passes_through: bool,
+    /// The name if the foreign file cannot be decoded, so that its bytes are passed through unchanged.
+    undecoded: Option<&'static str>,
     piece_bytes: usize,
     /// Bytes of the file that are still missing.
     range: PayloadRange,
@@ -213,10 +222,21 @@ impl ImageCursor {
                 format!("the file has {length} bytes, but the expected image has at most {limit}");
             return Err(FormatError::new(0, message));
         }
-        reserve(&mut self.file, length)?;
-        self.range = PayloadRange::new(0, length);
-        self.decoder.pixels.length = Some(length);
-        Ok(())
+        reserve(&mut self.file, length)
+    }
+
+    /// Passes the bytes of a foreign file through unchanged after a failure to decode it, as a measurement needs its reads and not its pixels.
+    fn pass_through(
+        &mut self,
+        error: FormatError,
+        sink: &mut dyn PayloadSink,
+    ) -> Result<(), FormatError> {
+        let wanted = &self.decoder.pixels.wanted;
+        if !self.passes_through || wanted.expected.is_some() || wanted.sample != 0 {
+            return Err(error);
+        }
+        self.undecoded = Some(self.name);
+        if self.file.is_empty() { Ok(()) } else { sink.payload(0, &self.file) }
     }
 }
 
@@ -226,6 +246,7 @@ impl Cursor for ImageCursor {
         pixels.wanted = WantedSample::new(file, sample, expected);
         pixels.length = None;
         pixels.found = None;
+        self.undecoded = None;
         self.next_check_bytes = 0;
         self.file.clear();
     }
@@ -239,23 +260,48 @@ impl Cursor for ImageCursor {
 
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         if self.decoder.pixels.length.is_none() {
-            return self.reserve_file(decode_length(bytes));
+            let length = decode_length(bytes);
+            self.range = PayloadRange::new(0, length);
+            self.decoder.pixels.length = Some(length);
+            return match self.reserve_file(length) {
+                Ok(()) => Ok(()),
+                Err(error) => self.pass_through(error, sink),
+            };
+        }
+        if self.undecoded.is_some() {
+            return self.range.feed(bytes, sink);
         }
         self.range.feed(bytes, &mut self.file)?;
         if self.range.remaining() == 0 {
-            return sink.payload(0, self.decoder.decode(&self.file)?.1);
+            return match self.decoder.decode(&self.file) {
+                Ok((_, payload)) => sink.payload(0, payload),
+                Err(error) => self.pass_through(error, sink),
+            };
         }
         let pixels = &mut self.decoder.pixels;
         pixels.is_complete = false;
         if pixels.found.is_none() && self.file.len() >= self.next_check_bytes {
-            self.decoder.run_decoder(&self.file)?;
             self.next_check_bytes = 2 * self.file.len();
+            if let Err(error) = self.decoder.run_decoder(&self.file) {
+                return self.pass_through(error, sink);
+            }
         }
         Ok(())
     }
 
     fn file_shape(&self) -> Option<FileShape> {
-        self.decoder.pixels.found
+        self.decoder.pixels.found.filter(|_| self.undecoded.is_none())
+    }
+
+    fn payload_bytes(&self) -> Option<u64> {
+        match self.undecoded {
+            Some(_) => self.decoder.pixels.length,
+            None => self.file_shape().map(|shape| shape.sample_bytes()),
+        }
+    }
+
+    fn undecoded_type(&self) -> Option<&'static str> {
+        self.undecoded
     }
 }
 

@@ -464,3 +464,28 @@ fn the_query_prints_a_value_of_the_workload() {
     let config = dlio_benchmark(&test, &["workload=tiny", "--cfg", "job"]);
     assert!(config.stdout.starts_with("workload:\n"), "{}", config.stdout);
 }
+
+/// MLPerf's generator writes random bytes with the extension of pictures, and its client does not decode them.
+#[test]
+fn pictures_of_retinanet_are_random_bytes() {
+    let test = with_workloads();
+    let yaml = TINY.replace("name: tiny", "name: retinanet").replace("format: npz", "format: jpeg");
+    test.write("conf/workload/tiny.yaml", yaml.replace("4096", "5003"));
+    let all = ["workload=tiny", "++workload.workflow.generate_data=True"];
+    let answer = dlio_benchmark(&test, &all);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let files = test.data_files(".jpeg");
+    assert_eq!(files.len(), 8);
+    assert!(files.iter().all(|file| file.metadata().unwrap().len() == 5003));
+    // Files of the official generator.
+    for file in &files {
+        fs::write(file, [7; 5003]).unwrap();
+    }
+    fs::remove_file(&test.data_files("manifest.json")[0]).unwrap();
+    fs::remove_dir_all(test.path("hydra_log")).unwrap();
+    let answer = dlio_benchmark(&test, &["workload=tiny"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let names: Vec<PathBuf> =
+        fs::read_dir(test.path("hydra_log")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+}

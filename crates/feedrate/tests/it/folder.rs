@@ -78,6 +78,71 @@ fn a_folder_of_any_format_can_be_run_without_a_workload() {
     }
 }
 
+/// An empty file, random bytes, half an image, and a broken one.
+#[test]
+fn odd_files_among_pictures_are_read_and_named() {
+    let test = Test::with_workload(TINY);
+    write_foreign_files(&test, "jpeg", "jpg", &["dataset.num_files_train=24"]);
+    let whole = fs::read(&test.files_below("theirs", ".jpg")[0]).unwrap();
+    test.write("theirs/class 0/random.jpg", [b'x'; 5000]);
+    test.write("theirs/class 0/half.jpg", &whole[..whole.len() / 2]);
+    test.write("theirs/class 0/head.jpg", &whole[..8]);
+    test.write("theirs/class 1/broken.jpg", [&b"\xff\xd8\xff"[..], &[b'x'; 5000]].concat());
+    test.write("theirs/class 1/empty.jpg", "");
+    let scanned = test.feedrate(&["scan", "theirs", "--json"]);
+    assert_eq!(scanned.code, 0, "{}", scanned.stderr);
+    let scanned = scanned.json();
+    assert_eq!((&scanned["format"], &scanned["dims"]), (&json!("jpeg"), &json!([64, 64])));
+    let json = folder_run(&test, &["--batch", "4"]);
+    let doubts = json["doubts"].as_array().unwrap();
+    let doubt = doubts.iter().find(|doubt| doubt["name"] == "members_not_decoded").unwrap();
+    let evidence = doubt["evidence"].as_str().unwrap();
+    assert!(
+        evidence.starts_with("4 samples of 28 samples were not decoded: 4 jpeg (`"),
+        "{evidence}"
+    );
+    assert!(
+        ["random", "half", "head", "broken"].iter().any(|name| evidence.contains(name)),
+        "{evidence}"
+    );
+    assert_eq!(json["found"]["files"], 28, "the empty file is left out");
+}
+
+/// MLPerf's generator of retinanet writes random bytes with the extension of pictures.
+#[test]
+fn pictures_that_are_not_decoded_are_plain_bytes() {
+    let test = Test::with_workload(TINY);
+    let settings = [
+        "dataset.format=jpeg",
+        "dataset.num_files_train=8",
+        "dataset.num_files_eval=0",
+        "dataset.record_length_bytes=5003",
+        "dataset.record_dims=[]",
+        "train.epochs=1",
+    ];
+    let undecoded = [&settings[..], &["reader.decode=false"]].concat();
+    let run = |more: &[&str]| {
+        let json = test.run_json(&[&undecoded[..], more].concat());
+        assert_eq!(json["latency"]["sample"]["count"], 8, "{json}");
+        assert_eq!(json["bytes"]["logical"], 8 * 5003, "{json}");
+    };
+    run(&[]);
+    let files = test.data_files(".jpeg");
+    assert_eq!(files.len(), 8);
+    assert!(files.iter().all(|file| file.metadata().unwrap().len() == 5003));
+    let checked = [&["generate", "workload.yaml", "--verify"], &undecoded[..]].concat();
+    assert_eq!(test.feedrate(&checked).code, 0);
+    // The files of another generator are read too, with and without decoding.
+    fs::remove_file(&test.data_files("manifest.json")[0]).unwrap();
+    let folder = files[0].parent().unwrap().parent().unwrap().to_string_lossy().into_owned();
+    run(&["--foreign", "--data", &folder]);
+    let json = test.run_json(&[&settings[..], &["--foreign", "--data", &folder]].concat());
+    assert_eq!(json["bytes"]["logical"], 8 * 5003, "{json}");
+    let doubts = json["doubts"].as_array().unwrap();
+    let doubt = doubts.iter().find(|doubt| doubt["name"] == "members_not_decoded").unwrap();
+    assert!(doubt["evidence"].as_str().unwrap().starts_with("8 samples of 8"), "{doubt}");
+}
+
 /// Each of two threads reads batches of two samples, in pieces of 2,048 bytes, every 40 ms.
 #[test]
 fn a_log_with_a_data_folder_becomes_a_workload_on_its_files() {

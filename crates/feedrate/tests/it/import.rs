@@ -79,13 +79,8 @@ fn darshan_logs() -> (String, String) {
     (counters, segments)
 }
 
-#[test]
-fn ranks_that_read_the_same_bytes_are_emulated() {
-    let test = Test::new();
-    let here = test.path("a.h5").to_string_lossy().into_owned();
-    let [counters, segments] =
-        <[String; 2]>::from(darshan_logs()).map(|log| log.replace("/d/a.h5", &here));
-    test.write("a.h5", [0; 900_000]);
+/// Imports a Darshan log, given the output of its parsers, into `job.yaml`. Returns the page.
+fn import_darshan(test: &Test, counters: &str, segments: &str) -> String {
     test.write("job.darshan", counters);
     test.write("job.darshan.dxt", segments);
     for (program, ending) in [("darshan-parser", ""), ("darshan-dxt-parser", ".dxt")] {
@@ -94,7 +89,37 @@ fn ranks_that_read_the_same_bytes_are_emulated() {
     }
     let mut command = test.command(&["import", "job.darshan", "-o", "job.yaml"]);
     let output = command.env("PATH", test.path(".")).output().unwrap();
-    let page = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn more_repetitions_than_a_workload_can_have_are_limited() {
+    let test = Test::new();
+    let mut counters = "# nprocs: 1\n".to_string();
+    for (counter, value) in [("OPENS", 1), ("READS", 200_000), ("BYTES_READ", 200_000)] {
+        writeln!(counters, "POSIX\t0\t1\tPOSIX_{counter}\t{value}\t/d/a.raw\t/\text4").unwrap();
+    }
+    let mut segments = "# DXT, file_id: 1, file_name: /d/a.raw\n".to_string();
+    for index in 0..200_000 {
+        writeln!(segments, " X_POSIX 0 read {index} 0 1 {index}.1 {index}.2").unwrap();
+    }
+    let page = import_darshan(&test, &counters, &segments);
+    let assumed =
+        "100,000 epochs, the most of such a workload: the job read each byte 200,000 times";
+    assert!(page.contains(assumed), "{page}");
+    let planned = test.feedrate(&["plan", "job.yaml"]);
+    assert_eq!(planned.code, 0, "{}", planned.stderr);
+}
+
+#[test]
+fn ranks_that_read_the_same_bytes_are_emulated() {
+    let test = Test::new();
+    let here = test.path("a.h5").to_string_lossy().into_owned();
+    let [counters, segments] =
+        <[String; 2]>::from(darshan_logs()).map(|log| log.replace("/d/a.h5", &here));
+    test.write("a.h5", [0; 900_000]);
+    let page = import_darshan(&test, &counters, &segments);
     assert!(page.contains("2 ranks") && page.contains("read once"), "{page}");
     assert!(page.contains("in each epoch, all ranks read the same"), "{page}");
     assert!(page.contains("`a.h5` has 900 kB, but the log has 399.5 kB per file"), "{page}");

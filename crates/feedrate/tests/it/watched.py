@@ -64,6 +64,76 @@ def fed():
         time.sleep(0.005)
 
 
+class Workers:
+    """Looks like a `DataLoader` of two workers, and starts a process that computes."""
+
+    batch_size, num_workers, prefetch_factor = 4, 2, 2
+
+    def __iter__(self):
+        for step in range(5):
+            child = os.fork()
+            if child == 0:
+                burn(0.02)
+                os._exit(0)
+            os.waitpid(child, 0)
+            yield step
+
+
+Workers.__module__ = "torch.utils.data.dataloader"
+
+
+def burn(seconds):
+    start = time.thread_time()
+    while time.thread_time() - start < seconds:
+        pass
+
+
+def computing():
+    """Loaders that compute in the thread of the loop, and in other processes."""
+
+    def batches():
+        for step in range(20):
+            burn(0.005)
+            yield step
+
+    for _ in feedrate.watch(batches(), name="computing", data="."):
+        pass
+    watched = record("computing")["watched"]
+    assert watched["loader_cpu_ns"] >= 20 * 5_000_000 and watched["loader_cpu_ns"] <= watched["loader_time_ns"], watched
+    for _ in feedrate.watch(Workers(), name="workers", data="."):
+        time.sleep(0.001)
+    written = record("workers")
+    watched = written["watched"]
+    (block,) = written["epochs"][0]["accelerators"][0]["blocks"]
+    assert watched["loader_time_ns"] == 2 * (sum(block["load_ns"]) + sum(block["compute_ns"])), watched
+    # The kernel counts in ticks.
+    assert watched["loader_cpu_ns"] >= 5 * 10_000_000, watched
+
+
+def reading():
+    """A loader that reads past the page cache."""
+    import mmap
+
+    size = 4 << 20
+    Path("data.bin").write_bytes(os.urandom(size) * 4)
+    buffer = mmap.mmap(-1, size)
+
+    def batches():
+        descriptor = os.open("data.bin", os.O_RDONLY | os.O_DIRECT)
+        for step in range(12):
+            assert os.preadv(descriptor, [buffer], step % 4 * size) == size
+            yield step
+        os.close(descriptor)
+
+    os.sync()
+    for _ in feedrate.watch(batches(), name="reading", data="."):
+        pass
+    written = record("reading")
+    host = written["epochs"][0]["host"]
+    expected = 0 if written["system"]["data_mount"]["file_system"] == "tmpfs" else 12 * size
+    assert host["process_device_read_bytes"] >= expected, host
+
+
 def check_starved():
     """Checks the record of `starved` after its process has ended."""
     written = record("starved")

@@ -66,7 +66,7 @@ fn values_that_watching_cannot_measure_are_null_and_not_claimed() {
     let (page, json) = show(&test, "starved");
     let text = &page.stdout;
     assert!(text.starts_with("NO: ") && text.contains("input-bound\n"), "{text}");
-    assert!(text.contains("% of the time is waiting") && text.contains("`watched` ("), "{text}");
+    assert!(text.contains("I/O is ") && text.contains("`watched` ("), "{text}");
     let is_claimed = |claim: &&&str| text.contains(**claim);
     let claims = ["storage-bound", "Would help", "nothing was read", " 0 B read", "barrier 0 s"];
     assert_eq!(claims.iter().find(is_claimed), None, "{text}");
@@ -109,6 +109,27 @@ fn values_that_watching_cannot_measure_are_null_and_not_claimed() {
     assert!(advice.stdout.contains("Nothing is advised: a loop was watched"), "{}", advice.stdout);
     let advice = test.feedrate(&["advise", &run, "--json"]).json();
     assert_eq!(advice["advice"], serde_json::json!([]));
+}
+
+/// Whether I/O is the problem. Other programs may keep the cores and the device busy, so these only rule an answer out.
+#[test]
+fn a_loop_that_waits_for_no_device_is_not_held_up_by_it() {
+    let test = Test::new();
+    watch(&test, &["computing"]);
+    watch(&test, &["starved"]);
+    watch(&test, &["reading"]);
+    for name in ["computing", "workers", "starved"] {
+        let (page, json) = show(&test, name);
+        let io = &json["answer"]["watched_io"];
+        let kind = io["kind"].as_str().unwrap();
+        assert!(["no", "unknown"].contains(&kind), "{name}: {io}");
+        assert!(page.stdout.contains("I/O is "), "{name}: {}", page.stdout);
+        let busy = &io["loader_busy_percent"];
+        assert_eq!(busy.is_null(), name != "workers", "{name}: {io}");
+    }
+    let io = &show(&test, "reading").1["answer"]["watched_io"];
+    assert!(io["waited_percent"].as_f64() > Some(50.0), "{io}");
+    assert_ne!(io["reason"], "loader-busy", "{io}");
 }
 
 #[test]

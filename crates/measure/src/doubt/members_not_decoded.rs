@@ -1,4 +1,4 @@
-//! Samples inside containers were not decoded, so decoding took no time.
+//! Samples were not decoded, so decoding took no time.
 
 use super::{Bias, DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
@@ -22,7 +22,11 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
             return None;
         }
         total.undecoded.sort_by_key(|row| std::cmp::Reverse(row.samples));
-        let kinds = total.undecoded.iter().map(|row| format!("{} {}", row.samples, row.kind));
+        let kinds = total.undecoded.iter().map(|row| {
+            let file =
+                if row.file.is_empty() { String::new() } else { format!(" (`{}`)", row.file) };
+            format!("{} {}{file}", row.samples, row.kind)
+        });
         let samples: u64 = total.undecoded.iter().map(|row| row.samples).sum();
         let facts = Facts::new().with("undecoded_samples", samples);
         Some(
@@ -33,16 +37,19 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     }),
     #[cfg(test)]
     cases: &[
-        super::tests::fires("3 samples of 40 samples were not decoded: 2 webp; 1 jpeg", |r| {
-            let accelerators = &mut r.epochs[1].accelerators;
-            for kind in ["jpeg", "webp"] {
-                accelerators[0].io.count_undecoded(Some(kind));
-            }
-            accelerators[1].io.count_undecoded(Some("webp"));
-            for _ in 0..40 {
-                accelerators[1].io.access.count_sample(None);
-            }
-        }),
-        super::tests::silent(|r| r.epochs[1].accelerators[0].io.count_undecoded(None)),
+        super::tests::fires(
+            "3 samples of 40 samples were not decoded: 2 webp (`w/0.tar`); 1 jpeg",
+            |r| {
+                let accelerators = &mut r.epochs[1].accelerators;
+                for (kind, file) in [("jpeg", ""), ("webp", "w/0.tar")] {
+                    accelerators[0].io.count_undecoded(Some(kind), file);
+                }
+                accelerators[1].io.count_undecoded(Some("webp"), "w/1.tar");
+                for _ in 0..40 {
+                    accelerators[1].io.access.count_sample(None);
+                }
+            },
+        ),
+        super::tests::silent(|r| r.epochs[1].accelerators[0].io.count_undecoded(None, "a")),
     ],
 };

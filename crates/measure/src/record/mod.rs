@@ -283,6 +283,9 @@ pub struct UndecodedKind {
     pub kind: String,
     /// Number of samples.
     pub samples: u64,
+    /// The file of the first of these samples, below the folder of the data; empty in old records.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub file: String,
 }
 
 impl IoCounters {
@@ -305,17 +308,20 @@ impl IoCounters {
         counts
     }
 
-    /// Counts a sample that could not be decoded, if `kind` is given. Allocates for the first sample of a kind.
-    pub fn count_undecoded(&mut self, kind: Option<&str>) {
+    /// Counts a sample of `file` that could not be decoded, if `kind` is given. Allocates for the first sample of a kind.
+    pub fn count_undecoded(&mut self, kind: Option<&str>, file: &str) {
         if let Some(kind) = kind {
-            self.add_undecoded(kind, 1);
+            self.add_undecoded(kind, 1, file);
         }
     }
 
-    fn add_undecoded(&mut self, kind: &str, samples: u64) {
+    fn add_undecoded(&mut self, kind: &str, samples: u64, file: &str) {
         match self.undecoded.iter_mut().find(|known| known.kind == kind) {
             Some(known) => known.samples += samples,
-            None => self.undecoded.push(UndecodedKind { kind: kind.to_string(), samples }),
+            None => {
+                let kind = kind.to_string();
+                self.undecoded.push(UndecodedKind { kind, samples, file: file.to_string() });
+            }
         }
     }
 
@@ -353,7 +359,7 @@ impl IoCounters {
         self.access.add(&other.access);
         add_bins(&mut self.size_ns, &other.size_ns);
         for row in &other.undecoded {
-            self.add_undecoded(&row.kind, row.samples);
+            self.add_undecoded(&row.kind, row.samples, &row.file);
         }
         self.open_latency.merge(&other.open_latency);
         self.read_latency.merge(&other.read_latency);

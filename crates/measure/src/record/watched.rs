@@ -14,4 +14,13 @@ pub struct Watched {
     pub synchronised: Option<bool>,
     /// Bytes that read calls of the processes and their children returned, from any file; `None` if unknown.
     pub read_call_bytes: Option<u64>,
+    /// Sum of the times of all reads of the data's block device during the epochs, over all machines; `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_read_ns: Option<u64>,
+    /// Processor time of loading: of the worker processes, or without them of the loop's thread while it waited for batches. `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loader_cpu_ns: Option<u64>,
+    /// Time in which `loader_cpu_ns` was measured: that of the steps for each worker, or that of the waits. `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loader_time_ns: Option<u64>,
 }

@@ -1,6 +1,7 @@
 //! Renders the answer of a run, or of several, as a few lines for terminals and reports. Decides nothing.
 
 use crate::number::count_names;
+use crate::words::io_answer;
 use feedrate_analysis::answer::{Answer, AnswerKind, UnknownBecause, relevant_doubts};
 use feedrate_measure::budget::BudgetPart;
 use feedrate_measure::checkpoints::{CheckpointMedium, CheckpointSummary, Checkpoints};
@@ -17,7 +18,8 @@ use std::cmp::Reverse;
 pub fn lines(answer: &Answer, doubts: &[Doubt]) -> Vec<String> {
     let first = format!("{} {}", head(answer), says(answer, doubts));
     let mut lines = vec![first];
-    lines.extend(rates(answer));
+    let watched = answer.watched_io.as_ref().filter(|_| answer.fed.is_some());
+    lines.extend(watched.map(io_answer::watched_line).or_else(|| rates(answer)));
     match outside_training(answer) {
         // A line of its own is for checkpoints and evaluations.
         Some(outside) if !answer.is_about_training_alone() && lines.len() > 1 => {

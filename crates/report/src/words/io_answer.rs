@@ -1,6 +1,8 @@
-//! Renders whether I/O is the problem of a logged job.
+//! Renders whether I/O is the problem of a logged job or of a watched loop.
 
-use feedrate_results::logs::{IoAnswer, IoProblem, IoUnknown, TimeOf};
+use feedrate_measure::io_problem::IoProblem;
+use feedrate_measure::watched_io::{WatchedIo, WatchedIoReason};
+use feedrate_results::logs::{IoAnswer, IoUnknown, TimeOf};
 use feedrate_spec::units;
 
 /// Share of metadata calls in the time of I/O from which only they are named, and below the rest of which only reads are, in percent.
@@ -70,6 +72,52 @@ fn range([low, high]: [f64; 2]) -> String {
     if low == high { low } else { format!("{low} to {high}") }
 }
 
+/// Whether the storage is the problem of a watched loop, with the measurements that show it.
+pub fn watched_line(io: &WatchedIo) -> String {
+    let head = match io.kind {
+        IoProblem::Yes => "I/O is the problem",
+        IoProblem::Partly => "I/O is part of the problem",
+        IoProblem::No => "I/O is not the problem",
+        IoProblem::Unknown => "UNKNOWN whether I/O is the problem",
+    };
+    let waited = format!("the loop waited {:.0} % of its time for batches", io.waited_percent);
+    let reads = io.device_reads_in_flight.map(|reads| match 100.0 * reads {
+        percent if percent < 100.0 => {
+            format!(" with reads in progress for at most {percent:.0} % of the time")
+        }
+        _ => format!(" with {reads:.1} reads in progress on average"),
+    });
+    let names_reads = matches!(
+        io.reason,
+        WatchedIoReason::DeviceIdle | WatchedIoReason::DeviceBusy | WatchedIoReason::LoaderUnknown
+    );
+    let in_progress = reads.filter(|_| names_reads).unwrap_or_default();
+    let rate = io.device_bytes_per_second.map(units::bytes_per_second_rounded);
+    let device = match rate {
+        Some(rate) => Some(format!("the device delivered {rate}{in_progress}")),
+        None if in_progress.is_empty() => None,
+        None => Some(format!("the device worked{in_progress}")),
+    };
+    let busy = io.loader_busy_percent.filter(|_| io.reason != WatchedIoReason::CoresBusy);
+    let busy = busy.map(|percent| format!("the loader computed for {percent:.0} % of its time"));
+    let because = match io.reason {
+        WatchedIoReason::CoresBusy => Some("the cores of the machine were busy"),
+        WatchedIoReason::DeviceUnknown => Some("the reads of the data's device are unknown"),
+        WatchedIoReason::OtherProcesses => Some("the device read mostly for other processes"),
+        WatchedIoReason::LoaderUnknown => Some("it is unknown how much the loader computed"),
+        _ => None,
+    };
+    let facts = device.into_iter().chain(busy).chain(because.map(Into::into));
+    let facts: Vec<String> =
+        if io.reason == WatchedIoReason::Fed { Vec::new() } else { facts.collect() };
+    let facts = match &facts[..] {
+        [] => String::new(),
+        [only] => format!("; {only}"),
+        [first @ .., last] => format!("; {}, and {last}", first.join(", ")),
+    };
+    format!("{head}: {waited}{facts}")
+}
+
 /// The calls that took the time: `reads of 256 KiB at 40 MB/s, one at a time`.
 fn calls(answer: &IoAnswer) -> String {
     let size = answer.read_bytes.map(|bytes| units::bytes_binary(bytes.round() as u64));
@@ -112,6 +160,55 @@ mod tests {
             open_seconds: Some(0.003),
             speedup_max: Some(100.0 / (100.0 - io_percent[1])),
         }
+    }
+
+    #[test]
+    fn watched_loops_name_what_rules_the_storage_in_or_out() {
+        let io = WatchedIo {
+            kind: IoProblem::Yes,
+            reason: WatchedIoReason::DeviceBusy,
+            waited_percent: 61.2,
+            loader_busy_percent: Some(8.0),
+            device_bytes_per_second: Some(480e6),
+            device_reads_in_flight: Some(0.98),
+        };
+        let answers = [
+            io,
+            WatchedIo { kind: IoProblem::Partly, device_reads_in_flight: Some(3.25), ..io },
+            WatchedIo {
+                kind: IoProblem::No,
+                reason: WatchedIoReason::LoaderBusy,
+                loader_busy_percent: Some(94.0),
+                device_bytes_per_second: Some(3e6),
+                ..io
+            },
+            WatchedIo { kind: IoProblem::No, reason: WatchedIoReason::CoresBusy, ..io },
+            WatchedIo { kind: IoProblem::No, reason: WatchedIoReason::Fed, ..io },
+            WatchedIo {
+                kind: IoProblem::Unknown,
+                reason: WatchedIoReason::DeviceUnknown,
+                device_bytes_per_second: None,
+                ..io
+            },
+            WatchedIo { kind: IoProblem::Unknown, reason: WatchedIoReason::OtherProcesses, ..io },
+            WatchedIo {
+                kind: IoProblem::Unknown,
+                reason: WatchedIoReason::LoaderUnknown,
+                loader_busy_percent: None,
+                ..io
+            },
+        ];
+        let lines: Vec<String> = answers.iter().map(watched_line).collect();
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        I/O is the problem: the loop waited 61 % of its time for batches; the device delivered 480 MB/s with reads in progress for at most 98 % of the time, and the loader computed for 8 % of its time
+        I/O is part of the problem: the loop waited 61 % of its time for batches; the device delivered 480 MB/s with 3.2 reads in progress on average, and the loader computed for 8 % of its time
+        I/O is not the problem: the loop waited 61 % of its time for batches; the device delivered 3 MB/s, and the loader computed for 94 % of its time
+        I/O is not the problem: the loop waited 61 % of its time for batches; the device delivered 480 MB/s, and the cores of the machine were busy
+        I/O is not the problem: the loop waited 61 % of its time for batches
+        UNKNOWN whether I/O is the problem: the loop waited 61 % of its time for batches; the loader computed for 8 % of its time, and the reads of the data's device are unknown
+        UNKNOWN whether I/O is the problem: the loop waited 61 % of its time for batches; the device delivered 480 MB/s, the loader computed for 8 % of its time, and the device read mostly for other processes
+        UNKNOWN whether I/O is the problem: the loop waited 61 % of its time for batches; the device delivered 480 MB/s with reads in progress for at most 98 % of the time, and it is unknown how much the loader computed
+        ");
     }
 
     #[test]

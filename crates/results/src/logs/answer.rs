@@ -1,25 +1,10 @@
 //! Decides from the times of a log whether I/O is the problem of its job.
 
+use feedrate_measure::io_problem::{IoProblem, PARTLY_MIN};
 use feedrate_measure::record::IoCounters;
 use feedrate_spec::names;
 use schemars::JsonSchema;
 use serde::Serialize;
-
-names! {
-    /// Whether I/O is the problem of a job.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-    #[serde(rename_all = "snake_case")]
-    pub enum IoProblem {
-        /// I/O took at least half of the time.
-        Yes = "yes",
-        /// I/O took a fifth to half of the time.
-        Partly = "partly",
-        /// I/O took less than a fifth of the time, or the readers waited for training.
-        No = "no",
-        /// The log does not show it.
-        Unknown = "unknown",
-    }
-}
 
 names! {
     /// Whose time a share of I/O refers to.
@@ -101,10 +86,6 @@ pub(super) struct IoTimes<'a> {
     pub(super) reads_in_flight: Option<f64>,
 }
 
-/// Share of time in I/O from which it is part of the problem. Without I/O, the job would be at most 1.25 times as fast.
-const PARTLY_MIN: f64 = 0.2;
-/// Share of time in I/O from which it is the problem.
-const YES_MIN: f64 = 0.5;
 /// Share of time for which readers wait, from which training does not wait for them.
 const WAITING_MIN: f64 = 0.2;
 /// Share of time in gaps between batches from which the gaps are waits, rather than the work of passing a batch on.
@@ -175,14 +156,9 @@ fn decide(
     if WAITING_MIN <= paused_low && !times.hides_reads {
         return Ok(IoProblem::No);
     }
-    let degree = |share: f64| match share {
-        share if share < PARTLY_MIN => IoProblem::No,
-        share if share < YES_MIN => IoProblem::Partly,
-        _ => IoProblem::Yes,
-    };
-    match degree(low) {
+    match IoProblem::from_share(low) {
         IoProblem::No if times.hides_reads => Err(IoUnknown::HiddenReads),
-        IoProblem::No if degree(high) == IoProblem::No => Ok(IoProblem::No),
+        IoProblem::No if IoProblem::from_share(high) == IoProblem::No => Ok(IoProblem::No),
         IoProblem::No if times.time_of == TimeOf::Processes => Err(IoUnknown::Overlap),
         IoProblem::No => Err(IoUnknown::RecordingTime),
         _ if WAITING_MIN < paused_high => Err(IoUnknown::Overlap),

@@ -4,7 +4,9 @@ use super::lines::Lines;
 use super::tally::{Caller, FileCall, Position, Tally};
 use super::{Input, LogError, LogKind, LogPart};
 use serde_json::Value;
+use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, VecDeque};
+use std::hash::{Hash, Hasher};
 
 pub(super) static KIND: LogKind = LogKind {
     name: "dftracer",
@@ -81,6 +83,18 @@ fn number(value: &Value) -> Option<f64> {
     (number.abs() < NUMBER_MAX).then_some(number)
 }
 
+/// Reads the number of a process or thread, which may be written as a string. Other strings count as names, and equal names have equal numbers.
+fn id(value: &Value) -> Option<u64> {
+    if let Some(name) = value.as_str().filter(|name| !name.is_empty()) {
+        return Some(name.parse().unwrap_or_else(|_| {
+            let mut hasher = DefaultHasher::new();
+            name.hash(&mut hasher);
+            hasher.finish()
+        }));
+    }
+    value.as_u64()
+}
+
 fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
@@ -91,8 +105,8 @@ impl EventReader {
         let Some(event) = parse_event(line).filter(|event| event["name"] == "start") else {
             return;
         };
-        if let Some(process) = event["pid"].as_u64()
-            && let Some(parent) = event["args"]["ppid"].as_u64()
+        if let Some(process) = id(&event["pid"])
+            && let Some(parent) = id(&event["args"]["ppid"])
             && self.starts.len() < OPEN_MAX
         {
             self.starts.insert(process, (parent, text(&event["args"]["cmd_hash"])));
@@ -133,8 +147,8 @@ impl EventReader {
                 };
             }
             "end" => {
-                let dropped = arguments["dropped_events"].as_u64().unwrap_or(0);
-                self.tally.lose_reads("event", "that the program dropped", dropped);
+                let dropped = number(&arguments["dropped_events"]).unwrap_or(0.0);
+                self.tally.lose_reads("event", "that the program dropped", dropped as u64);
             }
             _ if event["cat"] == "POSIX" || event["cat"] == "STDIO" => {
                 self.calls += 1;
@@ -147,19 +161,25 @@ impl EventReader {
     fn read_call(&mut self, name: &str, event: &Value) {
         let arguments = &event["args"];
         let Some((file, path)) = self.file(name, arguments) else { return };
-        let (Some(pid), Some(tid)) = (event["pid"].as_u64(), event["tid"].as_u64()) else { return };
+        let Some((pid, tid)) = id(&event["pid"]).zip(id(&event["tid"])) else {
+            return self.tally.lose("call", "without a process or a thread");
+        };
         let Some(start) = number(&event["ts"]).filter(|&start| start >= 0.0) else { return };
         // Integers if possible: nanoseconds since 1970 exceed the precision of a float.
-        let exact_ns = event["ts"].as_u64().and_then(|ts| ts.checked_mul(self.unit_ns as u64));
+        let integer = || event["ts"].as_u64().or_else(|| event["ts"].as_str()?.parse().ok());
+        let exact_ns = integer().and_then(|ts| ts.checked_mul(self.unit_ns as u64));
         let start_ns = exact_ns.unwrap_or((start * self.unit_ns.min(1e3)) as u64);
         let ns =
             number(&event["dur"]).filter(|&dur| dur >= 0.0).map(|dur| (dur * self.unit_ns) as u64);
         let root = self.root_process(pid);
+        // Until version 1, numbers are strings, and the number of the process is added to that of the thread.
+        let thread =
+            if event["tid"].is_string() { tid.checked_sub(pid).unwrap_or(tid) } else { tid };
         let next = self.ranks.len() as u32;
         let caller = Caller {
             rank: *self.ranks.entry(root).or_insert(next),
             thread: tid,
-            is_first: Some(pid == root && tid == pid),
+            is_first: Some(pid == root && [tid, thread].contains(&pid)),
         };
         let call = FileCall { caller, file, start_ns, ns };
         let returned = number(&arguments["ret"]);
@@ -201,6 +221,7 @@ impl EventReader {
                 self.store_position((tid, file), Position { offset, last_end });
             } else if name.starts_with("close") || name.starts_with("fclose") {
                 self.open.remove(&(tid, file));
+                self.tally.close(call);
             } else if name.starts_with("mmap") {
                 self.tally.lose_reads("mapping", "of a file, whose reads are not in the log", 1);
             }
@@ -234,7 +255,7 @@ impl EventReader {
 
 fn is_for_writing(arguments: &Value) -> bool {
     let mode = arguments["mode"].as_str().unwrap_or_default();
-    let flags = arguments["flags"].as_u64().unwrap_or(0);
+    let flags = number(&arguments["flags"]).filter(|&flags| flags >= 0.0).unwrap_or(0.0) as u64;
     // The lowest two bits are the access mode; 1 is O_WRONLY.
     flags & 3 == 1 || mode.starts_with(['w', 'a'])
 }

@@ -129,7 +129,8 @@ pub(super) fn evaluate(tally: &mut Tally) -> Result<Evaluation, LogError> {
     let times = add_readers(tally, data, &mut job);
     job.ranks = record.plan.accelerators.into();
     let io = counters_of_run(&record);
-    (job.ranks_each, job.epochs) = epochs(tally, data, &record, io.read_bytes).unzip();
+    let read_once_bytes = io.read_bytes - tally.kinds[data].repeated_bytes.min(io.read_bytes);
+    (job.ranks_each, job.epochs) = epochs(tally, data, &record, read_once_bytes).unzip();
     let common = io.access.common.most_common(16).unwrap_or_default();
     let total_bytes = |bytes: u64, count: u64| bytes.saturating_mul(count);
     let largest = common.iter().max_by_key(|size| total_bytes(size.bytes, size.count));

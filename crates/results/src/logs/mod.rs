@@ -6,6 +6,7 @@
 //! To add a kind of log: write its file with a [`LogKind`] that reports calls to the `Tally`, and add its `mod` line and its row.
 
 mod lines;
+mod file_use;
 mod reader;
 mod program_files;
 mod process_tree;
@@ -19,7 +20,7 @@ mod darshan;
 #[cfg(test)]
 mod tests;
 
-pub use self::answer::{IoAnswer, IoProblem, IoUnknown, TimeOf};
+pub use self::answer::{IoAnswer, IoUnknown, TimeOf};
 pub use self::job::{LogBatch, LogJob, OtherFiles};
 
 use self::job::Evaluation;

@@ -1,5 +1,6 @@
 //! Reads of one thread or process of a log, call by call. Batches are detected from the gaps between reads.
 
+use super::file_use::{FileUse, Opening};
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
@@ -78,6 +79,8 @@ pub(super) struct ReaderLog {
     follows_message: bool,
     last_name: String,
     has_opened: bool,
+    /// The use of the file that the reader opened last.
+    pub(super) file_use: FileUse,
     /// Number of files whose name sorts after the name of the previously opened file.
     pub(super) ascending: u64,
     /// Number of files whose name sorts before the name of the previously opened file.
@@ -113,6 +116,8 @@ const THRESHOLDS_MAX: usize = 16;
 /// Maximum relative deviation of regular bursts from the median period.
 const REGULAR_TOLERANCE: f64 = 0.3;
 
+/// Files that are opened in a stream are fewer than its batches, by more than the inverse of this number.
+const STREAM_OPENS_DIVISOR: usize = 5;
 /// Inverse of the maximum number of long gaps within files, relative to the gaps that separate batches of files.
 const LONG_WITHIN_FILES_DIVISOR: usize = 5;
 
@@ -135,7 +140,16 @@ struct Group {
 }
 
 impl ReaderLog {
-    pub(super) fn count_open(&mut self, name: &str) {
+    /// Counts an open of a file whose length is `length_bytes`, as far as it is known.
+    pub(super) fn open(&mut self, file: u32, name: &str, length_bytes: u64) -> Opening {
+        let opening = self.file_use.open(file, length_bytes);
+        if opening == Opening::First {
+            self.count_open(name);
+        }
+        opening
+    }
+
+    fn count_open(&mut self, name: &str) {
         match natural_order(name, &self.last_name) {
             _ if self.last_name.is_empty() => {}
             Ordering::Greater => self.ascending += 1,
@@ -301,7 +315,9 @@ impl ReaderLog {
                 count > 0 && holds_for_most(&groups, |group| group.count == count)
             }
             BatchRule::RegularStarts => {
-                opens < groups.len() && holds_for_most(&periods, is_regular)
+                // Groups of about one file each are no batches of a stream.
+                opens * STREAM_OPENS_DIVISOR < groups.len() * (STREAM_OPENS_DIVISOR - 1)
+                    && holds_for_most(&periods, is_regular)
             }
         };
         if !are_batches {
@@ -438,13 +454,13 @@ mod tests {
         let mut now = 0;
         for batch in 0..batches {
             for file in 0..4 {
-                log.count_open(&format!("img_{}", batch * 4 + file));
+                log.open((batch * 4 + file) as u32, &format!("img_{}", batch * 4 + file), 0);
                 for _ in 0..2 {
                     let op = Op {
                         start_ns: now,
                         end_ns: now + 50_000,
                         bytes: 100,
-                        file: file as u32,
+                        file: (batch * 4 + file) as u32,
                         is_new_file: false,
                         metadata_ns: 0,
                         follows_message: false,

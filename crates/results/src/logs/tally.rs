@@ -4,6 +4,7 @@
 //! Long because all limits of memory and all counters are kept together.
 
 use super::Lost;
+use super::file_use::Opening;
 use super::process_tree::NumberedProcesses;
 use super::program_files::{extension, is_program_file};
 use super::reader::{Op, Pauses, ReaderLog, add_ns};
@@ -95,6 +96,7 @@ pub(super) struct FileFacts {
     pub(super) kind: u16,
     /// Largest known extent of the file.
     pub(super) length_bytes: u64,
+    /// Number of opens, without those that continue the use of a file.
     pub(super) opens: u32,
 }
 
@@ -111,6 +113,8 @@ pub(super) struct FileKind {
     /// Start of the first call and end of the last.
     pub(super) span_ns: Option<(u64, u64)>,
     pub(super) mapped_bytes: u64,
+    /// Bytes at the start of files that a reader read again because it opened a file several times for one use.
+    pub(super) repeated_bytes: u64,
     /// Number of reads that were reported individually in addition to counters.
     segments: u64,
     /// Ranges that are not yet in `reads`.
@@ -239,6 +243,7 @@ impl Tally {
                     ranks: BTreeMap::new(),
                     span_ns: None,
                     mapped_bytes: 0,
+                    repeated_bytes: 0,
                     segments: 0,
                     ranges: Vec::new(),
                     reads: FileReads::new(1),
@@ -262,10 +267,18 @@ impl Tally {
             add_ns(&mut io.open_ns, ns);
             io.open_latency.record(ns);
         }
-        self.add_opens(call.file, 1);
+        let length_bytes = self.files[call.file as usize].length_bytes;
+        let opened = self.reader(call).map(|reader| reader.open(call.file, name, length_bytes));
+        if opened != Some(Opening::Again) {
+            self.add_opens(call.file, 1);
+        }
         self.count_call(call, false);
+    }
+
+    /// Notes that an open file was closed.
+    pub(super) fn close(&mut self, call: FileCall) {
         if let Some(reader) = self.reader(call) {
-            reader.count_open(name);
+            reader.file_use.close(call.file);
         }
     }
 
@@ -294,6 +307,9 @@ impl Tally {
     /// Counts the mapping of a file into memory.
     pub(super) fn add_mapping(&mut self, call: FileCall, bytes: u64) {
         self.add_metadata_call(call);
+        if let Some(reader) = self.reader(call) {
+            reader.file_use.end();
+        }
         self.kind(call.file).mapped_bytes += bytes.min(CALL_BYTES_MAX);
     }
 
@@ -312,7 +328,13 @@ impl Tally {
             add_ns(&mut io.size_ns[bin_index(bytes)], ns);
             io.read_latency.record(ns);
         }
-        self.add_read_bytes(call.caller.rank, call.file, bytes);
+        let length_bytes = self.files[call.file as usize].length_bytes;
+        let repeated = self
+            .reader(call)
+            .map(|reader| reader.file_use.read(call.file, length_bytes, offset, bytes));
+        let repeated = repeated.unwrap_or(0);
+        self.kind(call.file).repeated_bytes += repeated;
+        self.add_read_bytes(call.caller.rank, call.file, bytes - repeated);
         self.count_call(call, true);
         self.add_position(call, offset, bytes);
     }

@@ -1,11 +1,15 @@
 //! Tests of importing logs of strace and DFTracer.
 
 mod darshan_logs;
+mod dftracer_logs;
+mod several_opens;
 
 use self::darshan_logs::{COUNTERS, SEGMENTS};
+use self::dftracer_logs::EVENTS;
 use super::job::evaluate;
 use super::tally::{Caller, FileCall, ReadCall, Tally};
 use super::*;
+use feedrate_measure::io_problem::IoProblem;
 use feedrate_measure::metric::{CONSECUTIVE, IN_FLIGHT, SEQUENTIAL, counters_of_run};
 use feedrate_measure::record::access::ReadPosition;
 use proptest::prelude::*;
@@ -456,35 +460,4 @@ proptest! {
             let _ = kind.import(vec![text]);
         }
     }
-}
-
-/// Events with hashes of names, and with names as in older versions. Process 8 is a worker forked from process 7.
-const EVENTS: &str = r#"[
-{"name":"FH","cat":"dftracer","pid":7,"tid":7,"ph":"M","args":{"name":"/d/a.npz","value":"aa"}},
-{"id":1,"name":"start","cat":"dftracer","pid":7,"tid":7,"ts":1,"dur":0,"ph":"X","args":{"ppid":1,"cmd_hash":"c"}},
-{"id":1,"name":"start","cat":"dftracer","pid":8,"tid":8,"ts":1,"dur":0,"ph":"X","args":{"ppid":7,"cmd_hash":"c"}}
-{"id":2,"name":"open64","cat":"POSIX","pid":7,"tid":7,"ts":1000,"dur":5,"ph":"X","args":{"flags":524288,"fhash":"aa"}}
-{"id":3,"name":"read","cat":"POSIX","pid":7,"tid":7,"ts":2000,"dur":10,"ph":1,"args":{"ret":100,"count":4096,"fhash":"aa"}}
-{"id":4,"name":"lseek64","cat":"POSIX","pid":7,"tid":7,"ts":2500,"dur":1,"args":{"ret":50,"whence":0,"fhash":"aa"}}
-{"id":5,"name":"read","cat":"POSIX","pid":7,"tid":7,"ts":3000,"dur":10,"args":{"ret":100,"fhash":"aa"}}
-{"id":6,"name":"pread64","cat":"POSIX","pid":8,"tid":8,"ts":3000,"dur":20,"args":{"fname":"/d/b.npz","ret":40,"offset":90}}
-{"id":7,"name":"read","cat":"POSIX","pid":8,"tid":8,"ts":4000,"dur":1,"args":{"fhash":"unknown","ret":9}}
-not json
-{"id":8,"name":"end","cat":"dftracer","args":{"dropped_events":4}}
-]"#;
-
-#[test]
-fn events_of_dftracer_are_counted() {
-    let log = import("t.pfw", EVENTS).unwrap();
-    let io = counters_of_run(&log.record);
-    assert_eq!((io.opens, io.reads, io.read_bytes, io.read_ns), (1, 3, 240, 40_000));
-    assert_eq!((io.access.following, io.access.sequential), (1, 0));
-    assert_eq!(log.record.epochs[0].files_read.as_ref().unwrap().unique_bytes, 190);
-    assert_eq!((log.job.ranks, log.job.readers, log.job.files), (1, Some(2), 2));
-    let expected = [
-        (4, "that the program dropped"),
-        (1, "without an event"),
-        (1, "of files whose names are not in the log"),
-    ];
-    assert_eq!(lost_entries(&log), expected);
 }

@@ -17,6 +17,7 @@ pub struct RecordedStorage {
     storage: Arc<dyn ReadStorage>,
     clock: Clock,
     /// Buffer for the real name of a file, if names have to be looked up.
+    /// Name of the file that was opened last.
     name: String,
     /// End of the latest operation or other activity.
     activity_end_ns: u64,
@@ -78,11 +79,13 @@ impl RecordedStorage {
     /// # Errors
     /// The storage failed.
     pub fn open(&mut self, path: &str, part: u64) -> Result<Handle, StorageError> {
-        let is_found = self.storage.look_up(path, &mut self.name)?;
-        if is_found {
+        if self.storage.look_up(path, &mut self.name)? {
             self.activity_end_ns = self.clock.now_ns();
+        } else {
+            self.name.clear();
+            self.name.push_str(path);
         }
-        let result = self.storage.open(if is_found { &self.name } else { path });
+        let result = self.storage.open(&self.name);
         let ns = self.lap();
         self.count_open(ns);
         self.log(OpKind::Open, part, 0, result.is_ok().then_some(0), ns);
@@ -145,7 +148,9 @@ impl RecordedStorage {
     pub fn count_sample_read(&mut self, payload_bytes: Option<u64>, undecoded: Option<&str>) {
         if self.reads_itself {
             self.counters.access.count_sample(payload_bytes);
-            self.counters.count_undecoded(undecoded);
+            // Names of files in the folder itself begin with a separator.
+            let file = self.name.trim_start_matches('/');
+            self.counters.count_undecoded(undecoded, file);
         }
     }
 

@@ -8,8 +8,9 @@ use feedrate_measure::metric::{CONSECUTIVE, SEQUENTIAL};
 use feedrate_measure::summary::Figures;
 use feedrate_results::logs::{ImportedLog, LogJob};
 use feedrate_spec::catalog::Ability;
+use feedrate_spec::plan::{RECORDED_EPOCHS_MAX, RECORDED_STEPS_MAX};
 use feedrate_spec::units;
-use feedrate_spec::workload::yaml_text;
+use feedrate_spec::workload::{EPOCHS_MAX, yaml_text};
 use serde::Serialize;
 
 /// Alternative extensions of formats: (extension, format).
@@ -290,7 +291,17 @@ fn workload_text(
         assumed.push("the number of epochs is unknown: one".into());
         1
     });
-    yaml += &format!("\ntrain:\n  epochs: {}\n", epochs.max(1));
+    let steps = all_samples / (samples.batch * ranks).max(1);
+    let epochs_max = (RECORDED_EPOCHS_MAX / ranks)
+        .min(RECORDED_STEPS_MAX / (steps * ranks).max(1))
+        .clamp(1, EPOCHS_MAX.into());
+    if epochs_max < epochs {
+        let [most, epochs] = [epochs_max, epochs].map(units::count);
+        assumed.push(format!(
+            "{most} epochs, the most of such a workload: the job read each byte {epochs} times"
+        ));
+    }
+    yaml += &format!("\ntrain:\n  epochs: {}\n", epochs.clamp(1, epochs_max));
     match job.compute_ns {
         Some(ns) => yaml += &format!("  computation_time: {:.6}\n", ns as f64 / 1e9),
         None => assumed

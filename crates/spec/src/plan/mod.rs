@@ -25,7 +25,9 @@ pub use client::{CLIENT_PROFILES, ClientPlan, ClientProfile, ClientTimes, MEASUR
 pub use duration::{Duration, duration};
 pub use evaluation::EvaluationPlan;
 pub use explain::{Estimate, PIECE_BYTES, estimate};
-pub use planner::{Context, PlanOptions, RECORDED_STEPS_MAX, THREADS_MAX, build};
+pub use planner::{
+    Context, PlanOptions, RECORDED_EPOCHS_MAX, RECORDED_STEPS_MAX, THREADS_MAX, build,
+};
 
 use crate::catalog::FormatEntry;
 use crate::shape::{Compression, Element, Encoding, FileShape, Redundancy};
@@ -297,7 +299,7 @@ pub struct LoaderPlan {
     pub verify: bool,
     /// Whether checksums of the format are verified, such as the CRC-32 of npz.
     pub check_crc: bool,
-    /// Whether files embedded in foreign files are decoded. Plans before 0.2 lack the field; their runs did not decode these files.
+    /// Whether samples that are encoded in foreign files are decoded: images, and files inside of containers. Plans before 0.2 lack the field; their runs did not decode these files.
     #[serde(default)]
     pub decodes_members: bool,
 }

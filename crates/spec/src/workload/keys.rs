@@ -445,7 +445,7 @@ keys! {
             "How the workers of an accelerator divide its samples. `shards`: each worker reads whole files. `samples`: the loader decides. `auto` means `shards` for existing tar files (`dataset.foreign`), unless the loader interleaves whole files itself.";
         reader_verify: bool = Flag, "reader.verify", "false", "", "Compare every byte read with the generated content.";
         reader_decode: bool = Flag, "reader.decode", "true", "",
-            "Decode images and arrays inside existing files of the formats `webdataset`, `parquet` and `tfrecord`; otherwise they are only read.";
+            "Decode images and arrays inside existing files of the formats `webdataset`, `parquet` and `tfrecord`; otherwise they are only read. With `false`, files of `jpeg` and `png` are plain bytes of the record length, as in MLPerf's retinanet.";
         reader_check_crc: bool = Flag, "reader.check_crc", "true", "", "Verify the checksums of the file format.";
         storage_engine: Option<String> = OptionalText, "storage.engine", "null", "",
             "How files are read: `psync`, `mmap` or `direct`, and for hdf5 `libhdf5` in builds that include it. By default the engine that the format needs, else `psync`.";

@@ -23,7 +23,7 @@ pub use suggest::{nearest, similar_names};
 pub use time::TimeSpec;
 pub use tree::{Content, Entry, Node};
 pub(crate) use value::FOLDERS_MAX;
-pub use value::{Framework, Shuffle, WriteInterface};
+pub use value::{EPOCHS_MAX, Framework, Shuffle, WriteInterface};
 pub use words::with_full_key;
 pub use write::{given_values, resolved_yaml, yaml_at, yaml_text};
 pub use yaml::json_from_yaml;

@@ -270,10 +270,13 @@ macro_rules! ranges {
 /// Maximum number of subfolders of the training or the evaluation files.
 pub(crate) const FOLDERS_MAX: u64 = 1_000_000;
 
+/// Maximum number of epochs of a workload.
+pub const EPOCHS_MAX: u32 = 100_000;
+
 ranges! {
     Positive: "whole number from 1" => u64, 1..;
     Positive32: "whole number from 1" => u32, 1..;
-    Epochs: "whole number from 1 to 100000" => u32, 1..=100_000;
+    Epochs: "whole number from 1 to 100000" => u32, 1..=EPOCHS_MAX;
     Folders: "whole number from 0 to 1000000" => u64, ..=FOLDERS_MAX;
     Threads: "whole number from 0 to 4096" => u32, ..=4096;
     Checkpoints: "whole number from 0 to 100000" => u64, ..=100_000;

@@ -29,7 +29,12 @@ pub(super) struct Jpeg;
 static MEMBER: Member = Member {
     name: "jpeg",
     summary: "One image per file, lossy; reading a sample reads and decodes the file.",
-    abilities: &[Ability::Lossy, Ability::EstimatedSize, Ability::DecoderAllocates],
+    abilities: &[
+        Ability::EncodesSamples,
+        Ability::Lossy,
+        Ability::EstimatedSize,
+        Ability::DecoderAllocates,
+    ],
 };
 
 const SIDE_MAX: u64 = 65_535;

@@ -1,6 +1,8 @@
 //! Tests beyond the contract suite: sizes, pixels and ends of files.
 
-use super::super::tests::{MemorySink, encode_default, read, shape};
+use super::super::tests::{
+    MemorySink, decoding_error, encode_default, options, read, read_with, shape,
+};
 use super::super::*;
 use feedrate_spec::shape::Element;
 
@@ -112,7 +114,31 @@ fn errors_name_the_cause() {
         (vec![vec![]], "the file is empty"),
     ];
     for (parts, expected) in cases {
-        let error = read(jpeg(), &parts, 0, None).unwrap_err();
+        let error = decoding_error(jpeg(), &parts);
         assert!(error.message.contains(expected), "{expected}: {error}");
     }
+}
+
+/// Foreign files are measured by their reads, so one that is no picture is no failure.
+#[test]
+fn foreign_files_that_cannot_be_decoded_are_passed_through() {
+    let whole = encode_default(jpeg(), &shape(&[40, 41, 3], Element::Uint8, 1), 1000).remove(0);
+    let files = [
+        Vec::new(),
+        vec![7; 3],
+        vec![0xff; 20_000],
+        whole[..whole.len() - 40].to_vec(),
+        [&whole[..20], &[7; 9000]].concat(),
+    ];
+    for file in files {
+        let mut cursor = (jpeg().cursor)(&options(4096));
+        let payload = read_with(&mut *cursor, 4096, &[file.clone()], 0, None).unwrap();
+        assert_eq!((payload, cursor.undecoded_type()), (file.clone(), Some("jpeg")));
+        assert_eq!((cursor.payload_bytes(), cursor.file_shape()), (Some(file.len() as u64), None));
+        // The next file is decoded.
+        let payload = read_with(&mut *cursor, 4096, &[whole.clone()], 0, None).unwrap();
+        assert_eq!((payload.len(), cursor.undecoded_type()), (40 * 41 * 3, None));
+    }
+    let other_sample = read(jpeg(), &[vec![7; 9000]], 1, None);
+    assert!(other_sample.is_err());
 }

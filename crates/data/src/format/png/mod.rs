@@ -23,7 +23,12 @@ pub(super) struct Png;
 static MEMBER: Member = Member {
     name: "png",
     summary: "One image per file, lossless; reading a sample reads and decodes the file.",
-    abilities: &[Ability::ChecksContent, Ability::EstimatedSize, Ability::DecoderAllocates],
+    abilities: &[
+        Ability::EncodesSamples,
+        Ability::ChecksContent,
+        Ability::EstimatedSize,
+        Ability::DecoderAllocates,
+    ],
 };
 
 /// Length, type and checksum of a chunk.

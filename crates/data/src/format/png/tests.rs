@@ -1,6 +1,6 @@
 //! Tests beyond the contract suite: the written stream, and files with excessive sizes.
 
-use super::super::tests::{encode_default, read, shape};
+use super::super::tests::{decoding_error, encode_default, read, shape};
 use super::super::*;
 use feedrate_spec::shape::Element;
 use std::io::Read;
@@ -95,7 +95,7 @@ fn errors_name_the_cause() {
         (vec![b"\x89PNG\r\n\x1a\n".repeat(9)], "not a complete png"),
     ];
     for (parts, expected) in cases {
-        let error = read(find("png").unwrap(), &parts, 0, None).unwrap_err();
+        let error = decoding_error(find("png").unwrap(), &parts);
         assert!(error.message.contains(expected), "{expected}: {error}");
     }
 }

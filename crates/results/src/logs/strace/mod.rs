@@ -221,6 +221,7 @@ impl StraceReader {
             "lseek" => self.seek(event, returned as u64),
             "close" => {
                 self.add_metadata_call(event, None);
+                self.close(event);
                 let descriptor = line::parse_descriptor(event.argument(0)).0;
                 descriptor.map(|number| process.borrow().files.borrow_mut().remove(&number));
             }
@@ -332,6 +333,14 @@ impl StraceReader {
             let call = self.file_call(event, file);
             self.tally.add_metadata_call(call);
             self.tally.set_length(file, length.unwrap_or(0));
+        }
+    }
+
+    fn close(&mut self, event: ProcessCall) {
+        let Some(open) = self.open_file(event.process, event.argument(0)) else { return };
+        if let Some(file) = open.borrow().file {
+            let call = self.file_call(event, file);
+            self.tally.close(call);
         }
     }
 

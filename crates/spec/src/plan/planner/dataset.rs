@@ -43,7 +43,7 @@ impl Builder<'_> {
         let mut record_bytes = self.record_bytes(element);
         let mut record_stdev_bytes =
             w.dataset_record_length_bytes_stdev * self.options.shrink_records;
-        let mut record_dims = w.dataset_record_dims.clone();
+        let mut record_dims = self.record_dims(record_bytes, element);
         if !columns.is_empty() {
             // As in DLIO, the columns replace the length of a record.
             record_bytes = row_bytes as f64;
@@ -53,8 +53,8 @@ impl Builder<'_> {
         DatasetPlan {
             format: w.dataset_format.clone(),
             extension: self
-                .catalog
-                .format(&w.dataset_format)
+                .encoded_format
+                .or(self.catalog.format(&w.dataset_format))
                 .map_or("", |format| format.extension)
                 .to_string(),
             files_train: files_train.min(FILES_MAX),
@@ -222,6 +222,16 @@ impl Builder<'_> {
             );
         }
         record_bytes
+    }
+
+    /// Returns the dimensions of samples. Plain bytes in place of encoded samples have the exact length of a record, which a square has not.
+    fn record_dims(&self, record_bytes: f64, element: Element) -> Vec<u64> {
+        let w = self.w;
+        let is_exact = self.encoded_format.is_some() && w.dataset_record_length_bytes_stdev == 0.0;
+        if is_exact && w.dataset_record_dims.is_empty() {
+            return vec![record_bytes as u64 / element.bytes()];
+        }
+        w.dataset_record_dims.clone()
     }
 
     /// Refuses an unknown format.

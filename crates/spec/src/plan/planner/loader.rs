@@ -377,13 +377,14 @@ impl Builder<'_> {
         verifies
     }
 
-    /// Whether files embedded in foreign files are decoded.
+    /// Whether samples that are encoded in foreign files are decoded.
     fn decodes_members(&mut self) -> bool {
-        let holds_files = self.format_has(Ability::HoldsFiles);
-        if !holds_files {
-            self.warn_unused("reader.decode", "files of this format contain no embedded files");
+        let decodes =
+            self.format_has(Ability::HoldsFiles) || self.format_has(Ability::EncodesSamples);
+        if !decodes && self.encoded_format.is_none() {
+            self.warn_unused("reader.decode", "samples of this format are not encoded");
         }
-        holds_files && self.w.reader_decode
+        decodes && self.w.reader_decode
     }
 
     /// Warns that a given key has no effect in this plan.

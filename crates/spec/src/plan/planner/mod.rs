@@ -16,7 +16,8 @@ use super::layout::Layout;
 use super::{
     Barrier, Cache, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, TrainPlan, schedule,
 };
-use crate::catalog::{Ability, Catalog, Member};
+use crate::catalog::{Ability, Catalog, FormatEntry, Member};
+use crate::mlperf;
 use crate::problem::{Problem, Problems};
 use crate::units::{self, counted};
 use crate::workload::{Content, KEYS, Node, Workload};
@@ -24,7 +25,7 @@ use crate::workload::{Content, KEYS, Node, Workload};
 /// Maximum number of emulated accelerators.
 const ACCELERATORS_MAX: u32 = 100_000;
 /// Maximum number of epochs over all accelerators in a record. Each needs about a kilobyte, in addition to its steps.
-const RECORDED_EPOCHS_MAX: u64 = 1 << 20;
+pub const RECORDED_EPOCHS_MAX: u64 = 1 << 20;
 /// Maximum number of steps over all accelerators in a record. Each needs 32 bytes.
 pub const RECORDED_STEPS_MAX: u64 = 1 << 25;
 /// Maximum number of threads of a process. Each needs two memory mappings in addition to its buffer, and Linux allows 65,530
@@ -99,7 +100,14 @@ pub fn build(
     catalog: &Catalog,
     context: Context,
 ) -> Result<(Plan, Problems), Problems> {
-    let mut builder = Builder { w: workload, options, catalog, problems: Problems::default() };
+    let undecoded = read_as_plain_bytes(workload, options, catalog);
+    let mut builder = Builder {
+        w: undecoded.as_ref().unwrap_or(workload),
+        encoded_format: undecoded.as_ref().and_then(|_| catalog.format(&workload.dataset_format)),
+        options,
+        catalog,
+        problems: Problems::default(),
+    };
     let plan = builder.plan(context);
     if builder.problems.has_errors() {
         return Err(builder.problems);
@@ -107,8 +115,35 @@ pub fn build(
     Ok((plan, builder.problems))
 }
 
+/// The workload with plain bytes in place of encoded samples, if these are not decoded; `None` if it needs no change. The files keep their
+/// extension. Where DLIO is replaced, samples that MLPerf's client does not decode are not decoded by default.
+fn read_as_plain_bytes(
+    workload: &Workload,
+    options: &PlanOptions,
+    catalog: &Catalog,
+) -> Option<Workload> {
+    let decodes = if options.as_dlio && !workload.is_given("reader.decode") {
+        mlperf::decodes_samples(&workload.model_name)
+    } else {
+        workload.reader_decode
+    };
+    let encodes_samples = catalog
+        .format(&workload.dataset_format)
+        .is_some_and(|format| format.member.has(Ability::EncodesSamples));
+    let mut formats = catalog.formats.iter().map(|format| format.member);
+    let plain = formats.find(|member| member.has(Ability::PlainBytes))?;
+    if !encodes_samples || decodes {
+        return None;
+    }
+    let mut undecoded = workload.clone();
+    undecoded.dataset_format = plain.name.into();
+    Some(undecoded)
+}
+
 struct Builder<'a> {
     w: &'a Workload,
+    /// Format of the workload whose samples are not decoded, so that `w` has plain bytes in its place.
+    encoded_format: Option<&'a FormatEntry>,
     options: &'a PlanOptions,
     catalog: &'a Catalog,
     problems: Problems,
