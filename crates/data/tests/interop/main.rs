@@ -15,6 +15,7 @@ use feedrate_spec::shape::{Dims, Element, Encoding, FileShape, Redundancy};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 mod h5py;
@@ -121,7 +122,7 @@ fn check_written(script: &str, folder: &Path, cases: Vec<Value>) {
 ///
 /// For each file, `cases.json` contains `path`, `format`, `samples` and, if it must be refused, the reason `refused`. The
 /// bytes of a sample are in `<path>.sample<i>`; with `decodes` they are the decoded bytes. Optional keys: `plan` for files
-/// without a description of their samples, `dims` if the file contains them, `tolerance` for lossy pixels, and `picked`
+/// without a description of their samples, `dims` if the file contains them, `members` with the names that the user chose, `tolerance` for lossy pixels, and `picked`
 /// with the samples to read of a long file.
 fn read_written(script: &str, cases_min: usize) {
     let folder = tempfile::tempdir().unwrap();
@@ -146,7 +147,7 @@ fn read_case(case: &Value) {
             wants_payload: true,
             is_payload_only: false,
             decodes_members: case["decodes"].as_bool().unwrap_or_default(),
-            members: [].into(),
+            members: names_of_members(case),
         };
         let mut cursor = format.reader(&options);
         if let Some(reason) = case["refused"].as_str() {
@@ -177,6 +178,11 @@ fn read_case(case: &Value) {
             }
         }
     }
+}
+
+fn names_of_members(case: &Value) -> Arc<[String]> {
+    let names = case["members"].as_array().into_iter().flatten();
+    names.map(|name| name.as_str().unwrap().to_string()).collect()
 }
 
 fn planned_shape(case: &Value) -> Option<FileShape> {

@@ -71,7 +71,6 @@ impl FileBlocks {
     /// keep.
     pub(super) fn restart(&mut self) -> bool {
         self.range = PayloadRange::default();
-        self.base = 0;
         (self.memory.len() as u64) < KEPT_BYTES_MAX
     }
 

@@ -10,12 +10,18 @@ use super::index;
 use super::message::{Filter, RecordDataset};
 use super::open::Contents;
 use super::piece::ChunkGeometry;
+use super::references::References;
 use super::{
     Cursor, CursorOptions, FileShape, FormatError, Need, PayloadSink, RANK_MAX, decode_length,
 };
+use crate::format::FileMember;
 
 /// Upper limit on a chunk or band that must be in memory at once.
-const MEMORY_BYTES_MAX: u64 = 256 << 20;
+pub(super) const MEMORY_BYTES_MAX: u64 = 256 << 20;
+/// Upper limits on the parts of a sample that were never written, so that a short file cannot stand for endless zeros.
+const ZERO_BYTES_MAX: u64 = 1 << 30;
+const ZERO_CHUNKS_MAX: u64 = 1 << 17;
+static ZEROS: [u8; 4096] = [0; 4096];
 
 /// The cursor of the format. Created once per worker.
 pub(super) struct Hdf5Cursor {
@@ -31,6 +37,12 @@ pub(super) struct Hdf5Cursor {
     range: PayloadRange,
     /// Bytes of payload passed to the sink.
     sent_bytes: u64,
+    /// Chunks and bytes of the sample that were never written.
+    zero_chunks: u64,
+    zero_bytes: u64,
+    /// Filter that could not be reversed, or type that is not decoded.
+    undecoded: Option<&'static str>,
+    references: References,
     inflate: ChunkInflate,
     unfilter: Unfilter,
     band: Vec<u8>,
@@ -43,6 +55,10 @@ enum SamplePhase {
     /// The next piece must be found.
     Find,
     Piece,
+    /// The piece was never written.
+    Zeros,
+    /// The data that the elements of a dataset refer to.
+    References,
     Done,
 }
 
@@ -74,6 +90,10 @@ enum ChunkWork {
     CopyShare,
     /// The bytes are a filtered chunk. Filters whose bit is set in `skipped` were not applied.
     Unfilter { skipped: u32 },
+    /// The bytes are passed on as they are stored, because a filter cannot be reversed.
+    Undecoded(&'static str),
+    /// The chunk was never written.
+    Zeros,
 }
 
 impl Hdf5Cursor {
@@ -83,12 +103,16 @@ impl Hdf5Cursor {
             wanted: WantedSample::default(),
             phase: SamplePhase::Length,
             blocks: FileBlocks::default(),
-            contents: Contents::default(),
+            contents: Contents::new(options.members.clone()),
             shape: None,
             walk: SampleWalk::default(),
             piece: ChunkPiece::default(),
             range: PayloadRange::default(),
             sent_bytes: 0,
+            zero_chunks: 0,
+            zero_bytes: 0,
+            undecoded: None,
+            references: References::default(),
             inflate: ChunkInflate::new(),
             unfilter: Unfilter::new(options.check_crc),
             band: Vec::new(),
@@ -111,12 +135,15 @@ impl Hdf5Cursor {
             return Ok(());
         };
         self.piece = self.find_piece(dataset)?;
-        if let ChunkWork::Inflate { .. } = self.piece.work {
-            self.inflate.begin();
+        self.phase = SamplePhase::Piece;
+        match self.piece.work {
+            ChunkWork::Inflate { .. } => self.inflate.begin(),
+            ChunkWork::Undecoded(kind) => self.undecoded = Some(kind),
+            ChunkWork::Zeros => self.phase = SamplePhase::Zeros,
+            _ => {}
         }
         self.unfilter.bytes.clear();
         self.range = PayloadRange::new(self.piece.offset, self.piece.bytes);
-        self.phase = SamplePhase::Piece;
         Ok(())
     }
 
@@ -127,11 +154,13 @@ impl Hdf5Cursor {
         grid[1..].copy_from_slice(&self.walk.grid[..RANK_MAX - 1]);
         let found =
             index::find(&self.blocks, dataset, &grid[..dataset.rank], geometry.chunk_bytes)?;
+        let band_bytes = geometry.band_bytes(&self.walk.grid);
         let Some(location) = found else {
-            let sample = self.wanted.sample;
-            let message =
-                format!("sample {sample} was never written: the file has no chunk for it");
-            return invalid(0, message);
+            let memory_bytes = geometry.slab_bytes.max(band_bytes);
+            if !geometry.is_contiguous() && memory_bytes > MEMORY_BYTES_MAX {
+                return invalid(0, memory_message(memory_bytes));
+            }
+            return Ok(ChunkPiece { offset: 0, bytes: 0, geometry, work: ChunkWork::Zeros });
         };
         let filters = &dataset.filters;
         let is_last = (grid[0] + 1).saturating_mul(geometry.samples) > dataset.dims[0];
@@ -148,9 +177,12 @@ impl Hdf5Cursor {
             );
         }
         let share_start = self.wanted.sample % geometry.samples * geometry.slab_bytes;
-        let band_bytes = geometry.band_bytes(&self.walk.grid);
         let is_deflated = applied_filters(filters, skipped).eq([(0, Filter::Deflate)]);
+        let unknown_filter = dataset.unknown_filter();
         let (skip, bytes, work, in_memory) = match (is_plain, geometry.is_contiguous()) {
+            _ if unknown_filter.is_some() => {
+                (0, stored, ChunkWork::Undecoded(unknown_filter.unwrap_or_default()), 0)
+            }
             (true, true) => (share_start, band_bytes, ChunkWork::PassThrough, 0),
             (true, false) => {
                 (share_start, geometry.slab_bytes, ChunkWork::CopyShare, geometry.slab_bytes)
@@ -165,10 +197,7 @@ impl Hdf5Cursor {
         };
         let memory_bytes = if in_memory > 0 { in_memory.max(band_bytes) } else { 0 };
         if memory_bytes > MEMORY_BYTES_MAX {
-            let message = format!(
-                "`{memory_bytes}` bytes of chunks would have to be in memory at once, more than {MEMORY_BYTES_MAX}"
-            );
-            return invalid(location.offset, message);
+            return invalid(location.offset, memory_message(memory_bytes));
         }
         if bytes == 0 {
             return invalid(location.offset, "an empty chunk");
@@ -179,7 +208,7 @@ impl Hdf5Cursor {
     fn feed_piece(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         let ChunkPiece { geometry, work, .. } = self.piece;
         match work {
-            ChunkWork::PassThrough => {
+            ChunkWork::PassThrough | ChunkWork::Undecoded(_) => {
                 sink.payload(self.sent_bytes, bytes)?;
                 self.sent_bytes += bytes.len() as u64;
             }
@@ -205,6 +234,7 @@ impl Hdf5Cursor {
             ChunkWork::CopyShare | ChunkWork::Unfilter { .. } => {
                 self.unfilter.bytes.extend_from_slice(bytes);
             }
+            ChunkWork::Zeros => {}
         }
         self.range.feed(bytes, &mut Discard)?;
         if self.range.remaining() == 0 { self.finish_piece(sink) } else { Ok(()) }
@@ -214,7 +244,7 @@ impl Hdf5Cursor {
         self.phase = SamplePhase::Find;
         let ChunkPiece { offset, geometry, work, .. } = self.piece;
         match work {
-            ChunkWork::PassThrough => {}
+            ChunkWork::PassThrough | ChunkWork::Undecoded(_) | ChunkWork::Zeros => {}
             ChunkWork::Inflate { .. } => self.inflate.finish(offset, geometry.chunk_bytes)?,
             ChunkWork::CopyShare => self.copy_to_band(0, sink)?,
             ChunkWork::Unfilter { skipped } => {
@@ -228,7 +258,82 @@ impl Hdf5Cursor {
             }
         }
         if !geometry.advance(&mut self.walk.grid) {
+            if self.collects_references() {
+                self.phase = SamplePhase::References;
+            }
             self.walk = SampleWalk { dataset: self.walk.dataset + 1, grid: [0; RANK_MAX] };
+        }
+        Ok(())
+    }
+
+    /// Whether the elements of the current dataset refer to data elsewhere in the file, and can be decoded.
+    fn collects_references(&self) -> bool {
+        let dataset = self.contents.datasets.get(self.walk.dataset);
+        dataset.is_some_and(|dataset| {
+            dataset.element.is_reference && dataset.unknown_filter().is_none()
+        })
+    }
+
+    /// Passes bytes of the piece on, or to the references if its elements are references.
+    fn feed_part(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        if !self.collects_references() {
+            return self.feed_chunk(bytes, sink);
+        }
+        let sent_bytes = self.sent_bytes;
+        let mut elements = std::mem::take(&mut self.references.elements);
+        let fed = self.feed_chunk(bytes, &mut elements);
+        self.references.elements = elements;
+        self.sent_bytes = sent_bytes;
+        self.undecoded = Some("variable-length");
+        fed
+    }
+
+    fn feed_chunk(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        match self.phase {
+            SamplePhase::Zeros => self.feed_zeros(sink),
+            _ => self.feed_piece(bytes, sink),
+        }
+    }
+
+    /// Passes on the zeros of a chunk that was never written.
+    fn feed_zeros(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        let geometry = self.piece.geometry;
+        let mut left = geometry.band_bytes(&self.walk.grid);
+        self.zero_chunks += 1;
+        self.zero_bytes = self.zero_bytes.saturating_add(left);
+        if self.zero_chunks > ZERO_CHUNKS_MAX || self.zero_bytes > ZERO_BYTES_MAX {
+            let message = "a sample with too many chunks that were never written";
+            return Err(FormatError::new(0, message));
+        }
+        let dataset = &self.contents.datasets[self.walk.dataset];
+        if dataset.unknown_filter().is_some() {
+            return self.finish_piece(sink);
+        }
+        if geometry.is_contiguous() {
+            while left > 0 {
+                let zeros = &ZEROS[..left.min(ZEROS.len() as u64) as usize];
+                sink.payload(self.sent_bytes, zeros)?;
+                self.sent_bytes += zeros.len() as u64;
+                left -= zeros.len() as u64;
+            }
+        } else {
+            self.unfilter.bytes.resize(geometry.slab_bytes as usize, 0);
+            self.copy_to_band(0, sink)?;
+        }
+        self.finish_piece(sink)
+    }
+
+    /// Passes on zeros until the next piece of the file, or until metadata is missing.
+    fn feed_all_zeros(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        while self.phase == SamplePhase::Zeros {
+            self.feed_part(&[], sink)?;
+            if self.phase == SamplePhase::Find {
+                match self.find() {
+                    Ok(()) => {}
+                    Err(ParseStop::Missing { .. }) => return Ok(()),
+                    Err(ParseStop::Invalid(error)) => return Err(error),
+                }
+            }
         }
         Ok(())
     }
@@ -246,7 +351,7 @@ impl Hdf5Cursor {
         let band_bytes = geometry.band_bytes(grid);
         if geometry.is_contiguous() {
             sink.payload(self.sent_bytes, &slab[..band_bytes as usize])?;
-        } else if self.options.wants_payload {
+        } else if self.options.wants_payload || self.collects_references() {
             self.band.resize(band_bytes as usize, 0);
             geometry.scatter(grid, slab, &mut self.band);
             if geometry.ends_band(grid) {
@@ -281,6 +386,10 @@ impl Cursor for Hdf5Cursor {
         self.wanted = wanted;
         self.shape = None;
         self.sent_bytes = 0;
+        self.zero_chunks = 0;
+        self.zero_bytes = 0;
+        self.undecoded = None;
+        self.references.begin();
     }
 
     fn need(&mut self) -> Result<Need, FormatError> {
@@ -294,6 +403,13 @@ impl Cursor for Hdf5Cursor {
                     }
                 }
                 SamplePhase::Piece => return Ok(self.range.need(0, self.options.piece_bytes)),
+                SamplePhase::Zeros => return Ok(Need::Buffered),
+                SamplePhase::References => {
+                    match self.references.need(&self.blocks, self.options.piece_bytes)? {
+                        Need::Done => self.phase = SamplePhase::Find,
+                        need => return Ok(need),
+                    }
+                }
                 SamplePhase::Done => return Ok(Need::Done),
             }
         }
@@ -303,11 +419,17 @@ impl Cursor for Hdf5Cursor {
         match self.phase {
             SamplePhase::Length => {
                 self.blocks.begin(decode_length(bytes));
+                self.contents.begin();
+                self.references.begin_file();
                 self.phase = SamplePhase::Open;
                 Ok(())
             }
             SamplePhase::Open | SamplePhase::Find => self.blocks.feed(bytes),
-            SamplePhase::Piece => self.feed_piece(bytes, sink),
+            SamplePhase::Piece => self.feed_part(bytes, sink),
+            SamplePhase::Zeros => self.feed_all_zeros(sink),
+            SamplePhase::References => {
+                self.references.feed(&self.blocks, bytes, &mut self.sent_bytes, sink)
+            }
             SamplePhase::Done => Ok(()),
         }
     }
@@ -315,4 +437,25 @@ impl Cursor for Hdf5Cursor {
     fn file_shape(&self) -> Option<FileShape> {
         self.shape
     }
+
+    fn payload_bytes(&self) -> Option<u64> {
+        let shape = self.shape?;
+        let datasets = &self.contents.datasets;
+        let has_references = datasets.iter().any(|dataset| dataset.element.is_reference);
+        Some(if has_references { self.sent_bytes } else { shape.sample_bytes() })
+    }
+
+    fn members(&self) -> Vec<FileMember> {
+        self.contents.members(self.blocks.file_bytes)
+    }
+
+    fn undecoded_type(&self) -> Option<&'static str> {
+        self.undecoded
+    }
+}
+
+fn memory_message(bytes: u64) -> String {
+    format!(
+        "`{bytes}` bytes of chunks would have to be in memory at once, more than {MEMORY_BYTES_MAX}"
+    )
 }

@@ -96,6 +96,8 @@ impl Unfilter {
             match filter {
                 Filter::Fletcher32 => self.remove_checksum(offset)?,
                 Filter::Shuffle(size) => self.unshuffle(size),
+                // Chunks with such a filter are passed on as they are stored.
+                Filter::Unknown(_) => {}
                 Filter::Deflate => {
                     // Checksums that were added before compression are still part of the result.
                     let checksums = applied_filters(filters, skipped)

@@ -1,12 +1,16 @@
-//! Reads the links of the root group from its object header or its symbol table.
+//! Reads the links of a group from its object header, its symbol table or, with many links, its heap.
 
 use super::blocks::{FieldReader, FileBlocks, ParseResult, invalid};
 use super::header::{self, HeaderMessage};
+use super::heap::FractalHeap;
 use super::index::TreeNode;
+use super::tree2::Tree2;
 
 /// Upper limit on the nodes of a symbol table's tree, so that a tree with a loop is refused.
 const NODES_MAX: usize = 1024;
 const NAME_BYTES_MAX: u64 = 256;
+/// Type of the version 2 B-tree that lists links by the hashes of their names.
+const LINKS_BY_NAME: u8 = 5;
 
 /// Calls `take` with the name and the address of the object header of each object in the group at `address`.
 pub(super) fn for_each_link(
@@ -15,17 +19,15 @@ pub(super) fn for_each_link(
     visit: &mut dyn FnMut(&[u8], u64) -> ParseResult<()>,
 ) -> ParseResult<()> {
     let mut table = None;
+    let mut dense = None;
     header::for_each_message(blocks, address, &mut |HeaderMessage { kind, mut body, .. }| {
         match kind {
             0x02 => {
                 body.skip(1)?;
                 let flags = body.u8()?;
                 body.skip(if flags & 1 != 0 { 8 } else { 0 })?;
-                let offset = body.offset();
-                if body.address()?.is_some() {
-                    let message = "the root group keeps its links in a fractal heap, as with more \
-                                   than 8 of them: it is not read";
-                    return invalid(offset, message);
+                if let (Some(heap), Some(names)) = (body.address()?, body.address()?) {
+                    dense = Some((heap, names));
                 }
             }
             0x06 => visit_link(body, visit)?,
@@ -34,13 +36,21 @@ pub(super) fn for_each_link(
         }
         Ok(())
     })?;
+    if let Some((heap, names)) = dense {
+        let heap = FractalHeap::read(blocks, heap)?;
+        Tree2::read(blocks, names, &[LINKS_BY_NAME])?.for_each(&mut |mut record| {
+            // The hash of the name.
+            record.skip(4)?;
+            visit_link(heap.object(record)?, visit)
+        })?;
+    }
     match table {
         None => Ok(()),
         Some((Some(tree), Some(heap))) => {
             let mut walk = TableWalk { blocks, heap: heap_data(blocks, heap)?, nodes: 0, visit };
             walk.walk_node(tree, None)
         }
-        Some(_) => invalid(address, "the root group's symbol table has no address"),
+        Some(_) => invalid(address, "a group's symbol table has no address"),
     }
 }
 

@@ -1,9 +1,10 @@
-//! Finds the address of a chunk in a version 1 B-tree or an array, or computes it if there is no index.
+//! Finds the address of a chunk in a B-tree or an array, or computes it if there is no index.
 
 use super::RANK_MAX;
 use super::arrays;
 use super::blocks::{FieldReader, FileBlocks, ParseResult, invalid};
 use super::message::{ChunkIndex, ChunkLocation, RecordDataset};
+use super::tree2::Tree2;
 
 /// Upper limit on the number of a chunk. No file has that many chunks.
 const ORDINAL_MAX: u64 = 1 << 62;
@@ -43,6 +44,7 @@ pub(super) fn find(
         ChunkIndex::ExtensibleArray(header) => {
             arrays::find_extensible(blocks, header, ordinal(dataset, grid)?)
         }
+        ChunkIndex::BTree2(header) => find_in_tree2(blocks, header, grid),
     }
 }
 
@@ -92,6 +94,36 @@ impl<'b> TreeNode<'b> {
         let entries = blocks.fields(address + head_bytes, children * entry_bytes as u64)?;
         Ok(TreeNode { level, children, entries })
     }
+}
+
+/// Types of version 2 B-trees of chunks, without and with filters.
+const CHUNKS: [u8; 2] = [10, 11];
+
+fn find_in_tree2(
+    blocks: &FileBlocks,
+    header: u64,
+    grid: &[u64],
+) -> ParseResult<Option<ChunkLocation>> {
+    let tree = Tree2::read(blocks, header, &CHUNKS)?;
+    let position_bytes = 8 * grid.len() as u64;
+    let Some(head_bytes) = tree.record_bytes.checked_sub(position_bytes) else {
+        return invalid(header, "chunks of fewer dimensions than their dataset");
+    };
+    let found = tree.find(&|mut record| {
+        record.skip(head_bytes as usize)?;
+        Ok(record.numbers(grid.len())?[..grid.len()].cmp(grid))
+    })?;
+    let Some(mut record) = found else { return Ok(None) };
+    let Some(offset) = record.address()? else { return Ok(None) };
+    if tree.kind == CHUNKS[0] {
+        return Ok(Some(ChunkLocation { offset, stored_bytes: None, skipped_filters: 0 }));
+    }
+    let Some(length_bytes) = head_bytes.checked_sub(blocks.address_bytes as u64 + 4) else {
+        return invalid(header, "records of chunks that are too short");
+    };
+    let stored_bytes = record.number(length_bytes as usize)?;
+    let skipped_filters = record.u32()?;
+    Ok(Some(ChunkLocation { offset, stored_bytes: Some(stored_bytes), skipped_filters }))
 }
 
 fn find_in_tree(

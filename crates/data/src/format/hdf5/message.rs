@@ -6,9 +6,13 @@ use super::metadata::datatype;
 use super::{DEFLATE, Element, RANK_MAX, product};
 
 /// Upper limit on the filters of one dataset.
-const FILTERS_MAX: usize = 4;
+const FILTERS_MAX: usize = 8;
 const SHUFFLE: u16 = 2;
 const FLETCHER32: u16 = 3;
+/// Classes of element types.
+const FLOAT: u8 = 1;
+const ENUMERATION: u8 = 8;
+const VARIABLE_LENGTH: u8 = 9;
 /// Upper limit on the length of a dataset. No file is that long.
 const BYTES_MAX: u64 = 1 << 62;
 
@@ -20,7 +24,7 @@ pub(super) struct RecordDataset {
     pub(super) dims: [u64; RANK_MAX],
     /// Largest dimensions that the dataset may have; `u64::MAX` without limit.
     pub(super) dims_max: [u64; RANK_MAX],
-    pub(super) element: Element,
+    pub(super) element: ElementType,
     /// Dimensions of a chunk. A contiguous dataset is one chunk.
     pub(super) chunk: [u64; RANK_MAX],
     pub(super) index: ChunkIndex,
@@ -32,6 +36,17 @@ pub(super) struct RecordDataset {
     pub(super) filters: Filters,
 }
 
+/// Type of a dataset's elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ElementType {
+    /// Length of an element in the dataset.
+    pub(super) bytes: u64,
+    /// The plain number with this length and meaning, in either byte order; `None` for compounds, strings and other types.
+    pub(super) number: Option<Element>,
+    /// Whether elements refer to data of variable length in a heap.
+    pub(super) is_reference: bool,
+}
+
 pub(super) type Filters = [Option<Filter>; FILTERS_MAX];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +55,8 @@ pub(super) enum Filter {
     /// Shuffled bytes of elements of this length.
     Shuffle(usize),
     Fletcher32,
+    /// A filter that cannot be reversed, with its name.
+    Unknown(&'static str),
 }
 
 /// Index of a dataset's chunks, with its address.
@@ -57,6 +74,8 @@ pub(super) enum ChunkIndex {
     Implicit(u64),
     FixedArray(u64),
     ExtensibleArray(u64),
+    /// A version 2 B-tree.
+    BTree2(u64),
 }
 
 /// Position of a chunk in the file.
@@ -76,7 +95,24 @@ impl RecordDataset {
 
     /// Bytes of all samples, saturating.
     pub(super) fn bytes(&self) -> u64 {
-        product(self.dims()).saturating_mul(self.element.bytes())
+        product(self.dims()).saturating_mul(self.element.bytes)
+    }
+
+    /// Name of the first filter that cannot be reversed.
+    pub(super) fn unknown_filter(&self) -> Option<&'static str> {
+        self.filters.iter().flatten().find_map(|filter| match filter {
+            Filter::Unknown(name) => Some(*name),
+            _ => None,
+        })
+    }
+
+    /// Length of the data in the file without an index of chunks; `None` if it depends on the filtered chunks.
+    pub(super) fn unfiltered_bytes(&self) -> Option<u64> {
+        match self.index {
+            ChunkIndex::Nothing => Some(0),
+            _ if self.filters.iter().all(Option::is_none) => Some(self.bytes()),
+            _ => None,
+        }
     }
 
     /// Returns an error if a file of `file_bytes` bytes cannot contain the dataset.
@@ -104,6 +140,31 @@ const KINDS: [u16; 4] = [0x01, 0x03, 0x08, 0x0b];
 /// Type of the message that lists external data files.
 const EXTERNAL: u16 = 0x07;
 
+/// Types of the messages of groups: link information, links and symbol tables.
+const GROUP_KINDS: [u16; 3] = [0x02, 0x06, 0x11];
+
+/// Kind of an object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ObjectKind {
+    Group,
+    Dataset,
+    Other,
+}
+
+/// The kind of the object whose header is at `address`.
+pub(super) fn read_kind(blocks: &FileBlocks, address: u64) -> ParseResult<ObjectKind> {
+    let mut kind = ObjectKind::Other;
+    header::for_each_message(blocks, address, &mut |message| {
+        if message.kind == KINDS[2] {
+            kind = ObjectKind::Dataset;
+        } else if GROUP_KINDS.contains(&message.kind) {
+            kind = ObjectKind::Group;
+        }
+        Ok(())
+    })?;
+    Ok(kind)
+}
+
 /// Reads the dataset whose object header is at `address`.
 pub(super) fn read_dataset(blocks: &FileBlocks, address: u64) -> ParseResult<RecordDataset> {
     let mut bodies = [const { None }; 4];
@@ -113,13 +174,7 @@ pub(super) fn read_dataset(blocks: &FileBlocks, address: u64) -> ParseResult<Rec
             return invalid(offset, "the data is in external files, which are not followed");
         }
         let Some(i) = KINDS.iter().position(|known| *known == kind) else { return Ok(()) };
-        if is_shared {
-            return invalid(
-                offset,
-                "a shared message, such as a named datatype: it is not followed",
-            );
-        }
-        bodies[i] = Some(body);
+        bodies[i] = Some(if is_shared { read_shared(blocks, body, kind)? } else { body });
         Ok(())
     })?;
     let [Some(space), element_type, Some(layout), filters_applied] = bodies else {
@@ -134,6 +189,35 @@ pub(super) fn read_dataset(blocks: &FileBlocks, address: u64) -> ParseResult<Rec
         dataset.filters = read_filters(body)?;
     }
     Ok(dataset)
+}
+
+/// Follows a shared message to the message of type `kind` in another object header, such as a named datatype.
+fn read_shared<'b>(
+    blocks: &'b FileBlocks,
+    mut body: FieldReader<'b>,
+    kind: u16,
+) -> ParseResult<FieldReader<'b>> {
+    let offset = body.offset();
+    let version = body.u8()?;
+    let location = body.u8()?;
+    body.skip(if version == 1 { 6 } else { 0 })?;
+    if !matches!((version, location), (1 | 2, _) | (3, 2)) {
+        return invalid(offset, "a message in the heap of shared messages: it is not followed");
+    }
+    let Some(address) = body.address()? else {
+        return invalid(offset, "a shared message without an address");
+    };
+    let mut found = None;
+    header::for_each_message(blocks, address, &mut |message| {
+        if message.kind == kind && !message.is_shared {
+            found = Some(message.body);
+        }
+        Ok(())
+    })?;
+    match found {
+        Some(body) => Ok(body),
+        None => invalid(address, "no datatype where a shared message says"),
+    }
 }
 
 /// Length of the dataset at `address`, even if it cannot be read. `u64::MAX` if the metadata does not contain the
@@ -185,7 +269,7 @@ fn read_dataspace_head(body: &mut FieldReader) -> ParseResult<(usize, u8)> {
 }
 
 /// Reads a dataspace message into a dataset without layout.
-fn read_dataspace(mut body: FieldReader, element: Element) -> ParseResult<RecordDataset> {
+fn read_dataspace(mut body: FieldReader, element: ElementType) -> ParseResult<RecordDataset> {
     let offset = body.offset();
     let (rank, flags) = read_dataspace_head(&mut body)?;
     let mut dims = [1; RANK_MAX];
@@ -214,38 +298,28 @@ fn read_dataspace(mut body: FieldReader, element: Element) -> ParseResult<Record
     })
 }
 
-fn read_element(mut body: FieldReader) -> ParseResult<Element> {
+fn read_element(mut body: FieldReader) -> ParseResult<ElementType> {
     let offset = body.offset();
     let head = body.take(8)?;
     let class = head[0] & 15;
-    let names = "fixed-point float time string bit-field opaque compound reference enumeration \
-                 variable-length array";
-    if class > 1 {
-        let name = names.split_whitespace().nth(class.into()).unwrap_or("unknown");
-        return invalid(offset, format!("elements of class `{name}`, not plain numbers"));
+    let size = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
+    if size == 0 {
+        return invalid(offset, "elements without a length");
     }
-    if head[1] & 1 != 0 {
-        return invalid(offset, "big-endian elements, which are not supported");
-    }
-    // For integers only the sign flag is compared. The flags of floats repeat information of the other fields.
-    let (flags, properties) = if class == 0 { (8, body.take(4)?) } else { (0, body.take(8)?) };
-    let found = Element::ALL.into_iter().find(|element| {
+    // For integers only the sign flag is compared. The flags of floats repeat information of the other fields. The byte order is
+    // not compared: h5py returns the bytes of big-endian numbers as they are.
+    let (flags, property_bytes) = if class == FLOAT { (0, 8) } else { (8, 4) };
+    let properties = if class <= FLOAT { body.take(property_bytes)? } else { &[] };
+    let number = Element::ALL.into_iter().find(|element| {
         let message = datatype(*element).0;
         message[0] & 15 == class
             && message[1] & flags == head[1] & flags
             && message[4..8] == head[4..]
             && message[8..8 + properties.len()] == *properties
     });
-    match found {
-        Some(element) => Ok(element),
-        None => {
-            let size = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
-            invalid(
-                offset,
-                format!("numbers of `{size}` bytes in a form that numpy does not support"),
-            )
-        }
-    }
+    // h5py writes booleans as an enumeration.
+    let number = number.or((class == ENUMERATION && size == 1).then_some(Element::Uint8));
+    Ok(ElementType { bytes: size.into(), number, is_reference: class == VARIABLE_LENGTH })
 }
 
 impl RecordDataset {
@@ -331,11 +405,7 @@ fn read_index(mut body: FieldReader, is_filtered: bool) -> ParseResult<ChunkInde
         1 | 2 => {}
         3 => body.skip(1)?,
         4 => body.skip(5)?,
-        5 => {
-            let message = "chunks in a version 2 B-tree, as with several axes without limit: \
-                           it is not read";
-            return invalid(offset, message);
-        }
+        5 => body.skip(6)?,
         _ => return invalid(offset, format!("chunk index of type `{kind}`")),
     }
     Ok(match (body.address()?, kind) {
@@ -343,7 +413,8 @@ fn read_index(mut body: FieldReader, is_filtered: bool) -> ParseResult<ChunkInde
         (Some(address), 1) => ChunkIndex::Single { address, stored },
         (Some(address), 2) => ChunkIndex::Implicit(address),
         (Some(address), 3) => ChunkIndex::FixedArray(address),
-        (Some(address), _) => ChunkIndex::ExtensibleArray(address),
+        (Some(address), 4) => ChunkIndex::ExtensibleArray(address),
+        (Some(address), _) => ChunkIndex::BTree2(address),
     })
 }
 
@@ -365,7 +436,7 @@ fn read_filters(mut body: FieldReader) -> ParseResult<Filters> {
         let name_bytes = if version == 1 || id >= 256 { body.u16()? } else { 0 };
         body.skip(2)?;
         let values = body.u16()?;
-        let name = body.take(name_bytes.into())?;
+        body.skip(name_bytes.into())?;
         let first = if values > 0 { Some(body.u32()?) } else { None };
         body.skip(4 * usize::from(values.saturating_sub(1)))?;
         if version == 1 && values % 2 == 1 {
@@ -375,19 +446,33 @@ fn read_filters(mut body: FieldReader) -> ParseResult<Filters> {
             DEFLATE => Filter::Deflate,
             SHUFFLE => Filter::Shuffle(first.unwrap_or(1).max(1) as usize),
             FLETCHER32 => Filter::Fletcher32,
-            _ => return invalid(offset, unknown_filter(id, name)),
+            _ => Filter::Unknown(filter_name(id)),
         });
     }
     Ok(filters)
 }
 
-fn unknown_filter(id: u16, name: &[u8]) -> String {
-    let known = [(4, "szip"), (5, "nbit"), (6, "scaleoffset"), (32000, "lzf"), (32001, "blosc")];
-    let stored_name = String::from_utf8_lossy(name);
-    let shown_name = match known.iter().find(|(known, _)| *known == id) {
-        Some((_, name)) => name,
-        None if name.is_empty() => "unknown",
-        None => stored_name.trim_end_matches('\0'),
-    };
-    format!("filter `{id}` ({shown_name}), not deflate, shuffle or fletcher32")
+/// Filters that are registered with the HDF Group or belong to the library, and are not reversed.
+static FILTER_NAMES: &[(u16, &str)] = &[
+    (4, "szip"),
+    (5, "nbit"),
+    (6, "scaleoffset"),
+    (305, "lzo"),
+    (307, "bzip2"),
+    (32000, "lzf"),
+    (32001, "blosc"),
+    (32004, "lz4"),
+    (32008, "bitshuffle"),
+    (32013, "zfp"),
+    (32015, "zstd"),
+    (32017, "sz"),
+    (32018, "fcidecomp"),
+    (32019, "jpeg"),
+    (32024, "sz3"),
+    (32026, "blosc2"),
+    (32028, "sperr"),
+];
+
+fn filter_name(id: u16) -> &'static str {
+    FILTER_NAMES.iter().find(|(known, _)| *known == id).map_or("unknown filter", |(_, name)| name)
 }

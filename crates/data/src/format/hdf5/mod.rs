@@ -13,12 +13,15 @@ mod blocks;
 mod superblock;
 mod header;
 mod message;
+mod tree2;
+mod heap;
 mod group;
 mod open;
 mod arrays;
 mod index;
 mod piece;
 mod filter;
+mod references;
 mod cursor;
 #[cfg(test)]
 mod tests;

@@ -1,61 +1,281 @@
 //! Finds the datasets that contain the samples of a file, and determines the shape of a sample.
+//!
+//! Files of DLIO have their samples in `records_0`, `records_1`, …. In other files a sample is a row of each dataset that the
+//! user named, or else of each dataset with as many rows as the largest and at least a tenth of its length.
 
 use super::super::ahead::WantedSample;
+use super::super::{FileMember, shape_of_bytes};
 use super::blocks::{FileBlocks, ParseResult, ParseStop, invalid};
-use super::message::{self, RecordDataset};
-use super::{Dims, FileShape, FormatError, describe_shape, group, superblock};
+use super::message::{self, ObjectKind, RecordDataset};
+use super::piece::ChunkGeometry;
+use super::{Dims, FileShape, FormatError, RANK_MAX, describe_shape, group, index, superblock};
+use std::ops::Range;
+use std::sync::Arc;
 
 /// Upper limit on the datasets that share a record.
 const DATASETS_MAX: usize = 256;
-/// Upper limit on the objects that are compared in a file without `records_0`.
-const OTHERS_MAX: usize = 256;
+/// Upper limit on the objects that are examined in a file.
+const OBJECTS_MAX: usize = 2048;
+/// Upper limit on the length of a path of groups.
+const PATH_BYTES_MAX: usize = 1024;
 /// Upper limit on the length of the names that an error lists.
 const NAMES_BYTES_MAX: usize = 200;
+/// A dataset of less than the largest divided by this number is not read, unless the user names it.
+const SHARE_DIVISOR: u64 = 10;
+/// Number of chunks from which the length of a filtered dataset is estimated.
+const CHUNKS_SAMPLED: u64 = 4;
 
-/// Contents of a file. The memory is reused for the next file.
-#[derive(Default)]
+/// Contents of a file. Opening continues where metadata was missing. The memory is reused for the next file.
 pub(super) struct Contents {
+    /// The datasets that are read.
     pub(super) datasets: Vec<RecordDataset>,
+    /// Names of datasets that the user chose.
+    chosen: Arc<[String]>,
+    step: OpenStep,
     /// Object headers of `records_0`, `records_1`, …
     records: Vec<Option<u64>>,
-    /// Object headers of the other objects.
-    others: Vec<u64>,
-    /// Names of the first objects, for errors.
+    /// The root group and the objects below it, groups before their members.
+    objects: Vec<FoundObject>,
+    /// Names of all objects.
     names: String,
 }
 
-impl Contents {
-    fn add(&mut self, name: &[u8], address: u64) {
-        let name = std::str::from_utf8(name).unwrap_or("?");
-        // A name such as `records_01` is not one of the record datasets.
-        let digits = name.strip_prefix("records_").unwrap_or_default();
-        let number = digits.parse().ok().filter(|n| itoa::Buffer::new().format(*n) == digits);
-        match number.filter(|number: &usize| *number < DATASETS_MAX) {
-            Some(number) => {
-                self.records.resize(self.records.len().max(number + 1), None);
-                self.records[number] = Some(address);
+/// Progress of opening a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OpenStep {
+    Root,
+    /// The objects from this number on must be examined.
+    Examine(usize),
+    /// The stored lengths of the objects from this number on must be found.
+    Measure(usize),
+    Choose,
+    Done,
+}
+
+struct FoundObject {
+    /// Position of the path in the names of all objects.
+    name: Range<usize>,
+    address: u64,
+    content: ObjectContent,
+    /// Length in the file.
+    stored_bytes: u64,
+    is_read: bool,
+}
+
+enum ObjectContent {
+    Group,
+    Dataset(RecordDataset),
+    /// A dataset that cannot be read, with its length if it could be.
+    Broken(u64, FormatError),
+    /// Not examined, or neither a group nor an array.
+    Other,
+}
+
+impl FoundObject {
+    /// The array with samples; `None` for groups, scalars and empty arrays.
+    fn array(&self) -> Option<&RecordDataset> {
+        match &self.content {
+            ObjectContent::Dataset(dataset) => {
+                Some(dataset).filter(|dataset| dataset.rank > 0 && dataset.bytes() > 0)
             }
-            None if self.others.len() < OTHERS_MAX => self.others.push(address),
-            None => {}
+            _ => None,
         }
-        if self.names.len() + name.len() < NAMES_BYTES_MAX {
-            self.names.push_str(if self.names.is_empty() { "`" } else { ", `" });
-            self.names.push_str(name);
-            self.names.push('`');
+    }
+}
+
+impl Contents {
+    pub(super) fn new(chosen: Arc<[String]>) -> Self {
+        Contents {
+            datasets: Vec::new(),
+            chosen,
+            step: OpenStep::Root,
+            records: Vec::new(),
+            objects: Vec::new(),
+            names: String::new(),
         }
+    }
+
+    /// Starts opening another file.
+    pub(super) fn begin(&mut self) {
+        self.step = OpenStep::Root;
+        self.datasets.clear();
+        self.records.clear();
+        self.objects.clear();
+        self.names.clear();
     }
 
     /// Finds the datasets and returns the shape of the file.
     pub(super) fn open(&mut self, blocks: &mut FileBlocks) -> ParseResult<FileShape> {
+        loop {
+            self.step = match self.step {
+                OpenStep::Root => {
+                    let address = superblock::read_root_address(blocks)?;
+                    self.add_object(0..0, address);
+                    self.objects[0].content = ObjectContent::Group;
+                    OpenStep::Examine(0)
+                }
+                OpenStep::Examine(i) if i < self.objects.len() => {
+                    if self.leads_to_chosen(i) {
+                        self.examine(blocks, i)?;
+                    }
+                    match self.is_record_file() {
+                        true => OpenStep::Choose,
+                        false => OpenStep::Examine(i + 1),
+                    }
+                }
+                OpenStep::Examine(_) if self.needs_measures() => OpenStep::Measure(0),
+                OpenStep::Examine(_) => OpenStep::Choose,
+                OpenStep::Measure(i) if i < self.objects.len() => {
+                    if let Some(dataset) = self.objects[i].array() {
+                        self.objects[i].stored_bytes = stored_bytes(blocks, dataset)?;
+                    }
+                    OpenStep::Measure(i + 1)
+                }
+                OpenStep::Measure(_) => OpenStep::Choose,
+                OpenStep::Choose => {
+                    self.choose(blocks)?;
+                    OpenStep::Done
+                }
+                OpenStep::Done => {
+                    for dataset in &self.datasets {
+                        dataset.check(blocks.file_bytes)?;
+                    }
+                    return self.shape();
+                }
+            };
+        }
+    }
+
+    /// Whether the samples are in `records_0`, `records_1`, …
+    fn is_record_file(&self) -> bool {
+        self.chosen.is_empty() && !self.records.is_empty()
+    }
+
+    fn name(&self, object: &FoundObject) -> &str {
+        &self.names[object.name.clone()]
+    }
+
+    fn add_object(&mut self, name: Range<usize>, address: u64) {
+        let content = ObjectContent::Other;
+        self.objects.push(FoundObject { name, address, content, stored_bytes: 0, is_read: false });
+    }
+
+    /// Reads the header of object `i`. The members of a group are added to the objects.
+    fn examine(&mut self, blocks: &FileBlocks, i: usize) -> ParseResult<()> {
+        let address = self.objects[i].address;
+        let is_root = i == 0;
+        let kind = match message::read_kind(blocks, address) {
+            Err(ParseStop::Invalid(_)) if !is_root => ObjectKind::Dataset,
+            kind => kind?,
+        };
+        match kind {
+            ObjectKind::Dataset if !is_root => {
+                self.objects[i].content = match message::read_dataset(blocks, address) {
+                    Ok(dataset) => ObjectContent::Dataset(dataset),
+                    Err(ParseStop::Invalid(error)) => {
+                        match message::array_bytes(blocks, address)? {
+                            Some(bytes) => ObjectContent::Broken(bytes, error),
+                            None => ObjectContent::Other,
+                        }
+                    }
+                    Err(missing) => return Err(missing),
+                };
+                Ok(())
+            }
+            ObjectKind::Group | ObjectKind::Dataset => {
+                self.objects[i].content = ObjectContent::Group;
+                let objects = self.objects.len();
+                let names_bytes = self.names.len();
+                let listed = group::for_each_link(blocks, address, &mut |name, address| {
+                    self.add_link(i, name, address);
+                    Ok(())
+                });
+                if let Err(stop) = listed {
+                    self.objects.truncate(objects);
+                    self.names.truncate(names_bytes);
+                    self.records.clear();
+                    return Err(stop);
+                }
+                Ok(())
+            }
+            ObjectKind::Other => Ok(()),
+        }
+    }
+
+    /// Adds a link of group number `parent`.
+    fn add_link(&mut self, parent: usize, name: &[u8], address: u64) {
+        let name = std::str::from_utf8(name).unwrap_or("?");
+        let is_root = parent == 0;
+        // A name such as `records_01` is not one of the record datasets.
+        let digits = name.strip_prefix("records_").filter(|_| is_root).unwrap_or_default();
+        let number = digits.parse().ok().filter(|n| itoa::Buffer::new().format(*n) == digits);
+        if let Some(number) = number.filter(|number: &usize| *number < DATASETS_MAX) {
+            self.records.resize(self.records.len().max(number + 1), None);
+            self.records[number] = Some(address);
+        }
+        let parent = self.objects[parent].name.clone();
+        let start = self.names.len();
+        if self.objects.len() == OBJECTS_MAX || parent.len() + 1 + name.len() > PATH_BYTES_MAX {
+            return;
+        }
+        // An object can have several names, and a group can contain itself.
+        if self.objects.iter().any(|object| object.address == address) {
+            return;
+        }
+        if !parent.is_empty() {
+            self.names.extend_from_within(parent);
+            self.names.push('/');
+        }
+        self.names.push_str(name);
+        self.add_object(start..self.names.len(), address);
+    }
+
+    /// Whether object `i` can be, or contain, a dataset that is read.
+    fn leads_to_chosen(&self, i: usize) -> bool {
+        let path = self.name(&self.objects[i]);
+        self.chosen.is_empty()
+            || self.chosen.iter().any(|name| {
+                let rest = name.trim_start_matches('/').strip_prefix(path);
+                rest.is_some_and(|rest| path.is_empty() || rest.is_empty() || rest.starts_with('/'))
+            })
+    }
+
+    /// Whether the lengths of the datasets are needed: to choose from them, or for the length of a sample.
+    fn needs_measures(&self) -> bool {
+        let arrays = || self.objects.iter().filter_map(FoundObject::array);
+        if arrays().any(|array| array.element.is_reference) {
+            return true;
+        }
+        if !self.chosen.is_empty() {
+            return false;
+        }
+        let largest = arrays().map(RecordDataset::bytes).max().unwrap_or(0);
+        let samples = arrays().next().map(|array| array.dims[0]);
+        arrays()
+            .any(|array| Some(array.dims[0]) != samples || array.bytes() < largest / SHARE_DIVISOR)
+    }
+
+    /// Chooses the datasets that are read.
+    fn choose(&mut self, blocks: &FileBlocks) -> ParseResult<()> {
         self.datasets.clear();
-        self.records.clear();
-        self.others.clear();
-        self.names.clear();
-        let root = superblock::read_root_address(blocks)?;
-        group::for_each_link(blocks, root, &mut |name, address| {
-            self.add(name, address);
-            Ok(())
-        })?;
+        if self.is_record_file() {
+            return self.choose_records(blocks);
+        }
+        match self.chosen.is_empty() {
+            true => self.choose_largest()?,
+            false => self.choose_named()?,
+        }
+        for object in self.objects.iter().filter(|object| object.is_read) {
+            self.datasets.extend(object.array().copied());
+        }
+        let samples = self.datasets[0].dims[0];
+        if self.datasets.iter().any(|dataset| dataset.dims[0] != samples) {
+            return invalid(0, "the datasets to read differ in their numbers of samples");
+        }
+        Ok(())
+    }
+
+    fn choose_records(&mut self, blocks: &FileBlocks) -> ParseResult<()> {
         for (number, address) in self.records.iter().enumerate() {
             let Some(address) = address else {
                 let message = format!(
@@ -65,59 +285,6 @@ impl Contents {
             };
             self.datasets.push(message::read_dataset(blocks, *address)?);
         }
-        if self.datasets.is_empty() {
-            self.datasets.push(self.largest_dataset(blocks, root)?);
-        }
-        self.check(blocks.file_bytes)?;
-        self.shape()
-    }
-
-    /// The largest dataset, for files without `records_0`. Fails if this dataset cannot be read, because a smaller one, such
-    /// as labels, must not be read instead.
-    fn largest_dataset(&self, blocks: &FileBlocks, root: u64) -> ParseResult<RecordDataset> {
-        if self.others.len() == OTHERS_MAX {
-            let message = format!(
-                "no dataset `records_0`, and {OTHERS_MAX} objects or more, which are too many to find the largest"
-            );
-            return invalid(0, message);
-        }
-        let mut largest = None;
-        let mut largest_bytes = 0;
-        for &address in &self.others {
-            let (bytes, found) = match message::read_dataset(blocks, address) {
-                Ok(found) if found.rank == 0 => continue,
-                Ok(found) => (found.bytes(), Ok(found)),
-                Err(ParseStop::Invalid(error)) => match message::array_bytes(blocks, address)? {
-                    Some(bytes) => (bytes, Err(error)),
-                    None => continue,
-                },
-                Err(missing) => return Err(missing),
-            };
-            if largest.is_none() || largest_bytes < bytes {
-                largest = Some((address, found));
-                largest_bytes = bytes;
-            }
-        }
-        match largest {
-            Some((_, Ok(largest))) => Ok(largest),
-            Some((address, Err(error))) => {
-                let name = object_name(blocks, root, address)?;
-                let message =
-                    format!("`{name}`, the largest dataset, cannot be read: {}", error.message);
-                invalid(error.offset, message)
-            }
-            None if self.names.is_empty() => invalid(0, "the root group is empty: no `records_0`"),
-            None => invalid(
-                0,
-                format!(
-                    "no dataset `records_0`, and no other dataset to read instead: the file contains {}",
-                    self.names
-                ),
-            ),
-        }
-    }
-
-    fn check(&self, file_bytes: u64) -> ParseResult<()> {
         let first = &self.datasets[0];
         for dataset in &self.datasets {
             if dataset.rank == 0 {
@@ -126,27 +293,138 @@ impl Contents {
             if dataset.dims() != first.dims() || dataset.element != first.element {
                 return invalid(0, "the datasets that share a record differ in shape or type");
             }
-            dataset.check(file_bytes)?;
+        }
+        for object in &mut self.objects {
+            object.is_read = self.records.contains(&Some(object.address));
         }
         Ok(())
     }
 
-    /// Shape of the file. The parts in the datasets are joined along the record's first dimension.
+    fn choose_named(&mut self) -> ParseResult<()> {
+        for name in self.chosen.iter() {
+            let path = name.trim_start_matches('/');
+            let found = self.objects.iter().position(|object| self.name(object) == path);
+            let Some(i) = found.filter(|i| *i > 0) else {
+                let shown = escaped(name);
+                return invalid(
+                    0,
+                    format!("no dataset `{shown}`: the file contains {}", self.listed_names()),
+                );
+            };
+            if let ObjectContent::Broken(_, error) = &self.objects[i].content {
+                let message = format!("`{}` cannot be read: {}", escaped(name), error.message);
+                return invalid(error.offset, message);
+            }
+            if self.objects[i].array().is_none() {
+                return invalid(0, format!("`{}` is no dataset with samples", escaped(name)));
+            }
+            self.objects[i].is_read = true;
+        }
+        Ok(())
+    }
+
+    /// Chooses the largest dataset and those that are comparable with it. Fails if one that cannot be read is larger, because a
+    /// smaller one, such as labels, must not be read instead.
+    fn choose_largest(&mut self) -> ParseResult<()> {
+        let arrays = || self.objects.iter().filter_map(|object| Some((object, object.array()?)));
+        let largest_bytes = arrays().map(|(_, array)| array.bytes()).max().unwrap_or(0);
+        let largest_stored = arrays().map(|(object, _)| object.stored_bytes).max().unwrap_or(0);
+        for object in &self.objects {
+            if let ObjectContent::Broken(bytes, error) = &object.content
+                && largest_bytes < *bytes
+            {
+                let name = escaped(self.name(object));
+                let message =
+                    format!("`{name}`, the largest dataset, cannot be read: {}", error.message);
+                return invalid(error.offset, message);
+            }
+        }
+        let measured = arrays().filter(|(object, _)| object.stored_bytes == largest_stored);
+        let Some((_, largest)) = measured.max_by_key(|(_, array)| array.bytes()) else {
+            return self.refuse_empty();
+        };
+        let samples = largest.dims[0];
+        let largest_bytes =
+            arrays().filter(|(_, array)| array.dims[0] == samples).map(|(_, array)| array.bytes());
+        let bytes_min = largest_bytes.max().unwrap_or(0) / SHARE_DIVISOR;
+        let stored_min = largest_stored / SHARE_DIVISOR;
+        for object in &mut self.objects {
+            let stored_bytes = object.stored_bytes;
+            object.is_read = object.array().is_some_and(|array| {
+                let is_stored = 0 < stored_bytes && stored_min <= stored_bytes;
+                array.dims[0] == samples && (is_stored || bytes_min <= array.bytes())
+            });
+        }
+        Ok(())
+    }
+
+    fn refuse_empty(&self) -> ParseResult<()> {
+        if self.objects.len() == 1 {
+            return invalid(0, "the root group is empty: no `records_0`");
+        }
+        let message = format!(
+            "no dataset `records_0`, and no other dataset to read instead: the file contains {}",
+            self.listed_names()
+        );
+        invalid(0, message)
+    }
+
+    /// The first names, for errors. Names of groups are left out if there are datasets.
+    fn listed_names(&self) -> String {
+        let is_dataset = |object: &&FoundObject| !matches!(object.content, ObjectContent::Group);
+        let has_datasets = self.objects.iter().any(|object| is_dataset(&object));
+        let listed = self.objects.iter().skip(1).filter(|o| !has_datasets || is_dataset(o));
+        let mut text = String::new();
+        for object in listed {
+            let name = escaped(self.name(object));
+            if text.len() + name.len() >= NAMES_BYTES_MAX {
+                return format!("{text} and more");
+            }
+            let separator = if text.is_empty() { "" } else { ", " };
+            text = format!("{text}{separator}`{name}`");
+        }
+        if text.is_empty() { "nothing".into() } else { text }
+    }
+
+    /// Shape of the file. Parts with equal dimensions and types are joined along the record's first dimension; otherwise a sample is
+    /// a sequence of bytes.
     fn shape(&self) -> ParseResult<FileShape> {
         let first = &self.datasets[0];
-        let mut dims = first.dims;
+        let mut dims = [1; RANK_MAX + 1];
+        dims[..RANK_MAX].copy_from_slice(&first.dims);
         let mut rank = first.rank;
         let datasets = self.datasets.len() as u64;
+        let is_equal =
+            |other: &RecordDataset| other.dims() == first.dims() && other.element == first.element;
+        let has_references = self.datasets.iter().any(|dataset| dataset.element.is_reference);
+        if has_references || !self.datasets.iter().all(is_equal) {
+            let bytes = self.objects.iter().filter(|object| object.is_read).map(|object| {
+                let array = object.array();
+                let bytes = match array.filter(|array| array.element.is_reference) {
+                    Some(_) => object.stored_bytes,
+                    None => array.map_or(0, RecordDataset::bytes),
+                };
+                bytes / dims[0].max(1)
+            });
+            return Ok(shape_of_bytes(bytes.fold(0, u64::saturating_add), dims[0]));
+        }
         if datasets > 1 {
             // A part that is one element has no dimension.
             let part = if rank == 1 { 1 } else { dims[1] };
             dims[1] = part.saturating_mul(datasets);
             rank = rank.max(2);
         }
+        let Some(element) = first.element.number else {
+            dims[rank] = first.element.bytes;
+            let bytes = super::product(&dims[1..=rank]);
+            let plain = shape_of_bytes(bytes, dims[0]);
+            let sample = Dims::new(&dims[1..=rank]);
+            return Ok(sample.map_or(plain, |dims| FileShape { dims, ..plain }));
+        };
         let Some(sample) = Dims::new(&dims[1..rank]) else {
             return invalid(0, "samples of too many dimensions");
         };
-        Ok(FileShape { dims: sample, element: first.element, samples: dims[0] })
+        Ok(FileShape { dims: sample, element, samples: dims[0] })
     }
 
     /// Checks the found shape against the plan, and returns it. Equivalent dimensions are replaced by the plan's.
@@ -169,17 +447,75 @@ impl Contents {
         }
         Ok(shape)
     }
+
+    /// The datasets of the file, in the order in which they were found. The only one with samples has all bytes of the file.
+    pub(super) fn members(&self, file_bytes: u64) -> Vec<FileMember> {
+        let arrays = || self.objects.iter().filter_map(|object| Some((object, object.array()?)));
+        let is_alone = arrays().count() == 1;
+        let member = |(object, array): (&FoundObject, &RecordDataset)| {
+            let exact = array.unfiltered_bytes();
+            let measured = Some(object.stored_bytes).filter(|bytes| *bytes > 0);
+            let alone = is_alone.then_some(file_bytes);
+            FileMember {
+                name: escaped(self.name(object)),
+                stored_bytes: measured.or(alone).or(exact).unwrap_or(array.bytes()).min(file_bytes),
+                is_read: object.is_read,
+            }
+        };
+        arrays().map(member).collect()
+    }
 }
 
-/// The name of the object at `address`.
-fn object_name(blocks: &FileBlocks, root: u64, address: u64) -> ParseResult<String> {
-    let mut found = String::new();
-    group::for_each_link(blocks, root, &mut |name, other| {
-        if other == address {
-            let shown = &name[..name.len().min(NAMES_BYTES_MAX)];
-            found = String::from_utf8_lossy(shown).escape_debug().to_string();
-        }
-        Ok(())
-    })?;
-    Ok(found)
+fn escaped(name: &str) -> String {
+    let mut end = name.len().min(NAMES_BYTES_MAX);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name[..end].escape_debug().to_string()
+}
+
+/// Length of a dataset in the file. Of a filtered dataset, some chunks are looked up; elements of variable length are assumed to be
+/// as long as the first.
+fn stored_bytes(blocks: &FileBlocks, dataset: &RecordDataset) -> ParseResult<u64> {
+    let measured = if dataset.element.is_reference {
+        referenced_bytes(blocks, dataset)
+    } else if let Some(bytes) = dataset.unfiltered_bytes() {
+        return Ok(bytes.min(blocks.file_bytes));
+    } else {
+        filtered_bytes(blocks, dataset)
+    };
+    match measured {
+        // A broken index is noticed where it is read.
+        Err(ParseStop::Invalid(_)) => Ok(dataset.bytes().min(blocks.file_bytes)),
+        measured => Ok(measured?.min(blocks.file_bytes)),
+    }
+}
+
+fn filtered_bytes(blocks: &FileBlocks, dataset: &RecordDataset) -> ParseResult<u64> {
+    let geometry = ChunkGeometry::new(dataset)?;
+    let mut stored = 0u64;
+    for i in 0..CHUNKS_SAMPLED {
+        let sample =
+            u128::from(dataset.dims[0] - 1) * u128::from(i) / u128::from(CHUNKS_SAMPLED - 1);
+        let mut grid = [0; RANK_MAX];
+        grid[0] = sample as u64 / geometry.samples;
+        let found = index::find(blocks, dataset, &grid[..dataset.rank], geometry.chunk_bytes)?;
+        let bytes = found.map(|found| found.stored_bytes.unwrap_or(geometry.chunk_bytes));
+        stored = stored.saturating_add(bytes.unwrap_or(0));
+    }
+    let share = stored as f64 / CHUNKS_SAMPLED as f64 / geometry.chunk_bytes.max(1) as f64;
+    Ok((dataset.bytes() as f64 * share) as u64)
+}
+
+/// Length of a dataset whose elements refer to a heap.
+fn referenced_bytes(blocks: &FileBlocks, dataset: &RecordDataset) -> ParseResult<u64> {
+    let geometry = ChunkGeometry::new(dataset)?;
+    let grid = [0; RANK_MAX];
+    let found = index::find(blocks, dataset, &grid[..dataset.rank], geometry.chunk_bytes)?;
+    let is_plain = dataset.filters.iter().all(Option::is_none);
+    let Some(first) = found.filter(|_| is_plain) else { return Ok(dataset.bytes()) };
+    // Number of items of the base type, which are mostly bytes, then the position in the heap.
+    let bytes = u64::from(blocks.fields(first.offset, 4)?.u32()?);
+    let elements = dataset.bytes() / dataset.element.bytes;
+    Ok(dataset.bytes().saturating_add(elements.saturating_mul(bytes)))
 }

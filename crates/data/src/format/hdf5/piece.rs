@@ -33,7 +33,7 @@ impl ChunkGeometry {
         dims[..RANK_MAX - 1].copy_from_slice(&dataset.dims[1..]);
         chunk[..RANK_MAX - 1].copy_from_slice(&chunk_dims[1..]);
         let rank = dataset.rank.saturating_sub(1).max(1);
-        let element_bytes = dataset.element.bytes();
+        let element_bytes = dataset.element.bytes;
         let slab_bytes = product(&chunk).saturating_mul(element_bytes);
         let chunk_bytes = slab_bytes.saturating_mul(chunk_dims[0]);
         if chunk_bytes > CHUNK_BYTES_MAX {

@@ -1,0 +1,199 @@
+//! Elements of variable length: each refers to an object in a heap of the file. As in the HDF5 library, a heap is read
+//! completely, and kept for the next reference.
+
+use super::super::payload_range::PayloadRange;
+use super::blocks::FileBlocks;
+use super::cursor::MEMORY_BYTES_MAX;
+use super::{FormatError, Need, PayloadSink};
+use std::ops::Range;
+
+/// Length of the first read of a heap: no heap of the library is shorter.
+const HEAD_BYTES: u64 = 4096;
+
+/// References of a sample, and the heap that was read last.
+#[derive(Default)]
+pub(super) struct References {
+    /// The elements: length, address of the heap, number of the object.
+    pub(super) elements: Vec<u8>,
+    /// Offset of the next element.
+    next: usize,
+    /// Address of the heap in memory; `None` if there is none or it is incomplete.
+    loaded: Option<u64>,
+    heap: Vec<u8>,
+    /// Ranges of the objects in the heap, by number.
+    objects: Vec<Range<usize>>,
+    /// Address of the heap that is being read.
+    address: u64,
+    range: PayloadRange,
+    is_reading: bool,
+    /// Bytes of heaps that were read for the sample.
+    read_bytes: u64,
+}
+
+/// An element.
+struct Reference {
+    address: u64,
+    object: u32,
+}
+
+impl References {
+    /// Starts another sample.
+    pub(super) fn begin(&mut self) {
+        self.elements.clear();
+        self.next = 0;
+        self.is_reading = false;
+        self.read_bytes = 0;
+    }
+
+    /// Starts another file.
+    pub(super) fn begin_file(&mut self) {
+        self.loaded = None;
+    }
+
+    /// The next read, [`Need::Buffered`] for an object in memory, or [`Need::Done`] after the last reference.
+    pub(super) fn need(
+        &mut self,
+        blocks: &FileBlocks,
+        piece_bytes: usize,
+    ) -> Result<Need, FormatError> {
+        if self.is_reading {
+            return Ok(self.range.need(0, piece_bytes));
+        }
+        while let Some(reference) = self.reference(blocks)? {
+            // Elements without data have no heap.
+            if reference.address == blocks.base {
+                self.next += element_bytes(blocks);
+                continue;
+            }
+            if self.loaded == Some(reference.address) {
+                return Ok(Need::Buffered);
+            }
+            self.loaded = None;
+            self.address = reference.address;
+            let left = blocks.file_bytes.saturating_sub(reference.address);
+            if left < 16 {
+                return Err(FormatError::new(reference.address, "a heap beyond the end"));
+            }
+            self.start_range(blocks, HEAD_BYTES.min(left))?;
+            self.heap.clear();
+            return Ok(self.range.need(0, piece_bytes));
+        }
+        self.elements.clear();
+        self.next = 0;
+        Ok(Need::Done)
+    }
+
+    fn start_range(&mut self, blocks: &FileBlocks, bytes: u64) -> Result<(), FormatError> {
+        self.read_bytes = self.read_bytes.saturating_add(bytes);
+        let is_too_long = (self.heap.len() as u64).saturating_add(bytes) > MEMORY_BYTES_MAX;
+        if self.read_bytes > blocks.file_bytes || is_too_long {
+            return Err(FormatError::new(self.address, "a sample refers to too many bytes"));
+        }
+        let read =
+            if self.loaded.is_none() && self.is_reading { self.heap.len() as u64 } else { 0 };
+        self.range = PayloadRange::new(self.address + read, bytes);
+        self.is_reading = true;
+        Ok(())
+    }
+
+    /// The next element; `None` after the last.
+    fn reference(&self, blocks: &FileBlocks) -> Result<Option<Reference>, FormatError> {
+        let Some(element) = self.elements.get(self.next..self.next + element_bytes(blocks)) else {
+            return Ok(None);
+        };
+        let number =
+            |bytes: &[u8]| bytes.iter().rev().fold(0u64, |n, byte| n << 8 | u64::from(*byte));
+        let address_end = 4 + blocks.address_bytes;
+        let address = number(&element[4..address_end]);
+        match address.checked_add(blocks.base) {
+            Some(address) => {
+                Ok(Some(Reference { address, object: number(&element[address_end..]) as u32 }))
+            }
+            None => Err(FormatError::new(0, "a reference beyond any file")),
+        }
+    }
+
+    /// Takes the requested bytes, or passes on the object in memory.
+    pub(super) fn feed(
+        &mut self,
+        blocks: &FileBlocks,
+        bytes: &[u8],
+        sent_bytes: &mut u64,
+        sink: &mut dyn PayloadSink,
+    ) -> Result<(), FormatError> {
+        if !self.is_reading {
+            return self.send_object(blocks, sent_bytes, sink);
+        }
+        self.range.feed(bytes, &mut self.heap)?;
+        if self.range.remaining() > 0 {
+            return Ok(());
+        }
+        if !self.heap.starts_with(b"GCOL") {
+            return Err(FormatError::new(self.address, "no heap where a reference says"));
+        }
+        let heap_bytes = length(&self.heap[8..], blocks);
+        let left = blocks.file_bytes - self.address;
+        if heap_bytes > left {
+            return Err(FormatError::new(self.address, "a heap extends beyond the end"));
+        }
+        let read = self.heap.len() as u64;
+        if read < heap_bytes {
+            return self.start_range(blocks, heap_bytes - read);
+        }
+        self.is_reading = false;
+        self.loaded = Some(self.address);
+        self.list_objects(blocks);
+        Ok(())
+    }
+
+    /// Passes on the object that the next element refers to.
+    fn send_object(
+        &mut self,
+        blocks: &FileBlocks,
+        sent_bytes: &mut u64,
+        sink: &mut dyn PayloadSink,
+    ) -> Result<(), FormatError> {
+        let Some(reference) = self.reference(blocks)? else { return Ok(()) };
+        self.next += element_bytes(blocks);
+        let range = self.objects.get(reference.object as usize).cloned();
+        let Some(object) = range.and_then(|range| self.heap.get(range)) else {
+            return Err(FormatError::new(self.address, "no object where a reference says"));
+        };
+        if !object.is_empty() {
+            sink.payload(*sent_bytes, object)?;
+            *sent_bytes += object.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Finds the objects of a complete heap.
+    fn list_objects(&mut self, blocks: &FileBlocks) {
+        self.objects.clear();
+        let head_bytes = 8 + blocks.length_bytes;
+        let mut start = head_bytes;
+        while let Some(head) = self.heap.get(start..start + head_bytes) {
+            let number = usize::from(u16::from_le_bytes([head[0], head[1]]));
+            let bytes = length(&head[8..], blocks);
+            let data = start + head_bytes;
+            let end = usize::try_from(bytes).ok().and_then(|bytes| data.checked_add(bytes));
+            // Object 0 is the free space at the end.
+            let Some(end) = end.filter(|end| number > 0 && *end <= self.heap.len()) else { break };
+            if self.objects.len() <= number {
+                self.objects.resize(number + 1, usize::MAX..usize::MAX);
+            }
+            self.objects[number] = data..end;
+            start = data + (end - data).next_multiple_of(8);
+        }
+    }
+}
+
+/// Length of an element: length, address of the heap, number of the object.
+fn element_bytes(blocks: &FileBlocks) -> usize {
+    8 + blocks.address_bytes
+}
+
+/// A length field at the start of `bytes`, which has at least 8 bytes.
+fn length(bytes: &[u8], blocks: &FileBlocks) -> u64 {
+    let field = bytes.get(..blocks.length_bytes).unwrap_or_default();
+    field.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
