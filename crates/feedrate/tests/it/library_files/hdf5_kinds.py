@@ -14,7 +14,8 @@ def read(*names):
     def samples(source):
         with h5py.File(source, "r") as file:
             for number in range(len(file[names[0]])):
-                yield [file[name][number] for name in names][0]
+                values = [file[name][number] for name in names]
+                yield values[0] if len(values) == 1 else values
 
     return samples
 
@@ -98,7 +99,7 @@ for dtype in ["float16", "float32", "float64", "int64", "uint16", "bool", ">f4",
     as_type(dtype)
 for dtype in ["bool", ">f4"]:
     as_type(dtype, chunks=(1, 64, 64), compression="gzip")
-as_type("complex64", decoded=False)
+as_type("complex64", decoded=None)
 
 
 def compound(file):
@@ -107,7 +108,7 @@ def compound(file):
     file["images"] = rows
 
 
-hdf5("compound", compound, is_decoded=False)
+hdf5("compound", compound, is_decoded=None)
 
 
 def encoded(file):
@@ -127,8 +128,8 @@ def strings(file):
 
 
 hdf5("vlen strings", strings, "text", is_decoded=False)
-hdf5("fixed strings", lambda file: file.create_dataset("text", data=np.array([random.bytes(4000) + b"." for _ in range(SAMPLES)])), "text", is_decoded=False)
-hdf5("opaque", lambda file: file.create_dataset("blobs", data=noise((SAMPLES, 8192)).view("V8192").reshape(SAMPLES)), "blobs", is_decoded=False)
+hdf5("fixed strings", lambda file: file.create_dataset("text", data=np.array([random.bytes(4000) + b"." for _ in range(SAMPLES)])), "text", is_decoded=None)
+hdf5("opaque", lambda file: file.create_dataset("blobs", data=noise((SAMPLES, 8192)).view("V8192").reshape(SAMPLES)), "blobs", is_decoded=None)
 
 
 def masks(**options):

@@ -20,7 +20,8 @@ class Kind:
     read: yields the samples of an opened file, as arrays or as values of any other type. If missing, a file is a sample.
     pattern: the files to train on.
     is_whole: whether the library reads whole files, which it opens by path.
-    is_decoded: whether feedrate decodes the samples, or only reads their bytes; `None` if only some.
+    is_decoded: whether feedrate decodes the samples, or only reads their bytes; `None` if only some, or if nothing
+        needs decoding.
     left_out: number of files that are broken, or not to train on; `None` if that is not checked.
     """
 
@@ -32,11 +33,14 @@ class Kind:
         kinds[name] = self
 
     def expect(self, folder):
-        """What the library reads. Dimensions are `None` where samples are not arrays, or differ in shape."""
+        """What the library reads. Dimensions are `None` where samples are not arrays, or differ in shape.
+
+        Libraries read some bytes several times, such as the end of a parquet file; `bytes_max` counts each time.
+        """
         paths = sorted(glob.glob(os.path.join(folder, self.pattern), recursive=True))
         paths = [path for path in paths if os.path.isfile(path)]
         assert paths, f"{self.name}: no file is {self.pattern}"
-        files, samples, read_bytes, shapes, elements = 0, 0, 0, set(), set()
+        files, samples, read_bytes, bytes_max, shapes, elements = 0, 0, 0, 0, set(), set()
         for path in paths:
             file = CountedFile(path)
             source = path if self.is_whole else file
@@ -48,6 +52,7 @@ class Kind:
                 elements.add(sample.dtype.newbyteorder("=").name if is_array else None)
             files += samples > samples_before
             read_bytes += os.path.getsize(path) if self.is_whole else file.bytes_read()
+            bytes_max += os.path.getsize(path) if self.is_whole else sum(end - start for start, end in file.ranges)
         shape = shapes.pop() if len(shapes) == 1 else None
         element = elements.pop() if len(elements) == 1 else None
         return {
@@ -56,6 +61,7 @@ class Kind:
             "dims": shape,
             "element": element if element in ELEMENTS else None,
             "bytes": read_bytes,
+            "bytes_max": max(read_bytes, bytes_max),
             "is_decoded": self.is_decoded,
             "left_out": self.left_out,
         }

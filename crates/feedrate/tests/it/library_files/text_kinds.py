@@ -24,6 +24,11 @@ def lines(path, open_file=open):
             yield json.loads(line)
 
 
+def text_lines(path):
+    with open(path, encoding="utf-8") as file:
+        yield from map(len, file)
+
+
 def gzip_lines(path):
     return lines(path, gzip.open)
 
@@ -40,7 +45,7 @@ Kind("json lines named json", each(".json", lambda path, number: save(path, reco
 Kind("ndjson", each(".ndjson", lambda path, number: save(path, records())), lines, is_whole=True)
 Kind("jsonl gzip", each(".jsonl.gz", lambda path, number: save(path, gzip.compress(records()))), gzip_lines, is_whole=True)
 Kind("json of one object", each(".json", lambda path, number: save(path, json.dumps({"text": [words(row) for row in range(ROWS)]}, indent=1).encode())))
-Kind("json list of objects", each(".json", lambda path, number: save(path, json.dumps([{"text": words(row)} for row in range(ROWS)]).encode())))
+Kind("json list of objects", each(".json", lambda path, number: save(path, json.dumps([{"text": words(row)} for row in range(ROWS)]).encode())), lambda path: [None], is_whole=True, is_decoded=None)
 
 
 def rows(path, header, **options):
@@ -79,8 +84,8 @@ Kind("csv with quoted lines", each(".csv", quoted), with_header, is_whole=True)
 Kind("csv crlf", each(".csv", lambda path, number: table(path, number, lineterminator="\r\n")), with_header, is_whole=True)
 Kind("csv gzip", each(".csv.gz", table), with_header, is_whole=True)
 Kind("tsv", each(".tsv", lambda path, number: table(path, number, sep="\t")), lambda path: rows(path, 0, sep="\t"), is_whole=True)
-Kind("txt", each(".txt", lambda path, number: save(path, "\n".join(words(row) for row in range(ROWS)).encode())))
-Kind("txt of one long line", each(".txt", lambda path, number: save(path, "".join(words(row) for row in range(ROWS)).encode())))
+Kind("txt", each(".txt", lambda path, number: save(path, "\n".join(words(row) for row in range(ROWS)).encode())), text_lines, is_whole=True)
+Kind("txt of one long line", each(".txt", lambda path, number: save(path, "".join(words(row) for row in range(ROWS)).encode())), text_lines, is_whole=True)
 Kind("xml", each(".xml", lambda path, number: save(path, f"<page>{words(3) * 50}</page>".encode())))
 Kind("wav", each(".wav", lambda path, number: save(path, b"RIFF\0\0\0\0WAVEfmt " + random.bytes(90_000))))
 Kind("nifti gzip", each(".nii.gz", lambda path, number: save(path, gzip.compress(random.bytes(90_000)))))
