@@ -55,27 +55,31 @@ fn run(case: &mut Case) -> Result<u32> {
     names.retain(|path| path.is_dir());
     names.sort();
     ensure!(!names.is_empty(), "no kind begins with {group:?}");
-    for kind in &names {
-        let folder = case.path("theirs");
-        copy_tree(kind, &folder.join("sound"))?;
-        write_corrupt_files(case, kind, &folder, files)?;
-        let start = Instant::now();
-        for command in [
-            &["scan", "theirs"][..],
-            &["run", "--data", "theirs", "train.epochs=1", "--results", "results"],
-        ] {
-            check_end(case, command).with_context(|| kind.display().to_string())?;
-        }
-        if std::env::var_os(FILES).is_some() {
-            println!(
-                "{:6.1} s  {}",
-                start.elapsed().as_secs_f64(),
-                kind.file_name().unwrap_or_default().display()
-            );
-        }
-        fs::remove_dir_all(&folder)?;
-    }
+    let failures: Vec<String> = names
+        .iter()
+        .filter_map(|kind| check_kind(case, kind, files).err())
+        .map(|error| format!("{error:#}"))
+        .collect();
+    ensure!(failures.is_empty(), "{}", failures.join("\n"));
     Ok(files * names.len() as u32)
+}
+
+/// Reads a folder of sound files of a kind, and of corrupt ones. The folder is kept if that fails.
+fn check_kind(case: &mut Case, kind: &Path, files: u32) -> Result<()> {
+    let name = kind.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let folder = case.path(&name);
+    copy_tree(kind, &folder.join("sound"))?;
+    write_corrupt_files(case, kind, &folder, files)?;
+    let start = Instant::now();
+    let run = ["run", "--data", &name, "train.epochs=1", "--results", "results"];
+    for command in [&["scan", &name][..], &run] {
+        check_end(case, command).with_context(|| name.clone())?;
+    }
+    if std::env::var_os(FILES).is_some() {
+        println!("{:6.1} s  {name}", start.elapsed().as_secs_f64());
+    }
+    fs::remove_dir_all(&folder)?;
+    Ok(())
 }
 
 /// Writes the kinds whose first word is in `group` with the formats' libraries.
