@@ -25,6 +25,8 @@ const PIECE_BYTES: usize = 4096;
 /// Upper limit on the files whose numbers of samples are listed in a workload. Of more files, those with fewer samples than
 /// most are left out.
 const UNEQUAL_FILES_MAX: u64 = 100_000;
+/// Upper limit on the named members that are listed.
+const MEMBERS_MAX: usize = 1024;
 /// Relative difference of mean sizes above which a note is added.
 const SIZE_TOLERANCE: f64 = 0.02;
 /// Number of standard errors by which the mean of random sizes may differ from the plan.
@@ -39,6 +41,8 @@ pub struct Probe {
     pub notes: Vec<String>,
     /// Mean size of a sample, if it differs from the plan.
     pub other_sample_bytes: Option<f64>,
+    /// Named members of the opened files.
+    pub members: FoundMembers,
 }
 
 /// One file that was opened.
@@ -80,7 +84,8 @@ pub fn probe_foreign(
     let notes = describe_differences(&files, names);
     let other_sample_bytes =
         if has_planned_size(plan) { other_sample_bytes(&files, names) } else { None };
-    Ok(Probe { files, notes, other_sample_bytes })
+    let members = FoundMembers::new(&files);
+    Ok(Probe { files, notes, other_sample_bytes, members })
 }
 
 /// Counts the files with the plan's extension in the training folders and in the evaluation folders.
@@ -176,7 +181,8 @@ impl MeanSizes {
         files: &[ProbedFile],
         FileNames { plan, layout, format }: FileNames<'_>,
     ) -> Option<Self> {
-        if !format.entry.has_exact_size(&plan.encoding) {
+        // Other members of the files are not in the plan.
+        if !format.entry.has_exact_size(&plan.encoding) || !plan.members.is_empty() {
             return None;
         }
         let planned = planned_shapes(layout).map(|shape| format.file_bytes(&shape, &plan.encoding));
@@ -266,35 +272,52 @@ pub struct FoundMembers {
     pub members: Vec<FileMember>,
     /// Total length of the opened files.
     pub file_bytes: u64,
+    /// Names of the members that are read, if there are others and each opened file reads the same. With these names, no file has to be
+    /// examined again to choose.
+    pub choice: Vec<String>,
 }
 
 impl FoundMembers {
     fn new(files: &[ProbedFile]) -> Self {
         let mut members: Vec<FileMember> = Vec::new();
         let mut positions = BTreeMap::new();
+        // Number of files that read each member.
+        let mut counts: Vec<usize> = Vec::new();
         for member in files.iter().flat_map(|file| &file.members) {
             match positions.get(&member.name) {
                 Some(&i) => {
                     let known: &mut FileMember = &mut members[i];
                     known.stored_bytes = known.stored_bytes.saturating_add(member.stored_bytes);
                     known.is_read |= member.is_read;
+                    counts[i] += usize::from(member.is_read);
                 }
-                None => {
+                None if members.len() < MEMBERS_MAX => {
                     positions.insert(member.name.clone(), members.len());
                     members.push(member.clone());
+                    counts.push(usize::from(member.is_read));
                 }
+                None => {}
             }
         }
-        let file_bytes = files.iter().map(|file| file.bytes).sum();
-        FoundMembers { members, file_bytes }
+        let is_everywhere =
+            |(member, count): (&FileMember, &usize)| !member.is_read || *count == files.len();
+        let is_choice = members.iter().any(|member| !member.is_read)
+            && members.iter().zip(&counts).all(is_everywhere);
+        let read = members.iter().filter(|member| is_choice && member.is_read);
+        FoundMembers {
+            choice: read.map(|member| member.name.clone()).collect(),
+            file_bytes: files.iter().map(|file| file.bytes).sum(),
+            members,
+        }
     }
 
-    /// Share of the files' bytes that an epoch reads, from 0 to 1; `None` if the format has no members.
-    pub fn read_share(&self) -> Option<f64> {
-        let read = self.members.iter().filter(|member| member.is_read);
-        let bytes = read.map(|member| member.stored_bytes as f64).sum::<f64>();
-        let is_known = !self.members.is_empty() && self.file_bytes > 0;
-        is_known.then(|| (bytes / self.file_bytes as f64).min(1.0))
+    /// Marks the members that are read by the names that the user chose.
+    fn mark_chosen(&mut self, names: &[String]) {
+        for member in &mut self.members {
+            let path = member.name.trim_start_matches('/');
+            member.is_read = names.iter().any(|name| name.trim_start_matches('/') == path);
+        }
+        self.choice = names.to_vec();
     }
 }
 
@@ -352,6 +375,10 @@ pub fn find_samples(
     let shapes: Vec<FileShape> = files.iter().filter_map(|file| file.shape).collect();
     let mut found = mean_shape(&shapes);
     found.members = FoundMembers::new(&files);
+    if !plan.members.is_empty() {
+        found.members = list_members(storage, names, found.members);
+    }
+    let chosen_plan = DatasetPlan { members: found.members.choice.clone(), ..plan.clone() };
     found.per_file = 1;
     found.total = plan.files_train;
     found.probed_files =
@@ -360,6 +387,7 @@ pub fn find_samples(
         let counted = Mutex::new((vec![0; plan.files_train as usize], BTreeMap::new()));
         let cancel = AtomicBool::new(false);
         let watch = Watch::new(&|_, _| {}, &cancel);
+        let names = FileNames { plan: &chosen_plan, ..names };
         let opener = || Opener::new(storage, names, false);
         walk::for_each(plan.files_train, threads, &watch, opener, |opener, file| {
             // Any text has lines, so the first row is parsed to check that the text is a table.
@@ -428,6 +456,21 @@ fn part_bytes(
         bytes += storage.stat(&path)?.unwrap_or_default();
     }
     Ok(bytes)
+}
+
+/// Lists all members of the opened files, of which the user chose some. `chosen` lists only these, and is returned if the other
+/// members cannot be listed.
+fn list_members(storage: &dyn Storage, names: FileNames<'_>, chosen: FoundMembers) -> FoundMembers {
+    let plan = DatasetPlan { members: Vec::new(), ..names.plan.clone() };
+    let mut opener = Opener::new(storage, FileNames { plan: &plan, ..names }, true);
+    let probed = file_numbers_to_probe(plan.files_train).map(|file| opener.probe(file, 0, None));
+    let files: Vec<ProbedFile> = probed.flatten().collect();
+    let mut found = FoundMembers::new(&files);
+    if found.members.is_empty() {
+        found = chosen;
+    }
+    found.mark_chosen(&names.plan.members);
+    found
 }
 
 fn file_path(layout: &Layout, file: u64) -> String {

@@ -12,6 +12,7 @@ use feedrate_data::generate::{
 use feedrate_data::lock::{DatasetLock, LOCK_FILE, LockAccess};
 use feedrate_data::manifest::{self, DropMark, MachineFiles, Manifest, State};
 use feedrate_data::storage::{self, Storage, StorageError, engine};
+use feedrate_measure::record::FileMembers;
 use feedrate_run::live::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_run::system;
@@ -44,6 +45,8 @@ pub struct OpenDataset {
     pub preparation: Preparation,
     /// Settings of the dataset, as in [`Choice::found`].
     pub found: Option<DatasetPlan>,
+    /// Named members of foreign files, as in [`Choice::members`].
+    pub members: Option<FileMembers>,
     /// Lock that rank 0 holds during reading. Processes that change the dataset wait for it.
     pub lock: Option<DatasetLock>,
 }
@@ -61,6 +64,8 @@ pub enum Files<'n> {
         names: &'n Path,
         /// Number of files that were already opened, if the index is already complete.
         probed: Option<u64>,
+        /// Named members of the files that were already opened.
+        members: Option<&'n FileMembers>,
     },
 }
 
@@ -81,6 +86,8 @@ pub struct Choice {
     pub names: Option<PathBuf>,
     /// Settings of the dataset, from its manifest or its files, if they differ from the plan's.
     pub found: Option<DatasetPlan>,
+    /// Named members of foreign files, and which of them are read; `None` if the format has none.
+    pub members: Option<FileMembers>,
 }
 
 /// Foreign files that were examined.
@@ -89,6 +96,8 @@ pub struct ProbedDataset {
     pub probed_files: u64,
     /// The plan's dataset with the size of samples in the files, if it differs from the plan's.
     pub found: Option<DatasetPlan>,
+    /// Named members of the files; `None` if the format has none.
+    pub members: Option<FileMembers>,
 }
 
 /// Chooses the dataset of `plan` below `root`: an existing one, or one to be generated. Foreign files are examined.
@@ -101,8 +110,9 @@ pub fn choose(
     files: Files<'_>,
     listener: &dyn Listener,
 ) -> anyhow::Result<Choice> {
-    if let Files::Foreign { names, probed } = files {
-        return choose_foreign(plan, root, names, probed, listener);
+    if let Files::Foreign { names, probed, members } = files {
+        let chosen = choose_foreign(plan, root, names, probed, listener)?;
+        return Ok(Choice { members: members.cloned().or(chosen.members), ..chosen });
     }
     let folder = dataset_folder(plan, root)?;
     let storage = storage::open(&plan.storage.kind, &folder)?;
@@ -130,8 +140,9 @@ fn choose_foreign(
     Layout::new(&plan.dataset).write_path(0, &mut first);
     let can_be_listed = needs_files(plan, &*storage) && root.is_dir();
     if !can_be_listed || storage.stat(&first)?.is_some() {
-        let ProbedDataset { probed_files, found } = probe(plan, &*storage, root, None, listener)?;
-        return Ok(Choice { probed_files, found, ..chosen });
+        let ProbedDataset { probed_files, found, members } =
+            probe(plan, &*storage, root, None, listener)?;
+        return Ok(Choice { probed_files, found, members, ..chosen });
     }
     let counts = folder::list(&plan.dataset, root, names)?;
     if plan.dataset.files_train < counts[0] {
@@ -146,8 +157,8 @@ fn choose_foreign(
     }
     let files = open(plan, root, Some(names), None)?;
     let probed = probe(plan, &*files, root, Some(counts), listener)?;
-    let ProbedDataset { probed_files, found } = probed;
-    Ok(Choice { probed_files, found, names: Some(names.into()), ..chosen })
+    let ProbedDataset { probed_files, found, members } = probed;
+    Ok(Choice { probed_files, found, members, names: Some(names.into()), ..chosen })
 }
 
 /// Opens the plan's storage at `folder`, with the index of the files' names if they differ from the plan's.
@@ -215,7 +226,9 @@ pub fn probe(
     let found = probe
         .other_sample_bytes
         .map(|bytes| DatasetPlan { record_bytes: bytes.round(), ..dataset.clone() });
-    Ok(ProbedDataset { probed_files: probe.files.len() as u64, found })
+    let are_chosen = !dataset.members.is_empty();
+    let members = folder::file_members(&probe.members, are_chosen);
+    Ok(ProbedDataset { probed_files: probe.files.len() as u64, found, members })
 }
 
 /// Prepares the chosen dataset. Missing files are generated, a share by each process. `lock` is a lock that rank 0 already holds: exclusive
@@ -281,9 +294,17 @@ pub fn prepare(
         generated = generate(&*storage)?;
     }
     let preparation = preparation(plan, &choice, ranks)?;
-    let Choice { folder, foreign, found, .. } = choice;
-    let trusts_plan = !foreign;
-    Ok(Some(OpenDataset { folder, storage, trusts_plan, generated, preparation, found, lock }))
+    let Choice { folder, foreign, found, members, .. } = choice;
+    Ok(Some(OpenDataset {
+        folder,
+        storage,
+        trusts_plan: !foreign,
+        generated,
+        preparation,
+        found,
+        members,
+        lock,
+    }))
 }
 
 /// Counts the files that were opened, and those that this machine generated since the last drop of its dentries and inodes.

@@ -455,6 +455,7 @@ pub fn new_record(plan: &Plan, dataset: Option<&OpenDataset>, results: Option<&P
         system: system::system(folder, results),
         started: result_folder::local_time_now(),
         found_dataset: dataset.and_then(|dataset| dataset.found.clone()),
+        members: dataset.and_then(|dataset| dataset.members.clone()),
         ..Record::default()
     }
 }

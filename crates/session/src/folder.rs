@@ -7,12 +7,13 @@ use crate::threads;
 use anyhow::Context;
 use feedrate_data::error::DatasetError;
 use feedrate_data::file_index::{FileIndex, NamedFiles};
-use feedrate_data::format::{self, Format};
-use feedrate_data::generate::{FoundSamples, find_samples};
+use feedrate_data::format::{self, FileMember, Format};
+use feedrate_data::generate::{FoundMembers, FoundSamples, find_samples};
 use feedrate_data::listing::{self, Listing, SelectedFiles};
 use feedrate_data::manifest::Manifest;
 use feedrate_data::storage;
 use feedrate_measure::record::file::NAMES_FILE;
+use feedrate_measure::record::{FileMembers, NamedMember};
 use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::listener::Listener;
 use feedrate_spec::plan::DatasetPlan;
@@ -31,6 +32,8 @@ const BATCH_SIZE: u64 = 32;
 const STEPS_MIN: u64 = 50;
 /// Maximum number of kinds of files, and of datasets, in a message.
 const LISTED_MAX: usize = 8;
+/// Keys that choose the members of files.
+const MEMBER_KEYS: [&str; 2] = ["dataset.members", "dataset.parquet.columns"];
 
 /// Content of a folder.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -60,6 +63,11 @@ pub struct FoundFolder {
     dims_are_even: bool,
     /// Element type of samples; `null` if unknown.
     element: Option<&'static str>,
+    /// Datasets, arrays or columns in the files; `null` if the format has none.
+    pub members: Option<FileMembers>,
+    /// Names of the members that are read in each file; empty if each file decides.
+    #[serde(skip)]
+    choice: Vec<String>,
     /// Files that are left out.
     left_out: Vec<FilesLeft>,
     /// Number of files that were opened to examine them.
@@ -120,7 +128,7 @@ pub fn resolve_found(
     names: &Path,
     listener: &dyn Listener,
 ) -> anyhow::Result<(FoundFolder, Resolved)> {
-    let found = scan(folder, names)?;
+    let found = scan(folder, names, &chosen_members(request)?)?;
     let source = found.source(&request.overrides, request.accelerators.unwrap_or(1));
     let resolved = resolve_source(&source, request)?;
     resolved.report_warnings(listener);
@@ -147,11 +155,42 @@ fn leave_out_unfit(
     Ok(found)
 }
 
-/// Examines the files below `folder`, and writes the names of the training files into the file `names`.
+/// Returns the names of the members that the user chose in overrides.
+fn chosen_members(request: &Request) -> anyhow::Result<Vec<String>> {
+    let is_choice = |text: &&String| {
+        let key = workload::overridden_key(text);
+        MEMBER_KEYS.contains(&key)
+    };
+    let overrides: Vec<String> = request.overrides.iter().filter(is_choice).cloned().collect();
+    if overrides.is_empty() {
+        return Ok(overrides);
+    }
+    let yaml = "dataset:\n  foreign: True\n".to_string();
+    let source = WorkloadSource { name: "members".into(), file: "overrides".into(), yaml };
+    let request = Request { overrides, ..Request::default() };
+    Ok(resolve_source(&source, &request)?.plan.dataset.members)
+}
+
+/// Members of files that were opened; `None` if the format has none.
+pub fn file_members(found: &FoundMembers, are_chosen: bool) -> Option<FileMembers> {
+    let member = |member: &FileMember| NamedMember {
+        name: member.name.clone(),
+        bytes: member.stored_bytes,
+        is_read: member.is_read,
+    };
+    (!found.members.is_empty()).then(|| FileMembers {
+        members: found.members.iter().map(member).collect(),
+        file_bytes: found.file_bytes,
+        are_chosen,
+    })
+}
+
+/// Examines the files below `folder`, and writes the names of the training files into the file `names`. If `members` are given, only these
+/// datasets, arrays or columns are read.
 ///
 /// # Errors
 /// Fails if the folder has no readable files, or if it contains generated datasets.
-pub fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
+pub fn scan(folder: &Path, names: &Path, members: &[String]) -> anyhow::Result<FoundFolder> {
     if !folder.is_dir() {
         return refuse(
             format!("`{}` is not a folder", folder.display()),
@@ -168,7 +207,7 @@ pub fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
             "give the folder of the training files, or a parent folder",
         );
     };
-    let mut examined = examine(listing.select(format)?, format, folder, names);
+    let mut examined = examine(listing.select(format)?, format, members, folder, names);
     // The format was chosen by the files' names alone, and the content may be other text.
     if format.member().has(Ability::Undescribed) {
         for other in other_formats(format) {
@@ -176,11 +215,14 @@ pub fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
                 break;
             }
             let files = listing::list(folder, names)?.select(other)?;
-            examined = examine(files, other, folder, names);
+            examined = examine(files, other, &[], folder, names);
         }
     }
-    let Examined { format, files, samples } =
-        examined.map_err(|error| with_conversion_hint(error, format))?;
+    let Examined { format, files, samples } = examined.map_err(|error| match members {
+        [] => with_conversion_hint(error, format),
+        _ => with_choice_hint(error),
+    })?;
+    let members = file_members(&samples.members, !members.is_empty());
     let dims = (!samples.dims.is_empty()).then_some(samples.dims);
     let left_out = files.left_out.iter();
     Ok(FoundFolder {
@@ -196,6 +238,8 @@ pub fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
         dims,
         dims_are_even: samples.has_equal_dims,
         element: samples.element.map(|element| element.name()),
+        members,
+        choice: samples.members.choice,
         probed_files: samples.probed_files,
         left_out: left_out
             .map(|(kind, files)| FilesLeft { kind: kind.clone(), files: *files })
@@ -222,6 +266,7 @@ struct Examined {
 fn examine(
     mut files: SelectedFiles,
     format: &'static Format,
+    members: &[String],
     folder: &Path,
     names: &Path,
 ) -> anyhow::Result<Examined> {
@@ -233,6 +278,7 @@ fn examine(
         format: format.member().name.into(),
         extension: format.entry.extension.into(),
         prefix: "img".into(),
+        members: members.to_vec(),
         ..DatasetPlan::default()
     };
     let samples = leave_out_unfit(&mut files, &plan, folder, names)?;
@@ -254,6 +300,15 @@ fn with_conversion_hint(error: anyhow::Error, format: &Format) -> anyhow::Error 
         "remove the file if it is broken, else convert the files; supported for {name}: {}",
         summary.trim_end_matches('.')
     );
+    Refusal::new(error.to_string(), hint).into()
+}
+
+/// Adds a hint to an error about the members that the user chose.
+fn with_choice_hint(error: anyhow::Error) -> anyhow::Error {
+    if !is_content_error(&error) {
+        return error;
+    }
+    let hint = format!("name others in `{}`, or leave it out", MEMBER_KEYS[0]);
     Refusal::new(error.to_string(), hint).into()
 }
 
@@ -341,6 +396,7 @@ impl FoundFolder {
             let mean = if self.dims_are_even { "" } else { " on average" };
             format!("{}{mean}", sides.join(" × "))
         }));
+        words.extend(self.members.as_ref().and_then(FileMembers::line));
         words.join(", ")
     }
 
@@ -418,6 +474,10 @@ impl FoundFolder {
                 let bytes = self.bytes / self.samples.max(1);
                 yaml += &format!("  record_length_bytes: {}\n", bytes.max(1));
             }
+        }
+        if !self.choice.is_empty() {
+            let names: Vec<String> = self.choice.iter().map(|name| yaml_text(name)).collect();
+            yaml += &format!("  members: [{}]\n", names.join(", "));
         }
         if let Some(element) = self.element {
             yaml += &format!("  record_element_type: {element}\n");

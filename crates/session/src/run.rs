@@ -253,7 +253,8 @@ impl RunRequest {
         if resolved.workload.dataset_foreign {
             // The index of the files' names is in the run's folder.
             let names = &folder.path.join(NAMES_FILE);
-            choice = choose(&resolved, Files::Foreign { names, probed: None }, listener)?;
+            choice =
+                choose(&resolved, Files::Foreign { names, probed: None, members: None }, listener)?;
         }
         self.prepare_in(folder, request, resolved, choice, observer, listener)
     }
@@ -277,7 +278,9 @@ impl RunRequest {
         // With other settings of the dataset, the files are examined again.
         let has_found_settings = !request.overrides.iter().any(|text| text.contains("dataset."));
         let probed = has_found_settings.then_some(found.probed_files);
-        let choice = choose(&resolved, Files::Foreign { names, probed }, listener)?;
+        let members = found.members.as_ref();
+        let files = Files::Foreign { names, probed, members };
+        let choice = choose(&resolved, files, listener)?;
         let prepared = self.prepare_in(folder, request, resolved, choice, observer, listener)?;
         Ok(Prepared { found: Some(found), ..prepared })
     }

@@ -301,7 +301,9 @@ fn decode_npy(file: &[u8]) -> Result<(FileShape, &[u8]), FormatError> {
         }
     };
     let payload = &file[head_bytes..];
-    let shape = as_one_sample(&array)
+    let shape = if array.is_single { Some(array.shape) } else { as_one_sample(&array.shape) };
+    let shape = shape
+        .filter(|_| !array.is_pickled)
         .filter(|shape| shape.sample_bytes() == payload.len() as u64)
         .ok_or_else(|| FormatError::new(0, "incomplete array"))?;
     Ok((shape, payload))

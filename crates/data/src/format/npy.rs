@@ -32,6 +32,9 @@ pub(super) static FORMAT: Format = Format {
     )
 };
 
+/// Kind of arrays that are read without being unpickled, because that would run their code.
+pub(super) const PICKLED: &str = "pickled array";
+
 struct NpyCursor {
     piece_bytes: usize,
     array: ArrayStream,
@@ -66,6 +69,9 @@ impl Cursor for NpyCursor {
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         self.array.feed(bytes, sink)?;
         self.offset += bytes.len() as u64;
+        if bytes.len() < self.requested {
+            self.array.end_pickled();
+        }
         if bytes.len() < self.requested && !self.array.is_done() {
             let missing = match self.end() {
                 u64::MAX => self.array.missing_bytes(),
@@ -78,5 +84,9 @@ impl Cursor for NpyCursor {
 
     fn file_shape(&self) -> Option<FileShape> {
         self.array.shape()
+    }
+
+    fn undecoded_type(&self) -> Option<&'static str> {
+        self.array.is_pickled().then_some(PICKLED)
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Samples are along the last axis, as in DLIO: the shape is `(d1, …, dn, samples)`.
 
-use super::FormatError;
 use super::decimal::digit_count;
+use super::{FormatError, shape_of_bytes};
 use feedrate_spec::shape::{DIMS_MAX, Dims, Element, FileShape};
 
 pub(super) const MAGIC: &[u8; 6] = b"\x93NUMPY";
@@ -61,8 +61,20 @@ fn axes(shape: &FileShape) -> impl Iterator<Item = u64> {
 pub(super) enum HeaderProgress {
     /// At least this number of bytes is needed.
     Needs(usize),
-    /// The header is complete; the shape of the array.
-    Done(FileShape),
+    /// The header is complete.
+    Done(ArrayHeader),
+}
+
+/// Content of a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ArrayHeader {
+    /// Shape of the array. Its bytes are those in the file: numbers may be big-endian, and an array in Fortran order has its axes in
+    /// the order of the header. Elements that are not plain numbers are sequences of bytes.
+    pub(super) shape: FileShape,
+    /// Whether samples are not along the last axis, so that the array can only be read as one sample.
+    pub(super) is_single: bool,
+    /// Whether the array is pickled, so that its length is unknown.
+    pub(super) is_pickled: bool,
 }
 
 /// Reads a header from the first bytes of an array.
@@ -114,10 +126,85 @@ struct Dictionary<'t> {
     start: u64,
 }
 
+/// The header of an array with these elements and axes.
+fn array_header(item: ItemType, is_fortran: bool, axes: &Axes) -> ArrayHeader {
+    let is_pickled = item.is_pickled;
+    let split = axes.extents.get(..axes.count).and_then(<[u64]>::split_last);
+    let in_samples = split.filter(|_| !is_fortran && !is_pickled).and_then(|(&samples, dims)| {
+        Some(FileShape { dims: Dims::new(dims)?, element: item.number?, samples })
+    });
+    if let Some(shape) = in_samples {
+        return ArrayHeader { shape, is_single: false, is_pickled };
+    }
+    let mut extents = [0; DIMS_MAX + 2];
+    extents[..=DIMS_MAX].copy_from_slice(&axes.extents);
+    // Elements that are not plain numbers add an axis of bytes.
+    let mut count = axes.count;
+    if item.number.is_none()
+        && let Some(extent) = extents.get_mut(count)
+    {
+        *extent = item.bytes;
+        count += 1;
+    }
+    let dims = extents.get(..count).and_then(Dims::new);
+    let plain = shape_of_bytes(axes.elements.saturating_mul(item.bytes), 1);
+    let element = item.number.unwrap_or_default();
+    let shape = dims.map_or(plain, |dims| FileShape { dims, element, samples: 1 });
+    ArrayHeader { shape, is_single: true, is_pickled }
+}
+
+/// The type that a text such as `<f4` describes; `None` if it is unknown.
+fn item_type(descr: &[u8]) -> Option<ItemType> {
+    let order = [&b"<"[..], b">", b"=", b"|"].into_iter().find(|order| descr.starts_with(order));
+    let rest = &descr[order.map_or(0, <[u8]>::len)..];
+    let (&kind, size) = rest.split_first()?;
+    // The unit of dates and durations follows their size.
+    let digits = size.split(|byte| *byte == b'[').next()?;
+    let size: Option<u64> = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
+    if kind == b'O' {
+        return Some(ItemType { is_pickled: true, ..ItemType::default() });
+    }
+    let bytes = match (kind, size) {
+        (b'?', None) => 1,
+        (b'U', Some(characters)) => characters.checked_mul(4)?,
+        (b'b' | b'i' | b'u' | b'f' | b'c' | b'S' | b'a' | b'V' | b'm' | b'M', Some(bytes)) => bytes,
+        _ => return None,
+    };
+    let is_known = |element: &Element| element.npy_descr().as_bytes()[1..] == *rest;
+    let number = match (kind, bytes) {
+        (b'?' | b'b', 1) => Some(Element::Uint8),
+        (b'm' | b'M', 8) => Some(Element::Int64),
+        _ => Element::ALL.into_iter().find(is_known),
+    };
+    Some(ItemType { bytes, number, is_pickled: false })
+}
+
+/// Elements of an array.
+#[derive(Clone, Copy, Default)]
+struct ItemType {
+    /// Length of an element; 0 if it is pickled.
+    bytes: u64,
+    /// The plain number of this length, in either byte order.
+    number: Option<Element>,
+    is_pickled: bool,
+}
+
+/// Axes of an array.
+struct Axes {
+    /// The first axes.
+    extents: [u64; DIMS_MAX + 1],
+    count: usize,
+    /// Number of elements, saturating.
+    elements: u64,
+}
+
+/// Upper limit on structures inside structures.
+const NESTING_MAX: usize = 8;
+
 impl<'t> Dictionary<'t> {
-    fn read(&mut self) -> Result<FileShape, FormatError> {
-        let mut element = None;
-        let mut is_c_order = false;
+    fn read(&mut self) -> Result<ArrayHeader, FormatError> {
+        let mut item = None;
+        let mut is_fortran = None;
         let mut axes = None;
         self.expect(b'{')?;
         loop {
@@ -128,8 +215,8 @@ impl<'t> Dictionary<'t> {
             let key = self.unquote(token)?;
             self.expect(b':')?;
             match key {
-                b"descr" => element = Some(self.read_element()?),
-                b"fortran_order" => is_c_order = self.read_c_order()?,
+                b"descr" => item = Some(self.read_item(NESTING_MAX)?),
+                b"fortran_order" => is_fortran = Some(self.read_fortran_order()?),
                 b"shape" => axes = Some(self.read_axes()?),
                 _ => return Err(self.error(self.token_end, "unknown key in the npy header")),
             }
@@ -137,59 +224,78 @@ impl<'t> Dictionary<'t> {
                 break;
             }
         }
-        let (Some(element), true, Some((axes, count))) = (element, is_c_order, axes) else {
+        let (Some(item), Some(is_fortran), Some(axes)) = (item, is_fortran, axes) else {
             let message = "npy header without `descr`, `fortran_order` and `shape`";
             return Err(self.error(self.token_start, message));
         };
-        let Some((&samples, dims)) = axes[..count].split_last() else {
-            let message = "array of shape `()`, which has no axis of samples";
-            return Err(self.error(self.token_start, message));
-        };
-        let dims = Dims::new(dims).ok_or_else(|| self.error(self.token_start, "too many axes"))?;
-        Ok(FileShape { dims, element, samples })
+        Ok(array_header(item, is_fortran, &axes))
     }
 
-    fn read_element(&mut self) -> Result<Element, FormatError> {
+    /// Reads the type of an element, which is a text or a list of fields.
+    fn read_item(&mut self, nesting_left: usize) -> Result<ItemType, FormatError> {
         let token = self.next_token();
         if token == b"[" {
-            let message = "structured dtype, which cannot be read as samples";
-            return Err(self.error(self.token_start, message));
+            return self.read_fields(nesting_left);
         }
         let descr = self.unquote(token)?;
-        let found = Element::ALL.into_iter().find(|element| {
-            let known = element.npy_descr().as_bytes();
-            let has_same_order =
-                descr.first() == known.first() || matches!(descr.first(), Some(b'<' | b'='));
-            has_same_order && descr.get(1..) == known.get(1..)
-        });
-        found.ok_or_else(|| {
+        item_type(descr).ok_or_else(|| {
             let shown = String::from_utf8_lossy(&descr[..descr.len().min(32)]);
-            let message = match descr {
-                [_, b'O', ..] | [b'O', ..] => {
-                    format!("dtype `{shown}` holds Python objects: they are refused, as they run code when read")
-                }
-                [b'>', ..] => format!("dtype `{shown}` is big-endian, which is not supported"),
-                _ => format!("dtype `{shown}` is not one of the supported element types"),
-            };
-            self.error(self.token_end, message)
+            self.error(self.token_end, format!("dtype `{shown}` is not known"))
         })
     }
 
-    fn read_c_order(&mut self) -> Result<bool, FormatError> {
-        match self.next_token() {
-            b"False" => Ok(true),
-            b"True" => {
-                let message = "array in Fortran order, which is not supported: save it with `numpy.ascontiguousarray`";
-                Err(self.error(self.token_end, message))
+    /// Reads the fields of a structure: `('name', 'type')` or `('name', 'type', (2, 3))`, and returns their common type.
+    fn read_fields(&mut self, nesting_left: usize) -> Result<ItemType, FormatError> {
+        let Some(nesting_left) = nesting_left.checked_sub(1) else {
+            let message = format!("dtype of more than {NESTING_MAX} nested structures");
+            return Err(self.error(self.token_start, message));
+        };
+        let mut structure = ItemType::default();
+        loop {
+            match self.next_token() {
+                b"]" => break,
+                b"(" => {}
+                _ => return Err(self.error(self.token_start, "`(` was expected in the npy header")),
             }
+            // A name can be a pair of a title and a name.
+            match self.next_token() {
+                b"(" => {
+                    for end in [b',', b')'] {
+                        let text = self.next_token();
+                        self.unquote(text)?;
+                        self.expect(end)?;
+                    }
+                }
+                text => {
+                    self.unquote(text)?;
+                }
+            }
+            self.expect(b',')?;
+            let mut field = self.read_item(nesting_left)?;
+            if self.comma_or_end(b")")? {
+                field.bytes = field.bytes.saturating_mul(self.read_axes()?.elements);
+                self.expect(b')')?;
+            }
+            structure.bytes = structure.bytes.saturating_add(field.bytes);
+            structure.is_pickled |= field.is_pickled;
+            if !self.comma_or_end(b"]")? {
+                break;
+            }
+        }
+        Ok(structure)
+    }
+
+    fn read_fortran_order(&mut self) -> Result<bool, FormatError> {
+        match self.next_token() {
+            b"False" => Ok(false),
+            b"True" => Ok(true),
             _ => Err(self.error(self.token_start, "`fortran_order` is neither True nor False")),
         }
     }
 
-    fn read_axes(&mut self) -> Result<([u64; DIMS_MAX + 1], usize), FormatError> {
+    fn read_axes(&mut self) -> Result<Axes, FormatError> {
         self.expect(b'(')?;
-        let mut axes = [0; DIMS_MAX + 1];
-        let mut count = 0;
+        let mut axes = Axes { extents: [0; DIMS_MAX + 1], count: 0, elements: 1 };
         loop {
             let token = self.next_token();
             if token == b")" {
@@ -199,20 +305,19 @@ impl<'t> Dictionary<'t> {
             let digits = token.strip_suffix(b"L").unwrap_or(token);
             let is_number = digits.iter().all(u8::is_ascii_digit);
             let axis = std::str::from_utf8(digits).ok().filter(|_| is_number);
-            let axis = axis.and_then(|digits| digits.parse().ok()).ok_or_else(|| {
+            let axis: u64 = axis.and_then(|digits| digits.parse().ok()).ok_or_else(|| {
                 self.error(self.token_start, "the shape contains something other than a number")
             })?;
-            let Some(slot) = axes.get_mut(count) else {
-                let message = format!("array of more than {} axes", DIMS_MAX + 1);
-                return Err(self.error(self.token_end, message));
-            };
-            *slot = axis;
-            count += 1;
+            if let Some(extent) = axes.extents.get_mut(axes.count) {
+                *extent = axis;
+            }
+            axes.elements = axes.elements.saturating_mul(axis);
+            axes.count += 1;
             if !self.comma_or_end(b")")? {
                 break;
             }
         }
-        Ok((axes, count))
+        Ok(axes)
     }
 
     /// Reads a comma or `end`, and returns whether it was a comma.
@@ -283,7 +388,7 @@ mod tests {
 
     fn read_text(text: &str) -> Result<FileShape, String> {
         match read(&header_with_text(text)) {
-            Ok(HeaderProgress::Done(shape)) => Ok(shape),
+            Ok(HeaderProgress::Done(array)) => Ok(array.shape),
             Ok(HeaderProgress::Needs(_)) => Err("needs more".into()),
             Err(error) => Err(error.to_string()),
         }
@@ -300,7 +405,9 @@ mod tests {
                     array_bytes(&shape),
                     shape.payload_bytes().saturating_add(header.len() as u64)
                 );
-                assert!(matches!(read(&header), Ok(HeaderProgress::Done(read)) if read == shape));
+                assert!(
+                    matches!(read(&header), Ok(HeaderProgress::Done(read)) if read.shape == shape)
+                );
                 for len in 0..header.len() {
                     assert!(
                         matches!(read(&header[..len]), Ok(HeaderProgress::Needs(n)) if n > len)
@@ -329,37 +436,67 @@ mod tests {
             read_text(&text).unwrap_err()
         };
         insta::assert_snapshot!([
-            with("'|O'", "False", "(1,)"),
-            with("'>f4'", "False", "(1,)"),
-            with("'<U5'", "False", "(1,)"),
-            with("[('a', '<f4')]", "False", "(1,)"),
-            with("'<f4'", "True", "(2, 2)"),
+            with("'<q5'", "False", "(1,)"),
+            with("[('a', '<f4'), 3]", "False", "(1,)"),
+            with(&format!("{}'<f4'{}", "[('a', ".repeat(20), ")]".repeat(20)), "False", "(1,)"),
             with("'<f4'", "None", "(2, 2)"),
-            with("'<f4'", "False", "()"),
             with("'<f4'", "False", "(-1, 2)"),
             with("'<f4'", "False", "(+1, 2)"),
-            with("'<f4'", "False", "(1,1,1,1,1,1,1,1,1,1)"),
             with("'<f4'", "False", "(99999999999999999999, 2)"),
             with("'<f4", "False", "(1, 2)"),
             read_text("{'descr': '<f4'}").unwrap_err(),
             read_text("{'a': 1}").unwrap_err(),
             read_text("").unwrap_err(),
-        ].join("\n"), @r#"
-        at byte 24: dtype `|O` holds Python objects: they are refused, as they run code when read
-        at byte 25: dtype `>f4` is big-endian, which is not supported
-        at byte 25: dtype `<U5` is not one of the supported element types
-        at byte 20: structured dtype, which cannot be read as samples
-        at byte 48: array in Fortran order, which is not supported: save it with `numpy.ascontiguousarray`
+        ].join("\n"), @r"
+        at byte 25: dtype `<q5` is not known
+        at byte 35: `(` was expected in the npy header
+        at byte 76: dtype of more than 8 nested structures
         at byte 44: `fortran_order` is neither True nor False
-        at byte 64: array of shape `()`, which has no axis of samples
         at byte 61: the shape contains something other than a number
         at byte 61: the shape contains something other than a number
-        at byte 80: array of more than 9 axes
         at byte 61: the shape contains something other than a number
-        at byte 27: dtype `<f4, ` is not one of the supported element types
+        at byte 27: dtype `<f4, ` is not known
         at byte 25: npy header without `descr`, `fortran_order` and `shape`
         at byte 15: unknown key in the npy header
         at byte 10: `{` was expected in the npy header
-        "#);
+        ");
+    }
+
+    #[test]
+    fn arrays_of_all_types_and_orders_have_their_length() {
+        let read = |descr: &str, order: &str, axes: &str| {
+            let text = format!("{{'descr': {descr}, 'fortran_order': {order}, 'shape': {axes}, }}");
+            match read(&header_with_text(&text)) {
+                Ok(HeaderProgress::Done(array)) => array,
+                _ => panic!("{text}"),
+            }
+        };
+        let single = |dims: &[u64], element| (shape(dims, element, 1), true);
+        let bytes = |dims: &[u64]| single(dims, Element::Uint8);
+        for (descr, order, axes, expected) in [
+            ("'>f4'", "False", "(4, 2)", (shape(&[4], Element::Float32, 2), false)),
+            ("'|b1'", "False", "(4, 2)", (shape(&[4], Element::Uint8, 2), false)),
+            ("'<M8[ns]'", "False", "(4, 2)", (shape(&[4], Element::Int64, 2), false)),
+            ("'<f4'", "True", "(4, 2)", single(&[4, 2], Element::Float32)),
+            ("'<f4'", "False", "()", single(&[], Element::Float32)),
+            ("'<c8'", "False", "(4, 2)", bytes(&[4, 2, 8])),
+            ("'<U5'", "False", "(3,)", bytes(&[3, 20])),
+            ("'|S5'", "False", "(3,)", bytes(&[3, 5])),
+            ("'<f16'", "False", "(3,)", bytes(&[3, 16])),
+            (
+                "[('a', '<f4'), (('b', 'c'), '|u1', (2, 3)), ('d', [('e', '>i8')])]",
+                "False",
+                "(3,)",
+                bytes(&[3, 18]),
+            ),
+            ("'<f4'", "False", "(1, 2, 1, 1, 1, 1, 1, 1, 1, 3)", bytes(&[24])),
+            ("'<c8'", "False", "(1, 2, 1, 1, 1, 1, 1, 3)", bytes(&[48])),
+        ] {
+            let found = read(descr, order, axes);
+            assert_eq!((found.shape, found.is_single), expected, "{descr} {axes}");
+            assert!(!found.is_pickled);
+        }
+        assert!(read("'|O'", "False", "(1,)").is_pickled);
+        assert!(read("[('a', 'O')]", "False", "(1,)").is_pickled);
     }
 }

@@ -1,9 +1,12 @@
 //! Streams npy arrays: writes the payload of an array piece by piece, and extracts the payload of one sample from an array
 //! that is read piece by piece. Shared by the formats that contain npy arrays.
 
-use super::npy_header::{self, HeaderProgress};
+use super::npy_header::{self, ArrayHeader, HeaderProgress};
 use super::packed::{self, Payload};
-use super::{Content, FileSink, FormatError, PayloadSink, SinkError, check_sample, compare_shapes};
+use super::{
+    Content, FileSink, FormatError, PayloadSink, SinkError, check_sample, compare_shapes,
+    shape_of_bytes,
+};
 use crate::content::BLOCK_BYTES;
 use feedrate_spec::shape::FileShape;
 
@@ -87,6 +90,9 @@ pub(super) struct ArrayStream {
     expected: Option<FileShape>,
     sample: u64,
     origin: u64,
+    /// Length of the array with its header, if it is known without the header.
+    limit: Option<u64>,
+    is_pickled: bool,
     head: Vec<u8>,
     head_bytes: u64,
     shape: Option<FileShape>,
@@ -102,6 +108,8 @@ impl ArrayStream {
             expected: None,
             sample: 0,
             origin: 0,
+            limit: None,
+            is_pickled: false,
             head: Vec::with_capacity(256),
             head_bytes: 0,
             shape: None,
@@ -116,6 +124,8 @@ impl ArrayStream {
         self.expected = expected.copied();
         self.sample = sample;
         self.origin = 0;
+        self.limit = None;
+        self.is_pickled = false;
         self.head.clear();
         self.shape = None;
         self.payload_offset = 0;
@@ -124,6 +134,24 @@ impl ArrayStream {
     /// Sets the offset of the array in its file, which is used in errors.
     pub(super) fn set_origin(&mut self, offset: u64) {
         self.origin = offset;
+    }
+
+    /// Sets the length of the array with its header. A pickled array does not contain its length.
+    pub(super) fn set_limit(&mut self, bytes: u64) {
+        self.limit = Some(bytes);
+    }
+
+    /// Handles the end of the file: a pickled array of unknown length ends there.
+    pub(super) fn end_pickled(&mut self) {
+        if self.is_pickled && self.shape.is_none() {
+            self.total = self.payload_offset;
+            self.shape = Some(shape_of_bytes(self.total, 1));
+        }
+    }
+
+    /// Whether the array is pickled, and is passed on without being unpickled.
+    pub(super) fn is_pickled(&self) -> bool {
+        self.is_pickled
     }
 
     /// Reads the next bytes of the array. Returns how many of them belong to the array: all, unless the array ends
@@ -138,9 +166,17 @@ impl ArrayStream {
             if let Some(shape) = self.shape {
                 break shape;
             }
+            if self.is_pickled {
+                let rest = &bytes[used..];
+                if !rest.is_empty() {
+                    sink.payload(self.payload_offset, rest)?;
+                    self.payload_offset += rest.len() as u64;
+                }
+                return Ok(bytes.len());
+            }
             match npy_header::read(&self.head).map_err(|error| self.with_file_offset(error))? {
-                HeaderProgress::Done(shape) => {
-                    self.accept_header(shape).map_err(|error| self.with_file_offset(error))?
+                HeaderProgress::Done(array) => {
+                    self.accept_header(array).map_err(|error| self.with_file_offset(error))?
                 }
                 HeaderProgress::Needs(len) => {
                     let taken =
@@ -185,14 +221,22 @@ impl ArrayStream {
         self.shape
     }
 
-    fn accept_header(&mut self, shape: FileShape) -> Result<(), FormatError> {
+    fn accept_header(&mut self, array: ArrayHeader) -> Result<(), FormatError> {
+        self.head_bytes = self.head.len() as u64;
+        self.is_pickled = array.is_pickled;
+        let mut shape = array.shape;
+        if array.is_pickled {
+            let Some(limit) = self.limit else {
+                return check_sample(&shape_of_bytes(0, 1), self.sample);
+            };
+            shape = shape_of_bytes(limit.saturating_sub(self.head_bytes), 1);
+        }
         compare_shapes(&shape, self.expected.as_ref())?;
         check_sample(&shape, self.sample)?;
         let total = shape.payload_bytes();
         if total > u64::MAX / 4 {
             return Err(FormatError::new(0, "the array is larger than a file can be"));
         }
-        self.head_bytes = self.head.len() as u64;
         self.total = total;
         self.shape = Some(shape);
         Ok(())

@@ -28,6 +28,7 @@ fn record(case: Case, bytes_per_second: f64) -> Record {
         staging: None,
         data_request: None,
         found_dataset: None,
+        members: None,
         watched: None,
         epochs: vec![EpochRecord {
             number: 1,

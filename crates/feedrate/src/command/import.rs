@@ -56,7 +56,7 @@ pub(super) fn import(arguments: &ImportArguments) -> anyhow::Result<Exit> {
     let log = logs::import(&arguments.log)?;
     let names = tempfile::tempdir()?;
     let found = arguments.data.as_ref();
-    let found = found.map(|folder| folder::scan(folder, &names.path().join(NAMES_FILE)));
+    let found = found.map(|folder| folder::scan(folder, &names.path().join(NAMES_FILE), &[]));
     let emulation =
         Emulation::new(&workload_name(&arguments.log), &log, found.transpose()?.as_ref())?;
     if let Some(file) = &arguments.output {

@@ -101,7 +101,8 @@ fn show(
 ) -> anyhow::Result<Exit> {
     if resolved.workload.dataset_foreign {
         let names = tempfile::tempdir()?;
-        let files = Files::Foreign { names: &names.path().join(NAMES_FILE), probed: None };
+        let names = &names.path().join(NAMES_FILE);
+        let files = Files::Foreign { names, probed: None, members: None };
         dataset::choose(&resolved.plan, &resolved.data_root, files, &TERMINAL)?;
     }
     let Resolved { plan, data_root, .. } = &resolved;

@@ -24,7 +24,7 @@ pub(super) struct ScanArguments {
 /// Prints a description of the files in a folder.
 pub(super) fn scan(arguments: &ScanArguments) -> anyhow::Result<Exit> {
     let names = tempfile::tempdir()?;
-    let found = folder::scan(&arguments.folder, &names.path().join(NAMES_FILE))?;
+    let found = folder::scan(&arguments.folder, &names.path().join(NAMES_FILE), &[])?;
     if arguments.json {
         messages::print_json(Schema::Scan, &found)?;
     } else {

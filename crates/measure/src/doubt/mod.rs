@@ -22,6 +22,7 @@ mod first_epoch_differs;
 mod no_step_causes;
 mod watched;
 mod members_not_decoded;
+mod bytes_left_unread;
 mod results_on_device_under_test;
 mod clock_step;
 #[cfg(test)]
@@ -80,6 +81,7 @@ pub static DOUBTS: &[&RecordDoubt] = &[
     &no_step_causes::DOUBT,
     &watched::DOUBT,
     &members_not_decoded::DOUBT,
+    &bytes_left_unread::DOUBT,
     &note(
         "scaled",
         "Fewer files or samples than the workload's were used, or smaller tensors in checkpoints: epochs and checkpoints are shorter.",

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::example::{block, epoch, plan, record, simple};
-use crate::record::{HostEpoch, Mount, Record};
+use crate::record::{FileMembers, HostEpoch, Mount, NamedMember, Record};
 use feedrate_spec::workload::TimeSpec;
 
 /// A record that causes no doubts: three epochs of two accelerators with 40 steps; each step has half a second of load and of compute.
@@ -61,6 +61,20 @@ pub(super) fn nothing_from_device(record: &mut Record) {
 
 pub(super) fn set_device_bytes_unknown(record: &mut Record) {
     record.epochs.iter_mut().for_each(|epoch| epoch.host.process_device_read_bytes = None);
+}
+
+/// Members of files of 1,000 bytes, of which `images` with `read_bytes` is read.
+pub(super) fn members(read_bytes: u64, are_chosen: bool) -> Option<FileMembers> {
+    let member = |name: &str, bytes, is_read| NamedMember { name: name.into(), bytes, is_read };
+    Some(FileMembers {
+        members: vec![
+            member("images", read_bytes, true),
+            member("masks", 90, false),
+            member("labels", 10, false),
+        ],
+        file_bytes: 1000,
+        are_chosen,
+    })
 }
 
 /// Checks that the doubt fires after `change`, with evidence that contains `evidence` and repeats no word.

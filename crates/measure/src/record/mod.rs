@@ -12,6 +12,7 @@ mod data_request;
 mod causes;
 mod checkpoint;
 mod hosts;
+mod members;
 mod mount;
 mod staging;
 mod study;
@@ -23,6 +24,7 @@ pub use self::causes::{Stall, StepCauses};
 pub use self::checkpoint::{CheckpointKind, CheckpointRecord, RankCheckpoint};
 pub use self::data_request::DataRequest;
 pub use self::hosts::CombinedHosts;
+pub use self::members::{FileMembers, NamedMember};
 pub use self::mount::{Mount, ReadLimits};
 pub use self::staging::{StagingRecord, StagingSpan, StagingSummary};
 pub use self::study::StudyRun;
@@ -74,6 +76,9 @@ pub struct Record {
     /// Settings of the dataset, from its manifest or its files, if they differ from the plan; `None` if they agree or are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found_dataset: Option<DatasetPlan>,
+    /// Datasets, arrays or columns in foreign files, and which of them are read; `None` if the format has none, and in old records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub members: Option<FileMembers>,
     /// Epochs, in order.
     pub epochs: Vec<EpochRecord>,
     /// Evaluations, in order; each has the number of the epoch before it.

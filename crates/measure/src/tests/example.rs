@@ -229,6 +229,7 @@ pub fn record(plan: Plan, epochs: Vec<EpochRecord>) -> Record {
         simulated: false,
         staging: None,
         found_dataset: None,
+        members: None,
         epochs,
         evaluations: vec![],
         timeline: None,

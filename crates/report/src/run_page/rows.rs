@@ -11,7 +11,7 @@ use feedrate_measure::metric::{
     NOMINAL_WINDOWED, NotMeasurable, Placement, SAMPLES_WHOLE, SAMPLES_WINDOWED, STALL_CLIENT,
     STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, STALL_SKEW,
 };
-use feedrate_measure::record::{Record, StagingSummary};
+use feedrate_measure::record::{FileMembers, Record, StagingSummary};
 use feedrate_measure::summary::{EvaluationSummary, Figures, Summary};
 use feedrate_results::run::Run;
 use feedrate_spec::units::{self, GIB};
@@ -32,6 +32,7 @@ pub(super) fn rows(answered: &AnsweredSummary, record: &Record) -> Vec<FigureRow
     let folder = summary.run_dir.as_deref().unwrap_or_default();
     let imported = Run::from_record(Path::new(folder), record);
     rows.extend(mlperf::line([&imported].into_iter()).map(|rules| (mlperf::NAME, rules)));
+    rows.extend(record.members.as_ref().and_then(FileMembers::line).map(|line| ("Files", line)));
     if is_trained {
         rows.extend(utilisations(answered, record));
         rows.extend(figures(summary));

@@ -120,7 +120,8 @@ impl DiagnosisRequest {
         }
         system::raise_open_files();
         let names = tempfile::tempdir()?;
-        let foreign = Files::Foreign { names: &names.path().join(NAMES_FILE), probed: None };
+        let names = &names.path().join(NAMES_FILE);
+        let foreign = Files::Foreign { names, probed: None, members: None };
         let files = if workload.dataset_foreign { foreign } else { Files::Generated };
         let choice = dataset::choose(&plan, &data_root, files, listener)?;
         let ranks = Ranks::single_process(plan.accelerators);

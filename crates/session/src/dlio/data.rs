@@ -73,7 +73,7 @@ pub(super) fn choose_existing(
         plan.dataset.files_eval = 0;
     }
     let probed = dataset::probe(plan, &*storage, root, None, listener);
-    let ProbedDataset { probed_files, found } = match mismatch {
+    let ProbedDataset { probed_files, found, members } = match mismatch {
         Some(mismatch) => {
             let probed = probed.context(mismatch.clone())?;
             warnings.push(mismatch);
@@ -82,7 +82,7 @@ pub(super) fn choose_existing(
         None => probed?,
     };
     let found = manifest.map(|manifest| manifest.settings).or(found);
-    Ok(Choice { folder, foreign: true, probed_files, found, ..Choice::default() })
+    Ok(Choice { folder, foreign: true, probed_files, found, members, ..Choice::default() })
 }
 
 /// Returns the reason why the files of `manifest` are not the complete `dataset`; `None` if they are.

@@ -81,6 +81,11 @@ impl FoundObject {
             _ => None,
         }
     }
+
+    /// Bytes of the samples after decoding; of elements of variable length, with what they refer to.
+    fn decoded_bytes(&self, array: &RecordDataset) -> u64 {
+        if array.element.is_reference { self.stored_bytes } else { array.bytes() }
+    }
 }
 
 impl Contents {
@@ -344,15 +349,16 @@ impl Contents {
             return self.refuse_empty();
         };
         let samples = largest.dims[0];
-        let largest_bytes =
-            arrays().filter(|(_, array)| array.dims[0] == samples).map(|(_, array)| array.bytes());
+        let comparable = arrays().filter(|(_, array)| array.dims[0] == samples);
+        let largest_bytes = comparable.map(|(object, array)| object.decoded_bytes(array));
         let bytes_min = largest_bytes.max().unwrap_or(0) / SHARE_DIVISOR;
         let stored_min = largest_stored / SHARE_DIVISOR;
         for object in &mut self.objects {
             let stored_bytes = object.stored_bytes;
             object.is_read = object.array().is_some_and(|array| {
                 let is_stored = 0 < stored_bytes && stored_min <= stored_bytes;
-                array.dims[0] == samples && (is_stored || bytes_min <= array.bytes())
+                let is_comparable = is_stored || bytes_min <= object.decoded_bytes(array);
+                array.dims[0] == samples && is_comparable
             });
         }
         Ok(())
@@ -400,11 +406,7 @@ impl Contents {
         if has_references || !self.datasets.iter().all(is_equal) {
             let bytes = self.objects.iter().filter(|object| object.is_read).map(|object| {
                 let array = object.array();
-                let bytes = match array.filter(|array| array.element.is_reference) {
-                    Some(_) => object.stored_bytes,
-                    None => array.map_or(0, RecordDataset::bytes),
-                };
-                bytes / dims[0].max(1)
+                array.map_or(0, |array| object.decoded_bytes(array)) / dims[0].max(1)
             });
             return Ok(shape_of_bytes(bytes.fold(0, u64::saturating_add), dims[0]));
         }
@@ -457,7 +459,7 @@ impl Contents {
             let measured = Some(object.stored_bytes).filter(|bytes| *bytes > 0);
             let alone = is_alone.then_some(file_bytes);
             FileMember {
-                name: escaped(self.name(object)),
+                name: self.name(object).to_string(),
                 stored_bytes: measured.or(alone).or(exact).unwrap_or(array.bytes()).min(file_bytes),
                 is_read: object.is_read,
             }

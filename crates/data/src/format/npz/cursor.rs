@@ -1,12 +1,16 @@
-//! Reads `x.npy` of one archive after another: the length of the file, the directory at its end, then the member piece by
+//! Reads arrays of one archive after another: the length of the file, the directory at its end, then each member piece by
 //! piece.
+//!
+//! A single array is read like an npy file. Several arrays are one sample, the bytes of their npy files.
 
-use super::directory::DirectoryReader;
-use super::member::MemberStream;
+use super::super::npy::PICKLED;
+use super::directory::{ArchiveMember, DirectoryReader};
+use super::member::{MemberOutput, MemberStream};
 use super::{
     ArrayStream, Cursor, CursorOptions, FileShape, FormatError, Need, PayloadSink, decode_length,
     piece_len, truncated,
 };
+use crate::format::{FileMember, check_sample, shape_of_bytes};
 
 /// The cursor of the format. Created once per worker.
 pub(super) struct NpzCursor {
@@ -15,6 +19,14 @@ pub(super) struct NpzCursor {
     directory: DirectoryReader,
     member: MemberStream,
     array: ArrayStream,
+    sample: u64,
+    /// Number of the member that is read, in the directory.
+    current: usize,
+    /// Shape of a sample that is all bytes of the members that are read.
+    joined: Option<FileShape>,
+    /// Bytes of such a sample that were passed on.
+    sent_bytes: u64,
+    undecoded: Option<&'static str>,
     /// Offset of the next byte of the member in the archive.
     offset: u64,
     requested: usize,
@@ -27,6 +39,7 @@ enum NpzPhase {
     Length,
     Directory,
     Member,
+    Done,
 }
 
 impl NpzCursor {
@@ -34,9 +47,14 @@ impl NpzCursor {
         NpzCursor {
             piece_bytes: options.piece_bytes,
             phase: NpzPhase::Length,
-            directory: DirectoryReader::new(options.piece_bytes),
+            directory: DirectoryReader::new(options.piece_bytes, options.members.clone()),
             member: MemberStream::new(options.check_crc),
             array: ArrayStream::new(options.wants_payload),
+            sample: 0,
+            current: 0,
+            joined: None,
+            sent_bytes: 0,
+            undecoded: None,
             offset: 0,
             requested: 0,
             is_foreign: false,
@@ -49,22 +67,58 @@ impl NpzCursor {
         bytes: &[u8],
         sink: &mut dyn PayloadSink,
     ) -> Result<(), FormatError> {
-        let Some((entry, start)) = self.directory.feed(bytes)? else {
+        let Some(start) = self.directory.feed(bytes)? else {
             return Ok(());
         };
-        self.member.begin(entry)?;
-        self.phase = NpzPhase::Member;
-        self.offset = entry.offset;
-        let member = entry.offset.checked_sub(start).and_then(|skip| bytes.get(skip as usize..));
+        self.choose_output()?;
+        self.begin_member(0)?;
+        let skipped = self.offset.checked_sub(start);
+        let member = skipped.and_then(|skip| bytes.get(skip as usize..));
         match member.filter(|member| !member.is_empty()) {
             Some(member) => self.feed_member(member, sink),
             None => Ok(()),
         }
     }
 
+    /// Decides whether a sample is from an array, or all bytes of the members.
+    fn choose_output(&mut self) -> Result<(), FormatError> {
+        let members = || self.directory.found.members.iter().filter(|member| member.is_read);
+        self.undecoded = members().find_map(|member| member.entry.unknown_method());
+        if members().count() > 1 || self.undecoded.is_some() {
+            let bytes = members().map(|member| member.entry.bytes).fold(0, u64::saturating_add);
+            let shape = shape_of_bytes(bytes, 1);
+            check_sample(&shape, self.sample)?;
+            self.joined = Some(shape);
+        }
+        Ok(())
+    }
+
+    /// Begins the first member that is read, from number `first` on. The sample is complete if there is none.
+    fn begin_member(&mut self, first: usize) -> Result<(), FormatError> {
+        let found = &self.directory.found;
+        let is_read = |member: &ArchiveMember| member.is_read;
+        let next = found.members[first..].iter().position(is_read);
+        self.phase = NpzPhase::Done;
+        if let Some(i) = next.map(|i| first + i) {
+            let member = &found.members[i];
+            self.member.begin(member.entry, found.name(member))?;
+            self.current = i;
+            self.offset = member.entry.offset;
+            self.phase = NpzPhase::Member;
+        }
+        Ok(())
+    }
+
     fn feed_member(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        self.member.feed(self.offset, bytes, &mut self.array, sink)?;
+        let mut output = match self.joined {
+            Some(_) => MemberOutput::Bytes(&mut self.sent_bytes),
+            None => MemberOutput::Array(&mut self.array),
+        };
+        self.member.feed(self.offset, bytes, &mut output, sink)?;
         self.offset += bytes.len() as u64;
+        if self.member.is_done() {
+            return self.begin_member(self.current + 1);
+        }
         Ok(())
     }
 }
@@ -74,6 +128,10 @@ impl Cursor for NpzCursor {
         self.phase = NpzPhase::Length;
         self.is_foreign = expected.is_none();
         self.array.begin(sample, expected);
+        self.sample = sample;
+        self.joined = None;
+        self.sent_bytes = 0;
+        self.undecoded = None;
     }
 
     fn need(&mut self) -> Result<Need, FormatError> {
@@ -83,7 +141,7 @@ impl Cursor for NpzCursor {
                 let (offset, len) = self.directory.need()?;
                 Ok(Need::Bytes { part: 0, offset, len })
             }
-            NpzPhase::Member if self.member.is_done() => Ok(Need::Done),
+            NpzPhase::Done => Ok(Need::Done),
             NpzPhase::Member => {
                 self.requested =
                     piece_len(self.piece_bytes, self.offset, self.member.remaining(self.offset));
@@ -101,16 +159,34 @@ impl Cursor for NpzCursor {
             }
             NpzPhase::Directory => self.feed_directory(bytes, sink),
             NpzPhase::Member => {
+                let current = self.current;
                 self.feed_member(bytes, sink)?;
-                if bytes.len() < self.requested && !self.member.is_done() {
+                let is_current = self.phase == NpzPhase::Member && self.current == current;
+                if bytes.len() < self.requested && is_current {
                     return Err(truncated(self.offset, self.member.remaining(self.offset)));
                 }
                 Ok(())
             }
+            NpzPhase::Done => Ok(()),
         }
     }
 
     fn file_shape(&self) -> Option<FileShape> {
-        self.array.shape()
+        self.joined.or_else(|| self.array.shape())
+    }
+
+    fn members(&self) -> Vec<FileMember> {
+        let found = &self.directory.found;
+        let members = found.members.iter();
+        let member = |member: &ArchiveMember| FileMember {
+            name: found.name(member).to_string(),
+            stored_bytes: member.entry.packed_bytes,
+            is_read: member.is_read,
+        };
+        members.map(member).collect()
+    }
+
+    fn undecoded_type(&self) -> Option<&'static str> {
+        self.undecoded.or_else(|| self.array.is_pickled().then_some(PICKLED))
     }
 }

@@ -1,12 +1,23 @@
 //! Finds the member `x.npy` in the directory at the end of a zip archive (PKWARE APPNOTE 6.3, including zip64). In foreign
-//! archives without `x.npy`, finds the largest array.
+//! archives, finds the arrays that the user named, or else those of at least a tenth of the length of the largest.
 //!
 //! Memory is limited even for archives with invalid lengths.
 
 use super::{DEFLATED, FormatError, STORED, piece_len, truncated};
 use std::ops::Range;
+use std::sync::Arc;
 
 const NAME: &[u8] = b"x.npy";
+/// Names of the arrays of DLIO.
+const SAMPLES: &str = "x";
+const LABELS: &str = "y";
+/// Length up to which an array `y` beside `x` alone is taken for labels.
+const LABELS_BYTES_MAX: u64 = 4096;
+const SUFFIX: &[u8] = b".npy";
+/// Usual length of an array's header.
+const HEADER_BYTES: u64 = 128;
+/// An array of less than the largest divided by this number is not read, unless the user names it.
+const SHARE_DIVISOR: u64 = 10;
 /// Length of the first read at the end of a file.
 const TAIL_BYTES: u64 = 4096;
 const END_BYTES: usize = 22;
@@ -30,9 +41,140 @@ pub(super) struct ArrayEntry {
     pub(super) limit: u64,
 }
 
-/// Loads one range after another until the member is found.
+/// An array of an archive.
+pub(super) struct ArchiveMember {
+    /// Position of the name, without its suffix, in [`ArchiveMembers::names`].
+    name: Range<usize>,
+    pub(super) entry: ArrayEntry,
+    /// Reason why the array cannot be read, phrased to follow its name.
+    problem: Option<String>,
+    /// Offset of its header, for errors.
+    header_offset: u64,
+    pub(super) is_read: bool,
+}
+
+/// The arrays of an archive. The memory is reused for the next one.
+#[derive(Default)]
+pub(super) struct ArchiveMembers {
+    pub(super) members: Vec<ArchiveMember>,
+    names: String,
+}
+
+impl ArrayEntry {
+    /// Name of the compression, if it is not reversed.
+    pub(super) fn unknown_method(&self) -> Option<&'static str> {
+        match self.method {
+            STORED | DEFLATED => None,
+            12 => Some("bzip2"),
+            14 => Some("lzma"),
+            93 => Some("zstd"),
+            95 => Some("xz"),
+            _ => Some("unknown compression"),
+        }
+    }
+}
+
+impl ArchiveMembers {
+    pub(super) fn name(&self, member: &ArchiveMember) -> &str {
+        &self.names[member.name.clone()]
+    }
+
+    fn clear(&mut self) {
+        self.members.clear();
+        self.names.clear();
+    }
+
+    fn add(&mut self, header: &CentralHeader, header_offset: u64, directory_start: u64) {
+        let start = self.names.len();
+        let stem = header.name.strip_suffix(SUFFIX).unwrap_or(header.name);
+        match std::str::from_utf8(stem) {
+            Ok(stem) => self.names.push_str(stem),
+            Err(_) => self.names.push_str(&String::from_utf8_lossy(stem)),
+        }
+        let name = start..self.names.len();
+        let found = header.entry(directory_start);
+        let unread = ArrayEntry { bytes: header.bytes().unwrap_or(u64::MAX), ..Default::default() };
+        let problem = found.as_ref().err().cloned();
+        let entry = found.unwrap_or(unread);
+        self.members.push(ArchiveMember { name, entry, problem, header_offset, is_read: false });
+    }
+
+    /// Chooses the members that are read.
+    fn choose(&mut self, chosen: &[String], start: u64) -> Result<(), FormatError> {
+        if chosen.is_empty() {
+            self.choose_largest()
+        } else {
+            self.choose_named(chosen, start)?
+        }
+        let is_broken = |member: &&ArchiveMember| member.is_read && member.problem.is_some();
+        if let Some(broken) = self.members.iter().find(is_broken) {
+            let name = printable_name(self.name(broken).as_bytes());
+            let problem = broken.problem.as_deref().unwrap_or_default();
+            let message = format!("member `{name}.npy` {problem}");
+            return Err(FormatError::new(broken.header_offset, message));
+        }
+        Ok(())
+    }
+
+    fn choose_largest(&mut self) {
+        // Headers make short arrays look comparable.
+        let content = |bytes: u64| bytes.saturating_sub(HEADER_BYTES);
+        let labels = self.labels();
+        let others = || (0..).zip(&self.members).filter(|(i, _)| labels != Some(*i));
+        let entries = || others().map(|(_, member)| &member.entry);
+        let packed_max = entries().map(|entry| content(entry.packed_bytes)).max().unwrap_or(0);
+        let bytes_max = entries().map(|entry| entry.bytes).max().unwrap_or(0);
+        let packed_min = packed_max.div_ceil(SHARE_DIVISOR).max(1);
+        let bytes_min = content(bytes_max).div_ceil(SHARE_DIVISOR).max(1);
+        for (i, member) in self.members.iter_mut().enumerate() {
+            let ArrayEntry { bytes, packed_bytes, .. } = member.entry;
+            let is_comparable = packed_min <= content(packed_bytes) || bytes_min <= content(bytes);
+            let is_largest = bytes == bytes_max;
+            member.is_read = labels != Some(i) && (is_comparable || is_largest);
+        }
+    }
+
+    /// Number of the labels in an archive of DLIO, which has only `x` and short labels `y`.
+    fn labels(&self) -> Option<usize> {
+        let find = |name: &str| self.members.iter().position(|member| self.name(member) == name);
+        let labels = find(LABELS).filter(|_| self.members.len() == 2 && find(SAMPLES).is_some());
+        labels.filter(|i| self.members[*i].entry.bytes <= LABELS_BYTES_MAX)
+    }
+
+    fn choose_named(&mut self, chosen: &[String], start: u64) -> Result<(), FormatError> {
+        for name in chosen {
+            let stem = name.strip_suffix(".npy").unwrap_or(name);
+            // The last entry of a name is the one that Python uses.
+            let found = self.members.iter().rposition(|member| self.name(member) == stem);
+            let Some(i) = found else {
+                let shown = printable_name(name.as_bytes());
+                let message =
+                    format!("no array `{shown}`: the archive holds {}", self.listed_names());
+                return Err(FormatError::new(start, message));
+            };
+            self.members[i].is_read = true;
+        }
+        Ok(())
+    }
+
+    fn listed_names(&self) -> String {
+        let names = self.members.iter().take(NAMES_SHOWN_MAX);
+        let mut shown: Vec<String> =
+            names.map(|m| format!("`{}`", printable_name(self.name(m).as_bytes()))).collect();
+        let more = self.members.len() - shown.len();
+        if more > 0 {
+            shown.push(format!("{more} more"));
+        }
+        if shown.is_empty() { "nothing".into() } else { shown.join(", ") }
+    }
+}
+
+/// Loads one range after another until the members are found.
 pub(super) struct DirectoryReader {
     piece_bytes: usize,
+    /// Names of arrays that the user chose.
+    chosen: Arc<[String]>,
+    pub(super) found: ArchiveMembers,
     file_bytes: u64,
     is_foreign: bool,
     next_structure: ZipStructure,
@@ -53,9 +195,11 @@ enum ZipStructure {
 }
 
 impl DirectoryReader {
-    pub(super) fn new(piece_bytes: usize) -> Self {
+    pub(super) fn new(piece_bytes: usize, chosen: Arc<[String]>) -> Self {
         DirectoryReader {
             piece_bytes,
+            chosen,
+            found: ArchiveMembers::default(),
             file_bytes: 0,
             is_foreign: false,
             next_structure: ZipStructure::End,
@@ -94,11 +238,11 @@ impl DirectoryReader {
         Ok((offset, self.requested))
     }
 
-    /// Takes the requested bytes. Returns the member, once it is found, and the offset of `bytes` in the file.
+    /// Takes the requested bytes. Returns the offset of `bytes` in the file once the members are found.
     ///
     /// # Errors
-    /// The file is not an archive, or has no such member.
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Option<(ArrayEntry, u64)>, FormatError> {
+    /// The file is not an archive, or has no such members.
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Option<u64>, FormatError> {
         let range = self.range.clone();
         let offset = range.start + self.loaded.len() as u64;
         let end = offset + bytes.len() as u64;
@@ -118,18 +262,23 @@ impl DirectoryReader {
             self.loaded.clear();
             found
         };
-        Ok(found.map(|entry| (entry, offset)))
+        Ok(found.then_some(offset))
     }
 
-    /// Reads one structure after another from `bytes`, which begin at `start` of the file. `None` if other bytes are needed.
-    fn search(&mut self, bytes: &[u8], start: u64) -> Result<Option<ArrayEntry>, FormatError> {
+    /// Reads one structure after another from `bytes`, which begin at `start` of the file. Returns whether the members were found;
+    /// otherwise other bytes are needed.
+    fn search(&mut self, bytes: &[u8], start: u64) -> Result<bool, FormatError> {
         loop {
-            let Some(part) = bytes_in_range(bytes, start, &self.range) else { return Ok(None) };
+            let Some(part) = bytes_in_range(bytes, start, &self.range) else { return Ok(false) };
             (self.next_structure, self.range) = match self.next_structure {
                 ZipStructure::End => self.read_end(part, self.range.start)?,
                 ZipStructure::Zip64End => read_zip64_end(part, self.range.start)?,
                 ZipStructure::Directory => {
-                    return find_member(part, self.range.start, self.is_foreign).map(Some);
+                    let start = self.range.start;
+                    return match self.is_foreign {
+                        true => self.find_members(part, start),
+                        false => self.find_samples(part, start),
+                    };
                 }
             };
         }
@@ -159,6 +308,40 @@ impl DirectoryReader {
         let record = u64_at(locator, 8).unwrap_or(u64::MAX);
         let range = checked_range("zip64 end record", record, ZIP64_END_BYTES, end_offset)?;
         Ok((ZipStructure::Zip64End, range))
+    }
+
+    /// Finds the last entry called `x.npy`, which is the one that Python uses.
+    fn find_samples(&mut self, directory: &[u8], start: u64) -> Result<bool, FormatError> {
+        self.found.clear();
+        let mut found = None;
+        for header in headers(directory) {
+            let (offset, header) = header.map_err(|offset| broken_directory(start, offset))?;
+            if header.name == NAME {
+                found = Some((offset, header));
+            }
+        }
+        let Some((offset, header)) = found else { return Err(no_arrays(directory, start)) };
+        self.found.add(&header, start + offset as u64, start);
+        self.found.members[0].is_read = true;
+        self.found.choose(&[], start)?;
+        Ok(true)
+    }
+
+    /// Finds the arrays of a foreign archive. Fails if one that is chosen cannot be read, because a smaller one, such as labels, must
+    /// not be read instead.
+    fn find_members(&mut self, directory: &[u8], start: u64) -> Result<bool, FormatError> {
+        self.found.clear();
+        for header in headers(directory) {
+            let (offset, header) = header.map_err(|offset| broken_directory(start, offset))?;
+            if header.name.ends_with(SUFFIX) {
+                self.found.add(&header, start + offset as u64, start);
+            }
+        }
+        if self.found.members.is_empty() {
+            return Err(no_arrays(directory, start));
+        }
+        self.found.choose(&self.chosen, start)?;
+        Ok(true)
     }
 
     /// Continues with a longer tail, because a comment may follow the end record.
@@ -226,32 +409,13 @@ fn checked_range(
     }
 }
 
-/// Finds the last entry called `x.npy`, which is the one that Python uses. In a foreign archive without it, finds the
-/// largest array. Fails if that array cannot be read, because a smaller one, such as labels, must not be read instead.
-fn find_member(directory: &[u8], start: u64, is_foreign: bool) -> Result<ArrayEntry, FormatError> {
-    let mut by_name = None;
-    let mut largest: Option<(u64, usize, CentralHeader)> = None;
-    for header in headers(directory) {
-        let (offset, header) = header
-            .map_err(|offset| FormatError::new(start + offset as u64, "broken zip directory"))?;
-        if header.name == NAME {
-            by_name = Some((offset, header));
-        } else if is_foreign && header.name.ends_with(b".npy") {
-            let bytes = header.bytes().unwrap_or(u64::MAX);
-            if largest.as_ref().is_none_or(|(most, ..)| *most < bytes) {
-                largest = Some((bytes, offset, header));
-            }
-        }
-    }
-    let found = by_name.or(largest.map(|(_, offset, header)| (offset, header)));
-    let Some((offset, header)) = found else {
-        let message = format!("no member `x.npy`: the archive holds {}", describe_names(directory));
-        return Err(FormatError::new(start, message));
-    };
-    header.entry(start).map_err(|message| {
-        let message = format!("member `{}` {message}", printable_name(header.name));
-        FormatError::new(start + offset as u64, message)
-    })
+fn broken_directory(start: u64, offset: usize) -> FormatError {
+    FormatError::new(start + offset as u64, "broken zip directory")
+}
+
+fn no_arrays(directory: &[u8], start: u64) -> FormatError {
+    let message = format!("no member `x.npy`: the archive holds {}", describe_names(directory));
+    FormatError::new(start, message)
 }
 
 /// The entries of the directory with their offsets. The error is the offset of a broken entry.
@@ -328,9 +492,6 @@ impl<'d> CentralHeader<'d> {
             ));
         }
         let method = u16_at(self.fixed, 10).unwrap_or_default();
-        if ![STORED, DEFLATED].contains(&method) {
-            return Err(format!("is compressed by method `{method}`, not deflate"));
-        }
         Ok(ArrayEntry { offset, packed_bytes, bytes, crc: self.word(16), method, limit })
     }
 

@@ -2,7 +2,7 @@
 //! `numpy.savez`, as DLIO generates it (`npz_generator.py`), or like `savez_compressed`: the compressions `zip` and `gzip`
 //! both stand for deflated members.
 //!
-//! Archives of other programs can be read too, with compressed members, with zip64 and in any order. `y` is never read.
+//! Archives of other programs can be read too, with other arrays, compressed members, zip64 and in any order.
 
 mod write;
 mod directory;
@@ -23,7 +23,7 @@ use feedrate_spec::shape::{Compression, Dims, Element, FileShape};
 
 static MEMBER: Member = Member {
     name: "npz",
-    summary: "A zip archive of numpy arrays `x` and `y`; reading a sample reads the whole of `x`.",
+    summary: "A zip archive of numpy arrays `x` and `y`; reading a sample reads the whole of `x`. In other archives, all large arrays are a sample.",
     abilities: &[Ability::ChecksContent, Ability::EvenReads],
 };
 

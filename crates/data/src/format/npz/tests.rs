@@ -99,12 +99,9 @@ fn other_archives_are_read() {
             b"a comment",
             len,
         );
-        check(
-            &[deflated_member("x.npy", &bytes), stored_member("z.npy", &array(70_000))],
-            &[b'-'; 0xffff],
-            len,
-        );
     }
+    let labels = stored_member("labels.npy", &array(9));
+    check(&[labels, deflated_member("z.npy", &array(70_000))], &[b'-'; 0xffff], 70_000);
 }
 
 #[test]
@@ -153,7 +150,6 @@ fn errors_name_the_cause() {
         read_npz(archive(&[], b"")).unwrap_err(),
         read_npz(archive(&members, b"")).unwrap_err(),
         error_after(|m| m.crc ^= 1),
-        error_after(|m| m.method = 93),
         error_after(|m| m.bytes += 1),
         error_after(|m| { m.packed.push(0); m.bytes += 1; }),
         error_after(|m| { m.packed.pop(); m.bytes -= 1; }),
@@ -166,7 +162,6 @@ fn errors_name_the_cause() {
     at byte 0: no member `x.npy`: the archive holds nothing
     at byte 3192: no member `x.npy`: the archive holds `data.txt`, `data.txt`, `data.txt`, `data.txt`, `data.txt`, `data.txt`, `data.txt`, `data.txt` and 4 more
     at byte 0: CRC-32 of `x.npy` is 36a7010f, the archive says 36a7010e
-    at byte 263: member `x.npy` is compressed by method `93`, not deflate
     at byte 0: member `x.npy` is stored, yet 229 bytes take up 228
     at byte 0: member `x.npy` holds 229 bytes, but its array is 228 long
     at byte 0: member `x.npy` holds 227 bytes, but its array is 228 long

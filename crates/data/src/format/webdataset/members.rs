@@ -353,7 +353,7 @@ impl Members {
     /// Continues to read the header of an array.
     fn read_array_header(&mut self) -> Result<(), FormatError> {
         let start = self.member.start;
-        let array = match npy_header::read(&self.head.bytes) {
+        let header = match npy_header::read(&self.head.bytes) {
             Ok(HeaderProgress::Needs(bytes)) if bytes as u64 <= self.member.bytes => {
                 self.head.wanted = bytes;
                 return Ok(());
@@ -361,18 +361,24 @@ impl Members {
             Ok(HeaderProgress::Needs(_)) => {
                 return Err(FormatError::new(start, "a member too short for its array's header"));
             }
-            Ok(HeaderProgress::Done(array)) => array,
+            Ok(HeaderProgress::Done(header)) => header,
             Err(error) => return Err(FormatError::new(start + error.offset, error.message)),
         };
-        let sample = as_one_sample(&array)
-            .ok_or_else(|| FormatError::new(start, "an array of too many axes"))?;
+        let array = header.shape;
+        let head_bytes = self.head.bytes.len() as u64;
+        if header.is_pickled {
+            self.open_payload(shape_of_bytes(self.member.bytes.saturating_sub(head_bytes), 1));
+            return Ok(());
+        }
+        let sample = if header.is_single { Some(array) } else { as_one_sample(&array) };
+        let sample = sample.ok_or_else(|| FormatError::new(start, "an array of too many axes"))?;
         if let Some(expected) = &self.wanted.expected
             && array != sample_array(expected)
         {
             let found = FileShape { samples: expected.samples, ..sample };
             return compare_shapes(&found, Some(expected));
         }
-        let bytes = (self.head.bytes.len() as u64).saturating_add(array.payload_bytes());
+        let bytes = head_bytes.saturating_add(array.payload_bytes());
         if bytes != self.member.bytes {
             let message = format!("an array of {bytes} bytes in a member of {}", self.member.bytes);
             return Err(FormatError::new(start, message));

@@ -1,0 +1,105 @@
+//! Named parts of foreign files: datasets, arrays or columns, and which of them are read.
+
+use feedrate_spec::escape;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Maximum number of names in a sentence.
+const NAMES_MAX: usize = 4;
+
+/// Named members of foreign files, over the files that were opened to examine them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileMembers {
+    /// The members.
+    pub members: Vec<NamedMember>,
+    /// Total length of the opened files.
+    pub file_bytes: u64,
+    /// Whether the user chose the members that are read.
+    pub are_chosen: bool,
+}
+
+/// A dataset, an array or a column.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NamedMember {
+    /// Name in the files.
+    pub name: String,
+    /// Bytes in the opened files.
+    pub bytes: u64,
+    /// Whether samples include the member.
+    pub is_read: bool,
+}
+
+impl FileMembers {
+    /// Share of the files' bytes that an epoch reads, from 0 to 1; `None` without members.
+    pub fn read_share(&self) -> Option<f64> {
+        let read = self.members.iter().filter(|member| member.is_read);
+        let bytes = read.map(|member| member.bytes as f64).sum::<f64>();
+        let is_known = !self.members.is_empty() && self.file_bytes > 0;
+        is_known.then(|| (bytes / self.file_bytes as f64).min(1.0))
+    }
+
+    /// Names of the members that are read, or of those that are not.
+    pub fn names(&self, are_read: bool) -> Vec<&str> {
+        let members = self.members.iter().filter(|member| member.is_read == are_read);
+        members.map(|member| member.name.as_str()).collect()
+    }
+
+    /// What is read: ``reads `images` and `masks` (99 % of the bytes), not `labels` ``. `None` for a single member.
+    pub fn line(&self) -> Option<String> {
+        // Rounded down, because 100 % would contradict what is left.
+        let percent = (100.0 * self.read_share().filter(|_| self.members.len() > 1)?).floor();
+        let unread = self.names(false);
+        if unread.is_empty() {
+            return Some(format!("reads {}", name_list(&self.names(true))));
+        }
+        let read = name_list(&self.names(true));
+        Some(format!("reads {read} ({percent:.0} % of the bytes), not {}", name_list(&unread)))
+    }
+}
+
+/// Lists names: `` `a`, `b` and `c` ``, or `` `a`, `b`, `c`, `d` and 5 more ``.
+fn name_list(names: &[&str]) -> String {
+    let shown = names.iter().take(NAMES_MAX).map(|name| format!("`{}`", escape::one_line(name)));
+    let mut words: Vec<String> = shown.collect();
+    if names.len() > NAMES_MAX {
+        words.push(format!("{} more", names.len() - NAMES_MAX));
+    }
+    match words.pop() {
+        None => "nothing".into(),
+        Some(only) if words.is_empty() => only,
+        Some(last) => format!("{} and {last}", words.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn members(sizes: &[(&str, u64, bool)]) -> FileMembers {
+        let member = |&(name, bytes, is_read): &(&str, u64, bool)| NamedMember {
+            name: name.into(),
+            bytes,
+            is_read,
+        };
+        FileMembers {
+            members: sizes.iter().map(member).collect(),
+            file_bytes: 1000,
+            are_chosen: false,
+        }
+    }
+
+    #[test]
+    fn the_line_names_what_is_read_and_what_is_not() {
+        let line = |sizes: &[(&str, u64, bool)]| members(sizes).line();
+        assert_eq!(line(&[]), None);
+        assert_eq!(line(&[("a", 1000, true)]), None);
+        assert_eq!(line(&[("a", 500, true), ("b", 400, true)]).unwrap(), "reads `a` and `b`");
+        assert_eq!(
+            line(&[("labels", 10, false), ("a", 500, true), ("b", 400, true)]).unwrap(),
+            "reads `a` and `b` (90 % of the bytes), not `labels`"
+        );
+        let many: Vec<String> = (0..9).map(|i| i.to_string()).collect();
+        let many: Vec<(&str, u64, bool)> = many.iter().map(|name| (&**name, 1, true)).collect();
+        assert_eq!(line(&many).unwrap(), "reads `0`, `1`, `2`, `3` and 5 more");
+    }
+}
