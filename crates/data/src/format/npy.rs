@@ -32,9 +32,6 @@ pub(super) static FORMAT: Format = Format {
     )
 };
 
-/// Kind of arrays that are read without being unpickled, because that would run their code.
-pub(super) const PICKLED: &str = "pickled array";
-
 struct NpyCursor {
     piece_bytes: usize,
     array: ArrayStream,
@@ -87,6 +84,6 @@ impl Cursor for NpyCursor {
     }
 
     fn undecoded_type(&self) -> Option<&'static str> {
-        self.array.is_pickled().then_some(PICKLED)
+        self.array.is_pickled().then_some(npy_header::PICKLED)
     }
 }

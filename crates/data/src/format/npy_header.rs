@@ -7,6 +7,8 @@ use super::{FormatError, shape_of_bytes};
 use feedrate_spec::shape::{DIMS_MAX, Dims, Element, FileShape};
 
 pub(super) const MAGIC: &[u8; 6] = b"\x93NUMPY";
+/// Kind of arrays that are read without being unpickled, because that would run their code.
+pub(super) const PICKLED: &str = "pickled array";
 /// The array's bytes start at a multiple of this length.
 const ALIGN_BYTES: usize = 64;
 /// numpy pads the header so that the first axis can grow to this number of digits.

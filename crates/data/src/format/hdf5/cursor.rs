@@ -12,12 +12,11 @@ use super::open::Contents;
 use super::piece::ChunkGeometry;
 use super::references::References;
 use super::{
-    Cursor, CursorOptions, FileShape, FormatError, Need, PayloadSink, RANK_MAX, decode_length,
+    Cursor, CursorOptions, FileShape, FormatError, MEMORY_BYTES_MAX, Need, PayloadSink, RANK_MAX,
+    decode_length,
 };
 use crate::format::FileMember;
 
-/// Upper limit on a chunk or band that must be in memory at once.
-pub(super) const MEMORY_BYTES_MAX: u64 = 256 << 20;
 /// Upper limits on the parts of a sample that were never written, so that a short file cannot stand for endless zeros.
 const ZERO_BYTES_MAX: u64 = 1 << 30;
 const ZERO_CHUNKS_MAX: u64 = 1 << 17;

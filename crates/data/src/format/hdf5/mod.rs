@@ -49,6 +49,8 @@ static MEMBER: Member = Member {
 const RANK_MAX: usize = DIMS_MAX + 1;
 /// The undefined address.
 const UNDEFINED: u64 = u64::MAX;
+/// Upper limit on a chunk, band or heap that must be in memory at once.
+const MEMORY_BYTES_MAX: u64 = 256 << 20;
 /// First bytes of every file.
 const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 /// Identifier of the deflate filter.

@@ -3,8 +3,7 @@
 
 use super::super::payload_range::PayloadRange;
 use super::blocks::FileBlocks;
-use super::cursor::MEMORY_BYTES_MAX;
-use super::{FormatError, Need, PayloadSink};
+use super::{FormatError, MEMORY_BYTES_MAX, Need, PayloadSink};
 use std::ops::Range;
 
 /// Length of the first read of a heap: no heap of the library is shorter.

@@ -3,7 +3,7 @@
 //!
 //! A single array is read like an npy file. Several arrays are one sample, the bytes of their npy files.
 
-use super::super::npy::PICKLED;
+use super::super::npy_header::PICKLED;
 use super::directory::{ArchiveMember, DirectoryReader};
 use super::member::{MemberOutput, MemberStream};
 use super::{
