@@ -1,4 +1,6 @@
 //! Finds, generates or refuses the dataset of a plan. Datasets with different settings have separate folders in one data folder.
+//!
+//! Long because datasets of this program and of others are found in the same steps.
 
 use crate::launch::decide_on_rank_0;
 use crate::output::refuse_root;

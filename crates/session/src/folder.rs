@@ -1,4 +1,6 @@
 //! Folders of foreign files: examines their content, and writes a workload that trains on them.
+//!
+//! Long because it contains every field of a scan, and the words and keys that follow from it.
 
 use crate::bundled::{Bundled, WORKLOADS};
 use crate::request::Request;

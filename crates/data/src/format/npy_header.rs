@@ -1,6 +1,8 @@
 //! Reads and writes the header of an npy array, as numpy specifies it (`numpy/lib/format.py`, versions 1 to 3).
 //!
 //! Samples are along the last axis, as in DLIO: the shape is `(d1, …, dn, samples)`.
+//!
+//! Long because it parses the Python literal of every kind of dtype.
 
 use super::decimal::digit_count;
 use super::{FormatError, shape_of_bytes};

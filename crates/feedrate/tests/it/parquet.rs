@@ -22,7 +22,9 @@ fn what_scan_accepts_is_run_with_all_columns() {
         assert_eq!(scanned.code, 0, "{name}: {}", scanned.stderr);
         assert_eq!(scanned.json()["samples"], case["rows"], "{name}");
         let json = run(&test, name, &["reader.read_threads=1"]);
-        assert_eq!(json["latency"]["sample"]["count"], case["rows"], "{name}");
+        // The last batch is left out unless it is full.
+        let in_batches = case["rows"].as_u64().unwrap() / 4 * 4;
+        assert_eq!(json["latency"]["sample"]["count"], in_batches, "{name}");
         let read = json["bytes"]["logical"].as_u64().unwrap();
         let expected = case["read"].as_u64().unwrap();
         let difference = expected.abs_diff(read);

@@ -2,6 +2,8 @@
 //!
 //! Files of DLIO have their samples in `records_0`, `records_1`, …. In other files a sample is a row of each dataset that the
 //! user named, or else of each dataset with as many rows as the largest and at least a tenth of its length.
+//!
+//! Long because the choice of datasets needs all properties that make one readable.
 
 use super::super::ahead::WantedSample;
 use super::super::{FileMember, shape_of_bytes};

@@ -61,7 +61,7 @@ impl NpzCursor {
         }
     }
 
-    /// Reads bytes of the directory. If they also contain the start of the member, that start is not read again.
+    /// Reads bytes of the directory. Members that these bytes also contain, or their starts, are not read again.
     fn feed_directory(
         &mut self,
         bytes: &[u8],
@@ -72,12 +72,16 @@ impl NpzCursor {
         };
         self.choose_output()?;
         self.begin_member(0)?;
-        let skipped = self.offset.checked_sub(start);
-        let member = skipped.and_then(|skip| bytes.get(skip as usize..));
-        match member.filter(|member| !member.is_empty()) {
-            Some(member) => self.feed_member(member, sink),
-            None => Ok(()),
+        while self.phase == NpzPhase::Member {
+            let skipped = self.offset.checked_sub(start);
+            let rest = skipped.and_then(|skip| bytes.get(skip as usize..)).unwrap_or_default();
+            let len = self.member.remaining(self.offset).min(rest.len() as u64);
+            if len == 0 {
+                break;
+            }
+            self.feed_member(&rest[..len as usize], sink)?;
         }
+        Ok(())
     }
 
     /// Decides whether a sample is from an array, or all bytes of the members.

@@ -1,7 +1,7 @@
 //! Finds the member `x.npy` in the directory at the end of a zip archive (PKWARE APPNOTE 6.3, including zip64). In foreign
 //! archives, finds the arrays that the user named, or else those of at least a tenth of the length of the largest.
 //!
-//! Memory is limited even for archives with invalid lengths.
+//! Memory is limited even for archives with invalid lengths. Long because the headers of arrays are read to choose among the members.
 
 use super::{DEFLATED, FormatError, STORED, piece_len, truncated};
 use std::ops::Range;
