@@ -120,10 +120,8 @@ impl<'b> FractalHeap<'b> {
         };
         // An indirect block covers the range of one block of its row.
         let covered = block_bytes / self.width.saturating_mul(self.first_block_bytes).max(1);
-        let child_rows = match row < self.direct_rows {
-            true => 0,
-            false => u64::from(covered.max(1).ilog2()) + 1,
-        };
+        let child_rows =
+            if row < self.direct_rows { 0 } else { u64::from(covered.max(1).ilog2()) + 1 };
         self.find(child, child_rows, in_row % block_bytes, depth - 1)
     }
 }

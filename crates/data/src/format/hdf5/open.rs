@@ -64,6 +64,10 @@ struct FoundObject {
     is_read: bool,
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most objects are datasets, in one vector that is reused"
+)]
 enum ObjectContent {
     Group,
     Dataset(RecordDataset),
@@ -125,10 +129,7 @@ impl Contents {
                     if self.leads_to_chosen(i) {
                         self.examine(blocks, i)?;
                     }
-                    match self.is_record_file() {
-                        true => OpenStep::Choose,
-                        false => OpenStep::Examine(i + 1),
-                    }
+                    if self.is_record_file() { OpenStep::Choose } else { OpenStep::Examine(i + 1) }
                 }
                 OpenStep::Examine(_) if self.needs_measures() => OpenStep::Measure(0),
                 OpenStep::Examine(_) => OpenStep::Choose,
@@ -268,9 +269,10 @@ impl Contents {
         if self.is_record_file() {
             return self.choose_records(blocks);
         }
-        match self.chosen.is_empty() {
-            true => self.choose_largest()?,
-            false => self.choose_named()?,
+        if self.chosen.is_empty() {
+            self.choose_largest()?
+        } else {
+            self.choose_named()?
         }
         for object in self.objects.iter().filter(|object| object.is_read) {
             self.datasets.extend(object.array().copied());

@@ -132,11 +132,11 @@ fn foreign_files_that_cannot_be_decoded_are_passed_through() {
     ];
     for file in files {
         let mut cursor = (jpeg().cursor)(&options(4096));
-        let payload = read_with(&mut *cursor, 4096, &[file.clone()], 0, None).unwrap();
+        let payload = read_with(&mut *cursor, 4096, std::slice::from_ref(&file), 0, None).unwrap();
         assert_eq!((payload, cursor.undecoded_type()), (file.clone(), Some("jpeg")));
         assert_eq!((cursor.payload_bytes(), cursor.file_shape()), (Some(file.len() as u64), None));
         // The next file is decoded.
-        let payload = read_with(&mut *cursor, 4096, &[whole.clone()], 0, None).unwrap();
+        let payload = read_with(&mut *cursor, 4096, std::slice::from_ref(&whole), 0, None).unwrap();
         assert_eq!((payload.len(), cursor.undecoded_type()), (40 * 41 * 3, None));
     }
     let other_sample = read(jpeg(), &[vec![7; 9000]], 1, None);

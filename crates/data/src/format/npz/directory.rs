@@ -275,9 +275,10 @@ impl DirectoryReader {
                 ZipStructure::Zip64End => read_zip64_end(part, self.range.start)?,
                 ZipStructure::Directory => {
                     let start = self.range.start;
-                    return match self.is_foreign {
-                        true => self.find_members(part, start),
-                        false => self.find_samples(part, start),
+                    return if self.is_foreign {
+                        self.find_members(part, start)
+                    } else {
+                        self.find_samples(part, start)
                     };
                 }
             };
