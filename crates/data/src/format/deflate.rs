@@ -228,9 +228,9 @@ pub(super) fn unpack_head(head: &[u8], bytes_max: usize) -> Option<Vec<u8>> {
     let kind = StreamKind::recognise(head)?;
     let mut stream = Gunzip::new(kind);
     stream.begin(kind);
-    stream.feed(head);
+    let fed_bytes = stream.feed(head) as u64;
     // A stream that is broken here is not recognised, as other content is not.
-    let is_read = stream.unpack(0).ok()?;
+    let is_read = stream.unpack(fed_bytes).ok()?;
     let text = stream.text();
     is_read.then(|| text[..text.len().min(bytes_max)].to_vec())
 }

@@ -544,3 +544,11 @@ fn a_long_index_is_read_entry_by_entry() {
         check_payload(format, &shape, sample, Some(&shape), &payload, "");
     }
 }
+
+#[test]
+fn a_broken_gzip_stream_is_not_recognised() {
+    let mut head = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
+    // No block of a deflate stream begins with these bits.
+    head.extend([0xff; 200]);
+    assert!(recognise(&head, "gz").is_none());
+}
