@@ -8,7 +8,6 @@ and the largest part of the run outside of training. Needs a machine whose cores
 import argparse
 import collections
 import json
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -78,9 +77,9 @@ def evaluation(severity, _):
     return [*MEMORY, "workflow.evaluation=True", f"dataset.num_files_eval={8 * [1, 4][severity]}", f"evaluation.eval_time={COMPUTE_S}"]
 
 
-def busy_cores(severity, _):
-    """Memory that could feed the accelerators on an idle machine; other processes use all cores."""
-    return [*MEMORY, f"train.computation_time={[1e-3, 1e-4][severity]}", "dataset.num_files_train=100"]
+def busy_cores(_, accelerators):
+    """Text that takes about half of two processors to parse, so the run keeps up on an idle machine; other processes use all cores."""
+    return [*MEMORY, "dataset.format=csv", "dataset.num_files_train=100", f"train.computation_time={0.014 * accelerators}"]
 
 
 def small_cache(severity, _):
@@ -108,8 +107,8 @@ CASES = {
     evaluation: ("compute-bound, evaluation", 1),
     busy_cores: ("cpu-saturated", 1),
 }
-# Causes with processes that use all cores during the run: this many on each core, mildly and severely.
-BUSY = {busy_cores: [2, 4]}
+# Causes with processes that use all cores during the run: this many for each accelerator, which has two workers, mildly and severely.
+BUSY = {busy_cores: [4, 8]}
 
 
 def main():
@@ -160,7 +159,7 @@ def run_case(arguments, case, severity, accelerators):
         argv.append(f"checkpoint.checkpoint_folder={data / 'results/checkpoints'}")
     launch = MPIRUN if case is slow_rank else []
     try:
-        with busy_processes(BUSY.get(case, [0, 0])[severity] * os.cpu_count()):
+        with busy_processes(BUSY.get(case, [0, 0])[severity] * accelerators):
             child = run_child([*launch, *argv])
     except Failed as error:
         return f"failed: {error}"

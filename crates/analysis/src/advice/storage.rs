@@ -23,7 +23,10 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Rates to try, as multiples of the needed one. With latencies and limits that remain, the needed rate itself may not suffice.
-const RATES: [f64; 6] = [1.0, 1.25, 1.6, 2.0, 3.0, 5.0];
+const RATES: [f64; 7] = [1.0, 1.25, 1.6, 2.0, 3.0, 5.0, 8.0];
+
+/// Points by which a rate must exceed the required utilisation, since a prediction of exactly that would be missed half of the time.
+const MARGIN_POINTS: f64 = 1.0;
 
 fn propose(case: &Case) -> Option<Proposal> {
     let answer = case.answer;
@@ -33,11 +36,13 @@ fn propose(case: &Case) -> Option<Proposal> {
         return None;
     }
     let needed_proposal = propose_rate(case, needed, delivered)?;
+    // No storage makes more than 100 % of the time compute.
+    let sufficient_percent = (answer.required_percent + MARGIN_POINTS).min(100.0);
     for factor in RATES {
         let proposal = propose_rate(case, factor * needed, delivered)?;
         // A record without a pipeline predicts nothing.
         let Some(outcome) = case.predict(case.plan(), &proposal.changes) else { break };
-        if outcome.is_ok_and(|predicted| answer.required_percent <= predicted.au_percent) {
+        if outcome.is_ok_and(|predicted| sufficient_percent <= predicted.au_percent) {
             return Some(proposal);
         }
     }

@@ -162,10 +162,15 @@ fn interrupting_one_rank_ends_the_generation_on_all() {
         let before =
             [first, &["3", "sh", "-c", rank, "sh", program_path, "--config-dir", "conf"]].concat();
         let mut command = test.program(program, &before);
-        command.args(["workload=tiny", "++workload.dataset.num_files_train=3000000", GENERATE]);
+        command.args(["workload=tiny", "++workload.dataset.num_files_train=200000", GENERATE]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let running = command.spawn().unwrap();
-        wait_until("a file", || !test.files_below("data/train", "").is_empty());
+        let mut running = command.spawn().unwrap();
+        // Process R generates files R, R + 3 and so on. A process that still waits in MPI could only be aborted.
+        let first_files = [0, 1, 2].map(|file| format!("img_{file:06}_of_200000.npz"));
+        wait_until("a file of each process", || {
+            assert_eq!(running.try_wait().unwrap(), None, "the generation ended too early");
+            first_files.iter().all(|name| !test.files_below("data/train", name).is_empty())
+        });
         let pid = fs::read_to_string(test.path("pid")).unwrap();
         assert!(Command::new("kill").arg(pid.trim()).status().unwrap().success());
         let answer = Answer::from_output(&running.wait_with_output().unwrap());
