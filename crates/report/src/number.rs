@@ -2,7 +2,7 @@
 
 use feedrate_spec::units;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// All integers below this number are exact as 64-bit floats.
 const EXACT_BELOW: f64 = (1u64 << 53) as f64;
@@ -69,27 +69,41 @@ pub(super) fn count_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(
     counts
 }
 
-/// The number of a run in its report.
-pub(crate) fn run_number(index: usize) -> String {
-    format!("run {}", index + 1)
+/// Consecutive numbers of runs in their report, which begin at 1.
+#[derive(Clone, Copy)]
+pub(crate) struct RunRange {
+    pub(crate) first: usize,
+    pub(crate) last: usize,
 }
 
-/// The numbers of runs from ascending indexes: `runs 1 to 4, 7`.
-pub(crate) fn run_numbers(indexes: &[usize]) -> String {
-    let mut ranges: Vec<(usize, usize)> = Vec::new();
-    for number in indexes.iter().map(|index| index + 1) {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == number => *last = number,
-            _ => ranges.push((number, number)),
+/// The noun for a number of runs.
+pub(crate) fn run_noun(runs: usize) -> &'static str {
+    if runs == 1 { "run" } else { "runs" }
+}
+
+/// The numbers of runs from their indexes. Two consecutive runs are not joined.
+pub(crate) fn run_ranges(indexes: &[usize]) -> Vec<RunRange> {
+    let numbers: BTreeSet<usize> = indexes.iter().map(|index| index + 1).collect();
+    let mut joined: Vec<RunRange> = Vec::new();
+    for number in numbers {
+        match joined.last_mut() {
+            Some(range) if range.last + 1 == number => range.last = number,
+            _ => joined.push(RunRange { first: number, last: number }),
         }
     }
-    let ranges = ranges.into_iter().map(|(first, last)| match last - first {
-        0 => first.to_string(),
-        1 => format!("{first}, {last}"),
-        _ => format!("{first} to {last}"),
+    let split = joined.into_iter().flat_map(|RunRange { first, last }| match last - first {
+        1 => vec![RunRange { first, last: first }, RunRange { first: last, last }],
+        _ => vec![RunRange { first, last }],
     });
-    let noun = if indexes.len() == 1 { "run" } else { "runs" };
-    format!("{noun} {}", ranges.collect::<Vec<_>>().join(", "))
+    split.collect()
+}
+
+/// The numbers of runs from their indexes: `runs 1 to 4, 7`.
+pub(crate) fn run_numbers(indexes: &[usize]) -> String {
+    let ranges = run_ranges(indexes).into_iter().map(|RunRange { first, last }| {
+        if first == last { first.to_string() } else { format!("{first} to {last}") }
+    });
+    format!("{} {}", run_noun(indexes.len()), ranges.collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]
@@ -102,7 +116,7 @@ mod tests {
             (&[2], "run 3"),
             (&[0, 1], "runs 1, 2"),
             (&[0, 1, 2, 6], "runs 1 to 3, 7"),
-            (&[1, 3, 4, 5], "runs 2, 4 to 6"),
+            (&[4, 1, 3, 5], "runs 2, 4 to 6"),
         ];
         for (indexes, expected) in cases {
             assert_eq!(run_numbers(indexes), expected);

@@ -15,7 +15,7 @@ mod tests;
 pub use json::{OpenObject, ReportObject, Schema, Versioned};
 
 use crate::document::Detail;
-use crate::number::run_number;
+use crate::number::run_numbers;
 use crate::report::{FigureUse, Report};
 use feedrate_spec::escape;
 use std::path::Path;
@@ -87,9 +87,9 @@ fn split_names(sentence: &str) -> Vec<TextPart<'_>> {
     stretches
 }
 
-/// The prefix of a detail: `run 1, run 2: `; empty for a detail without name and runs.
+/// The prefix of a detail: `runs 1, 2: `; empty for a detail without name and runs.
 fn detail_prefix(detail: &Detail) -> String {
-    let runs = detail.runs.iter().map(|&run| run_number(run)).collect::<Vec<_>>().join(", ");
+    let runs = (!detail.runs.is_empty()).then(|| run_numbers(&detail.runs)).unwrap_or_default();
     let parts = [detail.name.as_str(), &runs];
     let head = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
     if head.is_empty() || detail.text.is_empty() { head } else { head + ": " }

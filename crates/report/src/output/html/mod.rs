@@ -5,7 +5,7 @@ mod table;
 
 use super::{ReportOutput, TextPart, split_names};
 use crate::document::{Block, Depth, Detail, Document, Item, Section, slug};
-use crate::number::run_number;
+use crate::number::{run_noun, run_ranges};
 use crate::report::{FigureUse, FindingFigure, ReportFigure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -133,9 +133,11 @@ fn detail(detail: &Detail) -> Markup {
     let Detail { name, runs, text } = detail;
     html! {
         @if !name.is_empty() { span.faint { (name) } }
-        @for (place, &run) in runs.iter().enumerate() {
+        @if !runs.is_empty() { " " (run_noun(runs.len())) }
+        @for (place, range) in run_ranges(runs).into_iter().enumerate() {
             @if place > 0 { "," }
-            " " a href={ "#run-" (run + 1) } { (run_number(run)) }
+            " " a href={ "#run-" (range.first) } { (range.first) }
+            @if range.first < range.last { " to " a href={ "#run-" (range.last) } { (range.last) } }
         }
         @if !(text.is_empty() || name.is_empty() && runs.is_empty()) { ": " }
         (sentence(text))
