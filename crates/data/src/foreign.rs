@@ -4,7 +4,7 @@
 //! Long because examining a folder and comparing it with a plan open files in the same way.
 
 use crate::error::DatasetError;
-use crate::format::{self, Cursor, CursorOptions, Discard, FileMember, FormatError, Need};
+use crate::format::{self, Cursor, CursorOptions, Discard, FileMember, Format, FormatError, Need};
 use crate::names::FileNames;
 use crate::piece::Piece;
 use crate::storage::{Handle, Storage, StorageError};
@@ -29,6 +29,8 @@ const UNEQUAL_FILES_MAX: u64 = 100_000;
 const MEMBERS_MAX: usize = 1024;
 /// Relative difference of mean sizes above which a note is added.
 const SIZE_TOLERANCE: f64 = 0.02;
+/// Factor up to which a rough size may differ from the plan's.
+const ROUGH_FACTOR: f64 = 2.0;
 /// Number of standard errors by which the mean of random sizes may differ from the plan.
 const RANDOM_FACTOR: f64 = 4.0;
 
@@ -107,9 +109,16 @@ pub fn count_files(
     Ok(found)
 }
 
-/// Whether the plan determines the sizes of samples. The stored bytes of columns depend on the encodings that their writer chose.
+/// Whether the plan determines the sizes of samples. The stored bytes of columns depend on the encodings that their writer chose, and named
+/// members are a part of a sample.
 fn has_planned_size(plan: &DatasetPlan) -> bool {
-    plan.encoding.columns.is_empty()
+    plan.encoding.columns.is_empty() && plan.members.is_empty()
+}
+
+/// Whether each sample has its own size, and files have other parts than the sample that is decoded.
+fn has_own_sizes(format: &Format) -> bool {
+    let member = format.member();
+    member.has(Ability::HoldsFiles) || member.has(Ability::ReadOnly)
 }
 
 fn check_counts([train, eval]: [u64; 2], plan: &DatasetPlan) -> Result<(), DatasetError> {
@@ -148,8 +157,9 @@ fn describe_differences(
     if !has_planned_size(plan) {
         return notes;
     }
-    notes.extend(size_note(files, layout));
-    let sizes = MeanSizes::for_files(files, FileNames { plan, layout, format });
+    let names = FileNames { plan, layout, format };
+    notes.extend(size_note(files, names));
+    let sizes = MeanSizes::for_files(files, names);
     if let Some(sizes) = sizes.filter(MeanSizes::differ) {
         notes.push(format!(
             "the files have {} on average, the plan says {}",
@@ -165,15 +175,25 @@ fn describe_differences(
 struct MeanSizes {
     found: f64,
     planned: f64,
+    /// Whether `found` is the length of files for each sample, which includes other parts than the sample.
+    is_rough: bool,
 }
 
 impl MeanSizes {
     /// Sizes of samples; `None` if a file does not state its shape.
-    fn for_samples(files: &[ProbedFile], layout: &Layout) -> Option<Self> {
+    fn for_samples(
+        files: &[ProbedFile],
+        FileNames { layout, format, .. }: FileNames<'_>,
+    ) -> Option<Self> {
+        let planned = mean(planned_shapes(layout).map(|shape| shape.sample_bytes()))?;
+        if has_own_sizes(format) {
+            let samples = mean(planned_shapes(layout).map(|shape| shape.samples))?;
+            let found = mean(files.iter().map(|file| file.bytes))? / samples;
+            return Some(MeanSizes { found, planned, is_rough: true });
+        }
         let found: Option<Vec<u64>> =
             files.iter().map(|file| Some(file.shape?.sample_bytes())).collect();
-        let planned = planned_shapes(layout).map(|shape| shape.sample_bytes());
-        Some(MeanSizes { found: mean(found?.into_iter())?, planned: mean(planned)? })
+        Some(MeanSizes { found: mean(found?.into_iter())?, planned, is_rough: false })
     }
 
     /// Sizes of files; `None` if the plan does not determine them.
@@ -181,21 +201,24 @@ impl MeanSizes {
         files: &[ProbedFile],
         FileNames { plan, layout, format }: FileNames<'_>,
     ) -> Option<Self> {
-        // Other members of the files are not in the plan.
-        if !format.entry.has_exact_size(&plan.encoding) || !plan.members.is_empty() {
+        if !format.entry.has_exact_size(&plan.encoding) {
             return None;
         }
         let planned = planned_shapes(layout).map(|shape| format.file_bytes(&shape, &plan.encoding));
         let found = mean(files.iter().map(|file| file.bytes))?;
-        Some(MeanSizes { found, planned: mean(planned)? })
+        Some(MeanSizes { found, planned: mean(planned)?, is_rough: has_own_sizes(format) })
     }
 
     fn excess(&self) -> f64 {
         self.found - self.planned
     }
 
-    /// Whether the sizes differ by more than [`SIZE_TOLERANCE`].
+    /// Whether the sizes differ by more than [`SIZE_TOLERANCE`]; if they are rough, by a factor of more than [`ROUGH_FACTOR`].
     fn differ(&self) -> bool {
+        if self.is_rough {
+            let ratio = self.found / self.planned;
+            return !(1.0 / ROUGH_FACTOR..=ROUGH_FACTOR).contains(&ratio);
+        }
         SIZE_TOLERANCE * self.planned < self.excess().abs()
     }
 }
@@ -216,21 +239,21 @@ fn mean(sizes: impl Iterator<Item = u64>) -> Option<f64> {
 /// files state, or from their lengths if these are exact. `None` if it is unknown.
 fn other_sample_bytes(files: &[ProbedFile], names: FileNames<'_>) -> Option<f64> {
     let FileNames { plan, layout, .. } = names;
-    let sizes = MeanSizes::for_samples(files, layout).or_else(|| {
+    let sizes = MeanSizes::for_samples(files, names).or_else(|| {
         let excess = MeanSizes::for_files(files, names)?.excess();
         let planned = mean(planned_shapes(layout).map(|shape| shape.sample_bytes()))?;
         let is_known = 0 < plan.samples_per_file;
         let found = planned + excess / plan.samples_per_file as f64;
-        is_known.then_some(MeanSizes { found, planned })
+        is_known.then_some(MeanSizes { found, planned, is_rough: false })
     })?;
     let standard_error = plan.record_stdev_bytes / (files.len() as f64).sqrt();
-    let difference_max = (SIZE_TOLERANCE * sizes.planned).max(RANDOM_FACTOR * standard_error);
-    (difference_max < sizes.excess().abs()).then_some(sizes.found)
+    let is_random = sizes.excess().abs() <= RANDOM_FACTOR * standard_error;
+    (sizes.differ() && !is_random).then_some(sizes.found)
 }
 
 /// A note if the samples do not have the planned length. Runs read the real length, but nominal rates use the plan's.
-fn size_note(files: &[ProbedFile], layout: &Layout) -> Option<String> {
-    let sizes = MeanSizes::for_samples(files, layout).filter(MeanSizes::differ)?;
+fn size_note(files: &[ProbedFile], names: FileNames<'_>) -> Option<String> {
+    let sizes = MeanSizes::for_samples(files, names).filter(MeanSizes::differ)?;
     let file = files.first()?;
     Some(format!(
         "`{}` holds {}, the plan says {} per sample: nominal rates and the dataset's size are taken from the plan",

@@ -228,8 +228,7 @@ pub fn probe(
     let found = probe
         .other_sample_bytes
         .map(|bytes| DatasetPlan { record_bytes: bytes.round(), ..dataset.clone() });
-    let are_chosen = !dataset.members.is_empty();
-    let members = folder::file_members(&probe.members, are_chosen);
+    let members = folder::file_members(&probe.members);
     Ok(ProbedDataset { probed_files: probe.files.len() as u64, found, members })
 }
 

@@ -174,7 +174,7 @@ fn chosen_members(request: &Request) -> anyhow::Result<Vec<String>> {
 }
 
 /// Members of files that were opened; `None` if the format has none.
-pub fn file_members(found: &FoundMembers, are_chosen: bool) -> Option<FileMembers> {
+pub fn file_members(found: &FoundMembers) -> Option<FileMembers> {
     let member = |member: &FileMember| NamedMember {
         name: member.name.clone(),
         bytes: member.stored_bytes,
@@ -183,7 +183,6 @@ pub fn file_members(found: &FoundMembers, are_chosen: bool) -> Option<FileMember
     (!found.members.is_empty()).then(|| FileMembers {
         members: found.members.iter().map(member).collect(),
         file_bytes: found.file_bytes,
-        are_chosen,
     })
 }
 
@@ -224,7 +223,7 @@ pub fn scan(folder: &Path, names: &Path, members: &[String]) -> anyhow::Result<F
         [] => with_conversion_hint(error, format),
         _ => with_choice_hint(error),
     })?;
-    let members = file_members(&samples.members, !members.is_empty());
+    let members = file_members(&samples.members);
     let dims = (!samples.dims.is_empty()).then_some(samples.dims);
     let left_out = files.left_out.iter();
     Ok(FoundFolder {
@@ -473,7 +472,9 @@ impl FoundFolder {
                 yaml += &format!("  record_dims: [{}]\n", extents.join(", "));
             }
             _ => {
-                let bytes = self.bytes / self.samples.max(1);
+                let read_share = self.members.as_ref().and_then(FileMembers::read_share);
+                let read_bytes = self.bytes as f64 * read_share.unwrap_or(1.0);
+                let bytes = read_bytes as u64 / self.samples.max(1);
                 yaml += &format!("  record_length_bytes: {}\n", bytes.max(1));
             }
         }

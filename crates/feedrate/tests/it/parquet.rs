@@ -36,6 +36,28 @@ fn what_scan_accepts_is_run_with_all_columns() {
     let thumbs = run(&test, "thumb", &["dataset.parquet.columns=[thumb]"]);
     let read = thumbs["bytes"]["logical"].as_u64().unwrap();
     assert!(read < all / 2, "{read} of {all} bytes");
+    let repeated = ["dataset.members=[thumb]", "--write-yaml", "thumb.yaml"];
+    let by_member = run(&test, "thumb", &repeated)["doubts"].to_string();
+    let again = test.feedrate(&["run", "thumb.yaml", "--json", "--quiet"]);
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    for doubts in [by_member, again.json()["doubts"].to_string()] {
+        assert!(!doubts.contains("stale_data"), "{doubts}");
+        assert!(doubts.contains("bytes_left_unread"), "{doubts}");
+    }
+}
+
+/// Sizes of rows differ, and only some are examined. A run that is repeated from its workload finds what the first run found.
+#[test]
+fn the_workload_of_a_folder_repeats_its_run() {
+    let test = Test::new();
+    test.python(&venv_python(), "parquet.py", ["theirs"].map(String::from));
+    for name in ["null_images", "tokens", "shards"] {
+        run(&test, name, &["--write-yaml", &format!("{name}.yaml")]);
+        let again = test.feedrate(&["run", &format!("{name}.yaml"), "--json", "--quiet"]);
+        assert_eq!(again.code, 0, "{name}: {}", again.stderr);
+        let doubts = again.json()["doubts"].to_string();
+        assert!(!doubts.contains("stale_data"), "{name}: {doubts}");
+    }
 }
 
 /// MLPerf's reader fetches row groups without decompressing them.

@@ -18,7 +18,8 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     },
     needs_loader: false,
     check: Some(|derived| {
-        let members = derived.record.members.as_ref().filter(|members| !members.are_chosen)?;
+        // Also for members that the user named: the workload of an automatic choice names them as well.
+        let members = derived.record.members.as_ref()?;
         let share = members.read_share().filter(|share| *share < READ_SHARE_MIN)?;
         let names = |are_read| -> Vec<String> {
             let names = members.names(are_read).into_iter();
@@ -35,9 +36,8 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     #[cfg(test)]
     cases: &[
         super::tests::fires("an epoch reads 70 % of the files: images, not masks; labels", |r| {
-            r.members = super::tests::members(700, false);
+            r.members = super::tests::members(700);
         }),
-        super::tests::silent(|r| r.members = super::tests::members(900, false)),
-        super::tests::silent(|r| r.members = super::tests::members(700, true)),
+        super::tests::silent(|r| r.members = super::tests::members(900)),
     ],
 };

@@ -64,7 +64,7 @@ pub(super) fn set_device_bytes_unknown(record: &mut Record) {
 }
 
 /// Members of files of 1,000 bytes, of which `images` with `read_bytes` is read.
-pub(super) fn members(read_bytes: u64, are_chosen: bool) -> Option<FileMembers> {
+pub(super) fn members(read_bytes: u64) -> Option<FileMembers> {
     let member = |name: &str, bytes, is_read| NamedMember { name: name.into(), bytes, is_read };
     Some(FileMembers {
         members: vec![
@@ -73,7 +73,6 @@ pub(super) fn members(read_bytes: u64, are_chosen: bool) -> Option<FileMembers> 
             member("labels", 10, false),
         ],
         file_bytes: 1000,
-        are_chosen,
     })
 }
 

@@ -14,8 +14,6 @@ pub struct FileMembers {
     pub members: Vec<NamedMember>,
     /// Total length of the opened files.
     pub file_bytes: u64,
-    /// Whether the user chose the members that are read.
-    pub are_chosen: bool,
 }
 
 /// A dataset, an array or a column.
@@ -84,7 +82,6 @@ mod tests {
         FileMembers {
             members: sizes.iter().map(member).collect(),
             file_bytes: 1000,
-            are_chosen: false,
         }
     }
 
