@@ -69,26 +69,36 @@ pub(super) fn opening(
         value,
         findings: Vec::new(),
     });
-    let lines = [
+    let rules = mlperf(report);
+    let is_submission = report.runs.iter().any(|run| run.run.submission.is_some());
+    let (submission_lines, rules_lines) =
+        if is_submission { (rules, Vec::new()) } else { (Vec::new(), rules) };
+    let lines_before = [
         (DO_NOT_USE, excluded, Vec::new()),
         ("Artefacts", artefacts(report), Vec::new()),
         (APPLIES_TO, applies_to, Vec::new()),
         (BEST, best_configurations(report).filter(|_| describes_runs), Vec::new()),
         ("To do", Some(to_do(report)), Vec::new()),
-        (words::mlperf::NAME, mlperf(report), Vec::new()),
+    ];
+    let lines_after = [
         ("Main finding", Some(main_finding), main_findings),
         ("Over time", over_time, over_time_findings.unwrap_or_default()),
         (DO_NOT_USE, included, Vec::new()),
     ];
-    let lines = lines.into_iter().filter_map(|(name, value, findings)| {
+    let line = |(name, value, findings): (&str, Option<String>, Vec<usize>)| {
         Some(OpeningLine { name: name.into(), value: value?, findings })
-    });
+    };
+    let lines = lines_before
+        .into_iter()
+        .filter_map(line)
+        .chain(rules_lines)
+        .chain(lines_after.into_iter().filter_map(line));
     // With several searches, each has its answer, and the page of each has the rest.
     let rest = match searches {
         [search] => search.lines.clone(),
         _ => Vec::new(),
     };
-    answer_lines.chain(rest).chain(tried).chain(lines).collect()
+    submission_lines.into_iter().chain(answer_lines).chain(rest).chain(tried).chain(lines).collect()
 }
 
 /// The number of DLIO's runs that reach their target, and their utilisation.
@@ -322,10 +332,13 @@ fn main_finding(report: &Report) -> (String, Vec<usize>) {
     (says, Vec::new())
 }
 
-/// Whether runs keep MLPerf's rules. Considers the used runs, or all runs if no used run has one of MLPerf's workloads.
-fn mlperf(report: &Report) -> Option<String> {
-    words::mlperf::line(report.used().map(|run| &run.run))
-        .or_else(|| words::mlperf::line(report.runs.iter().map(|run| &run.run)))
+/// Whether runs keep MLPerf's rules, a line for each workload. All runs are considered, since each of a submission counts.
+fn mlperf(report: &Report) -> Vec<OpeningLine> {
+    let lines = words::mlperf::lines(report.runs.iter().map(|run| &run.run)).into_iter();
+    let name = words::mlperf::NAME.to_string();
+    lines
+        .map(|value| OpeningLine { name: name.clone(), value, findings: Vec::new() })
+        .collect()
 }
 
 /// The reason why no difference was found.

@@ -3,10 +3,8 @@
 use crate::import::Bound;
 use crate::run::{Activity, Run, Submission, group_runs};
 use crate::setting::compare_levels;
-use feedrate_measure::checkpoints::CheckpointSummary;
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::stats::mean;
-use feedrate_spec::units::GIB;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Ordering;
@@ -109,28 +107,17 @@ pub fn checkpoint_groups(runs: &[Run]) -> Vec<CheckpointGroup> {
     let groups = sorted_groups(runs, |run| run.activity == Activity::Checkpoints);
     let groups = groups.into_iter().map(|members| {
         let first = &runs[members[0]];
-        // Runs of feedrate have measured values, those of DLIO reported ones.
-        let mean_of = |measured: fn(&CheckpointSummary) -> Option<f64>, key: &str| {
-            let values = members.iter().filter_map(|&index| {
-                let run = &runs[index];
-                let checkpoints =
-                    run.supply.as_ref().and_then(|supply| supply.checkpoints.as_ref());
-                let reported = || Some(run.reported.get(key).filter(|gib| 0.0 < **gib)? * GIB);
-                checkpoints.and_then(measured).or_else(reported)
-            });
-            mean(&values.collect::<Vec<f64>>())
+        let mean_of = |value: fn(&Run) -> Option<f64>| {
+            mean(&members.iter().filter_map(|&index| value(&runs[index])).collect::<Vec<f64>>())
         };
-        let bytes = |all: &CheckpointSummary| Some(all.save.or(all.load)?.bytes as f64);
-        let written = |all: &CheckpointSummary| all.save?.bytes_per_second;
-        let read = |all: &CheckpointSummary| all.load?.bytes_per_second;
         CheckpointGroup {
             source: first.source.clone(),
             submission: first.submission.clone(),
             workload: first.workload.clone(),
             accelerators: first.accelerators,
-            bytes: mean_of(bytes, "checkpoint_size_GB"),
-            written_bytes_per_second: mean_of(written, "save_checkpoint_io_mean_GB_per_second"),
-            read_bytes_per_second: mean_of(read, "load_checkpoint_io_mean_GB_per_second"),
+            bytes: mean_of(Run::checkpoint_bytes),
+            written_bytes_per_second: mean_of(Run::written_bytes_per_second),
+            read_bytes_per_second: mean_of(Run::read_bytes_per_second),
             runs: members,
         }
     });
@@ -223,6 +210,7 @@ mod tests {
     use crate::import::fake::Fake;
     use crate::index::{ReadOptions, RunIndex};
     use feedrate_measure::metric::{Provenance, Value};
+    use feedrate_spec::units::GIB;
     use std::path::Path;
 
     fn runs(root: &Path) -> Vec<Run> {

@@ -24,5 +24,6 @@ pub mod doubt;
 pub mod logs;
 pub mod index;
 pub mod groups;
+pub mod submissions;
 
 pub use import::load_run;

@@ -1,5 +1,7 @@
 //! The rules of MLPerf Storage 0.5 to 3.0: its workloads, their required utilisation, the required dataset size, and the settings that
-//! submissions may change. Other crates apply the rules; the numbers are all here.
+//! submissions may change. [`rules`] applies them to facts; the numbers are all here.
+
+pub mod rules;
 
 /// Minimum ratio of the dataset to the memory of all client hosts together.
 pub const DATASET_TO_MEMORY_MIN: u64 = 5;
@@ -143,6 +145,52 @@ pub const RULES: [Rule; 7] = [
         steps: &[step("v100", 0.968, 48)],
     },
 ];
+
+/// A model whose checkpoints can be submitted.
+#[derive(Debug, PartialEq, Eq)]
+pub struct CheckpointModel {
+    /// Number of parameters, as in the model's name.
+    pub name: &'static str,
+    /// Tensor parallelism.
+    pub tensor: u64,
+    /// Pipeline parallelism.
+    pub pipeline: u64,
+    /// Data parallelism.
+    pub data: u64,
+    /// Bytes of a checkpoint over all ranks.
+    pub bytes: u64,
+}
+
+/// All models of checkpoints.
+pub const CHECKPOINTS: [CheckpointModel; 4] = [
+    CheckpointModel { name: "8b", tensor: 1, pipeline: 1, data: 8, bytes: 112_425_623_552 },
+    CheckpointModel { name: "70b", tensor: 8, pipeline: 1, data: 8, bytes: 978_406_572_032 },
+    CheckpointModel { name: "405b", tensor: 8, pipeline: 32, data: 2, bytes: 5_682_508_791_808 },
+    CheckpointModel { name: "1t", tensor: 8, pipeline: 64, data: 2, bytes: 16_564_174_094_592 },
+];
+
+/// Number of processes in the mode `subset`.
+const SUBSET_PROCESSES: u64 = 8;
+
+impl CheckpointModel {
+    /// Finds the model in a workload's name, such as `llama3_70b` or `llama3-70b`.
+    pub fn find(workload: &str) -> Option<&'static Self> {
+        let mut words = words(workload);
+        words.next().filter(|word| word == "llama3")?;
+        let name = words.next()?;
+        CHECKPOINTS.iter().find(|model| model.name == name)
+    }
+
+    /// Returns the number of processes.
+    pub fn processes(&self) -> u64 {
+        self.tensor * self.pipeline * self.data
+    }
+
+    /// Whether the mode `subset` writes the whole model.
+    pub fn is_whole_in_subset(&self) -> bool {
+        self.processes() == SUBSET_PROCESSES
+    }
+}
 
 /// Accelerators that occur in folder names.
 const ACCELERATORS: [&str; 5] = ["v100", "a100", "h100", "b200", "mi355"];

@@ -16,6 +16,7 @@ use feedrate_results::groups::{CheckpointGroup, ResultGroup, checkpoint_groups, 
 use feedrate_results::import::{Bound, FoundRun, RunOrigin, find_within};
 use feedrate_results::index::{ReadOptions, RunIndex};
 use feedrate_results::run::{Activity, MlperfCheck, Run, Submission, WorkloadSource};
+use feedrate_results::submissions::{MlperfWorkload, judge_workloads};
 use feedrate_session::threads;
 use feedrate_spec::escape::{bash_word, path_text};
 use feedrate_spec::refusal::Refusal;
@@ -70,6 +71,7 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
             runs: found.runs.iter().map(AnalyzedRun::new).collect(),
             groups: result_groups(&found.runs),
             checkpoints: checkpoint_groups(&found.runs),
+            mlperf: judge_workloads(found.runs.iter()),
             left_out: left_out.collect(),
         };
         messages::print_json(Schema::Analyze, &output)?;
@@ -117,6 +119,8 @@ pub(super) struct AnalyzeOutput<'a> {
     groups: Vec<ResultGroup>,
     /// Groups of runs that only save or load checkpoints.
     checkpoints: Vec<CheckpointGroup>,
+    /// For each of MLPerf Storage's workloads, the results that keep the rules.
+    mlperf: Vec<MlperfWorkload<'a>>,
     /// Folders without a usable run, and the reasons.
     left_out: Vec<LeftOutFolder<'a>>,
 }

@@ -31,7 +31,8 @@ pub(super) fn rows(answered: &AnsweredSummary, record: &Record) -> Vec<FigureRow
     ];
     let folder = summary.run_dir.as_deref().unwrap_or_default();
     let imported = Run::from_record(Path::new(folder), record);
-    rows.extend(mlperf::line([&imported].into_iter()).map(|rules| (mlperf::NAME, rules)));
+    let rules = mlperf::lines([&imported].into_iter()).into_iter();
+    rows.extend(rules.map(|rules| (mlperf::NAME, rules)));
     rows.extend(record.members.as_ref().and_then(FileMembers::line).map(|line| ("Files", line)));
     if is_trained {
         rows.extend(utilisations(answered, record));

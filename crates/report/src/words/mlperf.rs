@@ -1,141 +1,217 @@
-//! States in one line whether runs keep the rules of MLPerf Storage.
+//! States in one line for each workload whether runs keep the rules of MLPerf Storage, and why not.
 
 use super::answer::range;
-use super::number::{list, quoted, two_digits};
-use feedrate_results::run::{MlperfCheck, Run};
-use feedrate_spec::mlperf::{DATASET_TO_MEMORY_MIN, STEPS_PER_EPOCH_MIN};
-use feedrate_spec::units::count;
+use super::number::list;
+use feedrate_measure::metric::AU_ALL_STEPS;
+use feedrate_results::run::{Activity, RuleOutcome, Run};
+use feedrate_results::submissions::{MlperfWorkload, judge_workloads};
+use feedrate_spec::units;
 use std::collections::BTreeSet;
 
-/// The name of the line.
+/// The name of the lines.
 pub const NAME: &str = "MLPerf rules";
 
-/// The line; `None` if no run has one of MLPerf's workloads.
-pub fn line<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<String> {
-    says(&runs.filter_map(Run::mlperf).collect::<Vec<_>>())
+/// A line for each of MLPerf's workloads among the runs.
+pub fn lines<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<String> {
+    let workloads = judge_workloads(runs);
+    let is_one = workloads.len() == 1;
+    let lines = workloads.iter().filter(|workload| !workload.results.is_empty()).map(|workload| {
+        let is_single = is_one && workload.results.len() == 1;
+        let name = if is_single { String::new() } else { format!("{}: ", workload.workload) };
+        name + &line(workload)
+    });
+    lines.collect()
 }
 
-fn says(checks: &[MlperfCheck]) -> Option<String> {
-    let first = checks.first()?;
-    let count_of = |keeps: Option<bool>| checks.iter().filter(|check| check.keeps == keeps).count();
-    let yes = count_of(Some(true));
-    let no = count_of(Some(false));
-    let unknown = count_of(None);
-    let head = match (checks.len(), yes, no) {
+fn line(workload: &MlperfWorkload) -> String {
+    let results = &workload.results;
+    let rules: Vec<&[RuleOutcome]> = results.iter().map(|result| &*result.check.rules).collect();
+    let mut parts = vec![head(workload)];
+    parts.extend(section("broken", &rules, Some(false)));
+    parts.extend(submissions(&workload.submissions));
+    parts.extend(section("unknown", &rules, None));
+    if results.len() == 1 {
+        parts.extend(section("kept", &rules, Some(true)));
+    }
+    parts.extend(figures(workload));
+    parts.join("; ")
+}
+
+/// `kept by 605 of 660 runs, unknown for 25 (v1.0)`.
+fn head(workload: &MlperfWorkload) -> String {
+    let results = &workload.results;
+    let editions: BTreeSet<&str> = results.iter().map(|result| result.check.edition).collect();
+    let edition = list(editions);
+    let is_training = results[0].runs[0].activity == Activity::Training;
+    let noun = if is_training { "run" } else { "result" };
+    let MlperfWorkload { kept, not_kept, unknown, .. } = *workload;
+    let text = match (results.len(), kept, not_kept) {
         (1, 1, _) => "kept".into(),
         (1, _, 1) => "not kept".into(),
         (1, ..) => "unknown".into(),
-        (several, 0, no) if no == several => format!("none of {several} runs keeps them"),
-        (several, ..) if unknown > 0 => {
-            format!("kept by {yes} of {several} runs, unknown for {unknown}")
+        (count, ..) => {
+            let unknown = match unknown {
+                0 => String::new(),
+                unknown => format!(", unknown for {unknown}"),
+            };
+            format!("kept by {kept} of {}{unknown}", units::counted(count as u64, noun))
         }
-        (several, ..) => format!("kept by {yes} of {several} runs"),
     };
-    let times = range_of(checks, |check| check.dataset_to_memory, two_digits);
-    let steps = range_of(
-        checks,
-        |check| check.steps_per_epoch.map(|steps| steps as f64),
-        |steps| count(steps as u64),
-    );
-    let au = range_of(
-        checks,
-        |check| check.au_percent,
-        |au| format!("{:.1} %", (au * 10.0).floor() / 10.0),
-    );
-    let required = checks.iter().map(|check| {
-        let percent = check.au_min_percent;
-        (percent, format!("{percent:.0}"))
-    });
-    let required = range(required).unwrap_or_else(|| format!("{:.0}", first.au_min_percent));
-    Some(format!(
-        "{head}: dataset ÷ memory {times} (required: {DATASET_TO_MEMORY_MIN}), steps per epoch {steps} (required: {STEPS_PER_EPOCH_MIN}), windowed AU {au} (required: {required} %), {}",
-        changed_settings(checks)
-    ))
+    format!("{text} ({edition})")
 }
 
-/// The range of a property over all checks, and the number of checks where it is unknown.
-fn range_of(
-    checks: &[MlperfCheck],
-    property: impl Fn(&MlperfCheck) -> Option<f64>,
-    text: impl Fn(f64) -> String,
-) -> String {
-    let known = range(checks.iter().filter_map(&property).map(|value| (value, text(value))));
-    let unknown = checks.iter().filter(|check| property(check).is_none()).count();
-    match (known, unknown) {
-        (None, _) => "unknown".into(),
-        (Some(known), 0) => known,
-        (Some(known), unknown) => format!("{known}, {unknown} unknown"),
-    }
+/// The rules with the outcome `keeps` in any result: `broken: 3.1.2 dataset ÷ memory 0.65 to 3.9 (at least 5) in 30`.
+fn section(title: &str, results: &[&[RuleOutcome]], keeps: Option<bool>) -> Option<String> {
+    let first = results.first()?;
+    let rules = (0..first.len()).filter_map(|index| {
+        let all = results.iter().filter_map(|rules| rules.get(index));
+        let found: Vec<&RuleOutcome> = all.filter(|rule| rule.keeps == keeps).collect();
+        let count = match found.len() {
+            0 => return None,
+            _ if results.len() == 1 => String::new(),
+            count => format!(" in {count}"),
+        };
+        Some(described(&found)? + &count)
+    });
+    let rules: Vec<String> = rules.collect();
+    (!rules.is_empty()).then(|| format!("{title}: {}", rules.join(", ")))
 }
 
-/// The fixed settings that were changed.
-fn changed_settings(checks: &[MlperfCheck]) -> String {
-    let known: Vec<_> = checks.iter().filter_map(|check| check.changed.as_ref()).collect();
-    let keys: BTreeSet<_> = known.iter().copied().flatten().collect();
-    let names = keys.iter().map(|setting| {
-        let name = setting.key.rsplit('.').next().unwrap_or(&setting.key);
-        format!("{}{}", quoted(name), if setting.is_open { " (open only)" } else { "" })
+/// A rule with the range of its values and its requirement.
+fn described(outcomes: &[&RuleOutcome]) -> Option<String> {
+    let first = outcomes.first()?;
+    let number = first.rule.split(' ').next().unwrap_or_default();
+    let numbers = outcomes.iter().filter_map(|outcome| {
+        Some((outcome.number?, outcome.value.clone()?))
     });
-    let names: Vec<String> = names.collect();
-    let unknown = if known.len() < checks.len() { ", else unknown" } else { "" };
-    match (known.len(), names.as_slice()) {
-        (0, _) => "changed settings unknown".into(),
-        (_, []) => format!("no fixed setting changed{unknown}"),
-        (_, names) => format!("changed: {}{unknown}", list(names)),
+    let names: BTreeSet<&str> =
+        outcomes.iter().flat_map(|outcome| &outcome.names).map(String::as_str).collect();
+    let value = range(numbers)
+        .or_else(|| (!names.is_empty()).then(|| list(names)))
+        .or_else(|| first.value.clone());
+    let value = value.map_or_else(String::new, |value| format!(" {value}"));
+    let requires: BTreeSet<&str> = outcomes.iter().map(|outcome| &*outcome.requires).collect();
+    let requires = Vec::from_iter(requires).join(" or ");
+    Some(format!("{number} {}{value} ({requires})", first.name))
+}
+
+/// The submissions with a wrong or an unknown number of runs.
+fn submissions(outcomes: &[RuleOutcome]) -> Option<String> {
+    let of = |keeps| -> Vec<&RuleOutcome> {
+        outcomes.iter().filter(|outcome| outcome.keeps == keeps).collect()
+    };
+    let texts = [(Some(false), ""), (None, "not judged: ")].into_iter().filter_map(|(keeps, title)| {
+        let found = of(keeps);
+        let described = described(&found)?;
+        let all = units::counted(outcomes.len() as u64, "submission");
+        Some(format!("{title}{described} in {} of {all}", found.len()))
+    });
+    let texts: Vec<String> = texts.collect();
+    (!texts.is_empty()).then(|| texts.join("; "))
+}
+
+/// The reported utilisation beside that over all steps, or the rates of checkpoints.
+fn figures(workload: &MlperfWorkload) -> Option<String> {
+    let runs = || workload.results.iter().flat_map(|result| result.runs.iter().copied());
+    let percent = |value: fn(&Run) -> Option<f64>| {
+        range(runs().filter_map(value).map(|au| (au, format!("{au:.1}"))))
+    };
+    let rate = |value: fn(&Run) -> Option<f64>| {
+        range(runs().filter_map(value).map(|rate| (rate, units::bytes_per_second(rate))))
+    };
+    if runs().any(|run| run.activity == Activity::Checkpoints) {
+        let rates = [
+            ("written at", rate(Run::written_bytes_per_second)),
+            ("read at", rate(Run::read_bytes_per_second)),
+        ];
+        let rates = rates.into_iter().filter_map(|(name, rate)| Some(format!("{name} {}", rate?)));
+        let texts = Vec::from_iter(rates).join(", ");
+        return (!texts.is_empty()).then_some(texts);
     }
+    let is_submitted = runs().any(|run| run.submission.is_some());
+    let reported = percent(Run::reported_au_percent).filter(|_| is_submitted)?;
+    let unknown = "unknown".to_string();
+    let all_steps =
+        percent(|run| run.metric(&AU_ALL_STEPS)).map_or(unknown, |percent| format!("{percent} %"));
+    Some(format!("reported AU {reported} %, over all steps {all_steps}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedrate_results::run::ChangedSetting;
+    use feedrate_results::import::RunOrigin;
+    use feedrate_results::run::Submission;
 
-    fn check(all: &[MlperfCheck], expected: &str) {
-        assert_eq!(says(all).as_deref(), Some(expected));
+    /// A run of 4200 files on a host with 100 GB of memory, which keeps the rules of 1.0.
+    fn run() -> Run {
+        let settings = [("train.compute.mean", "0.323")];
+        Run {
+            origin: RunOrigin::MlperfStorage,
+            activity: Activity::Training,
+            workload: "unet3d_h100".into(),
+            record_length_bytes: Some(146_600_628.0),
+            files: Some(4200),
+            samples_per_file: Some(1),
+            batch_size: Some(7),
+            steps: 600,
+            format: Some("npz".into()),
+            memory_bytes: Some(100_000_000_000),
+            reported: [("train_au_mean_percentage".into(), 91.06)].into(),
+            settings: settings.map(|(key, value)| (key.into(), value.into())).into(),
+            ..Run::default()
+        }
+    }
+
+    fn check(runs: &[Run], expected: &[&str]) {
+        assert_eq!(lines(runs.iter()), expected);
     }
 
     #[test]
-    fn rules_fit_a_line_and_missing_numbers_are_unknown() {
-        let kept = MlperfCheck {
-            keeps: Some(true),
-            dataset_to_memory: Some(5.2),
-            steps_per_epoch: Some(1500),
-            au_percent: Some(93.25),
-            au_min_percent: 90.0,
-            changed: Some(vec![]),
+    fn a_single_run_has_all_rules() {
+        check(
+            &[run()],
+            &[
+                "kept (v2.0); kept: 3.1.2 dataset ÷ memory 6.15 (at least 5), 3.1.2 steps per epoch 600 (at least 500), 3.3.2 windowed AU 91 % (at least 90 %), 3.6.2 changed settings none (none that the rules fix)",
+            ],
+        );
+        let broken = Run { batch_size: Some(8), memory_bytes: None, ..run() };
+        check(
+            &[broken],
+            &[
+                "not kept (v2.0); broken: 3.6.2 changed settings `reader.batch_size` (none that the rules fix); unknown: 3.1.2 dataset ÷ memory (at least 5); kept: 3.1.2 steps per epoch 600 (at least 500), 3.3.2 windowed AU 91 % (at least 90 %)",
+            ],
+        );
+        check(&[Run { workload: "mine".into(), ..run() }], &[]);
+    }
+
+    #[test]
+    fn workloads_of_a_submission_have_one_line_each() {
+        let submission = Submission {
+            round: None,
+            division: "closed".into(),
+            submitter: "X".into(),
+            system: "fast-1".into(),
         };
-        check(
-            std::slice::from_ref(&kept),
-            "kept: dataset ÷ memory 5.2 (required: 5), steps per epoch 1,500 (required: 500), windowed AU 93.2 % (required: 90 %), no fixed setting changed",
-        );
-        let nearly = MlperfCheck { dataset_to_memory: Some(4.951), ..kept.clone() };
-        check(
-            &[nearly],
-            "kept: dataset ÷ memory 5 (required: 5), steps per epoch 1,500 (required: 500), windowed AU 93.2 % (required: 90 %), no fixed setting changed",
-        );
-        let key = |key: &str, is_open| ChangedSetting { key: key.into(), is_open };
-        let broken = MlperfCheck {
-            keeps: Some(false),
-            dataset_to_memory: Some(0.02),
-            steps_per_epoch: Some(3),
-            changed: Some(vec![key("dataset.format", true), key("reader.batch_size", false)]),
-            ..kept.clone()
+        let submitted = |memory_bytes, started: &str| Run {
+            submission: Some(submission.clone()),
+            memory_bytes,
+            started: Some(started.into()),
+            ..run()
         };
-        let unknown = MlperfCheck {
-            keeps: None,
-            dataset_to_memory: None,
-            au_percent: None,
-            changed: None,
-            ..kept.clone()
-        };
+        let runs = [
+            submitted(Some(100_000_000_000), "1"),
+            submitted(Some(200_000_000_000), "2"),
+            submitted(Some(300_000_000_000), "3"),
+            submitted(None, "4"),
+            Run { workload: "mine".into(), ..run() },
+            Run { workload: "unet3d_a100".into(), ..run() },
+        ];
         check(
-            std::slice::from_ref(&unknown),
-            "unknown: dataset ÷ memory unknown (required: 5), steps per epoch 1,500 (required: 500), windowed AU unknown (required: 90 %), changed settings unknown",
+            &runs,
+            &[
+                "unet3d_a100: not kept (v2.0); broken: 3.6.2 changed settings `train.computation_time` (none that the rules fix); kept: 3.1.2 dataset ÷ memory 6.15 (at least 5), 3.1.2 steps per epoch 600 (at least 500), 3.3.2 windowed AU 91 % (at least 90 %)",
+                "unet3d_h100: kept by 1 of 4 runs, unknown for 1 (v2.0); broken: 3.1.2 dataset ÷ memory 2.05 to 3.07 (at least 5) in 2; not judged: 2.1.17 runs 4 (5) in 1 of 1 submission; unknown: 3.1.2 dataset ÷ memory (at least 5) in 1; reported AU 91.1 %, over all steps unknown",
+            ],
         );
-        check(
-            &[broken, kept, unknown],
-            "kept by 1 of 3 runs, unknown for 1: dataset ÷ memory 0.02 to 5.2, 1 unknown (required: 5), steps per epoch 3 to 1,500 (required: 500), windowed AU 93.2 %, 1 unknown (required: 90 %), changed: `format` (open only) and `batch_size`, else unknown",
-        );
-        assert_eq!(says(&[]), None);
     }
 }

@@ -7,7 +7,7 @@ use super::config::{self, Config};
 use super::json;
 use super::log::{self, Log};
 use super::machine;
-use super::names::{LOG, OUTPUT, SUMMARY, rank_of};
+use super::names::{LOG, OUTPUT, PROVENANCE, SUMMARY, rank_of};
 use super::plan::{self, ConfiguredCounts};
 use super::reported::Reported;
 use super::spans::CheckpointSpan;
@@ -16,6 +16,7 @@ use super::totals::{TotalFacts, Totals};
 use feedrate_measure::record::{Block, EpochRecord, RECORD_VERSION, Record, System};
 use feedrate_measure::stats::mean;
 use feedrate_measure::window::seconds;
+use feedrate_spec::mlperf::rules::Edition;
 use feedrate_spec::plan::Plan;
 use feedrate_spec::workload::TimeSpec;
 use std::collections::BTreeSet;
@@ -43,6 +44,8 @@ pub struct Imported {
     pub config: Config,
     /// Name of Hydra's folder.
     pub hydra: Option<&'static str>,
+    /// Edition of MLPerf Storage's rules in `provenance.json`.
+    pub stamped_edition: Option<Edition>,
     /// Contents of `summary.json`; `None` if it is missing or unreadable.
     pub reported: Option<Reported>,
     /// Facts from `dlio.log`.
@@ -176,6 +179,7 @@ pub(super) fn read(
         hosts: machine::hosts(reported.as_ref(), &steps.machine),
         config,
         hydra: hydra.map(|(name, _)| name),
+        stamped_edition: stamped_edition(folder),
         reported,
         log,
         ranks: steps.ranks,
@@ -198,6 +202,12 @@ pub(super) fn read(
     imported
 }
 
+/// Reads the edition of the rules that `mlpstorage` stamps on its runs.
+fn stamped_edition(folder: &Path) -> Option<Edition> {
+    let stamp = json::read(folder, PROVENANCE, &mut Vec::new())?;
+    Edition::from_name(stamp.get("rules_edition")?.as_str()?)
+}
+
 /// Returns the ranks whose files of steps were replaced by placeholders; these steps are not lost.
 fn ranks_with_placeholders(placeholders: &[String]) -> BTreeSet<u32> {
     let steps = placeholders.iter().filter(|name| name.ends_with(OUTPUT));
@@ -216,6 +226,12 @@ impl Imported {
             || reported.is_some_and(|summary| {
                 summary.metrics().any(|(name, _)| name.starts_with("train_"))
             })
+    }
+
+    /// Returns the edition of MLPerf Storage's rules, as stamped or as the name of Hydra's folder shows it.
+    pub fn rules_edition(&self) -> Option<Edition> {
+        let is_first = self.hydra == Some(config::MLPERF_1_FOLDER);
+        self.stamped_edition.or(is_first.then_some(Edition::V1_0))
     }
 
     /// Returns whether the run was configured to generate its dataset, or did.

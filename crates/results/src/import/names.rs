@@ -5,6 +5,8 @@ use feedrate_measure::record::file::RECORD_FILE;
 
 /// Summary of the run.
 pub(super) const SUMMARY: &str = "summary.json";
+/// Stamp of `mlpstorage` with the versions that made the run.
+pub(super) const PROVENANCE: &str = "provenance.json";
 /// Log of the run.
 pub(super) const LOG: &str = "dlio.log";
 /// Suffix of the file with the steps of one rank; the rank's number precedes it.

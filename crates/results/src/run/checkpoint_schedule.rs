@@ -20,6 +20,12 @@ pub struct CheckpointSchedule {
     pub bytes: Option<u64>,
     /// Number of ranks that write; `None` if unknown.
     pub ranks: Option<u64>,
+    /// Number of checkpoints that a run without training reads; `None` if the run trains.
+    pub reads: Option<u64>,
+    /// Whether files are synced before a checkpoint counts as written.
+    pub fsync: bool,
+    /// Whether only some ranks of the model take part.
+    pub is_subset: bool,
 }
 
 impl CheckpointSchedule {
@@ -41,6 +47,9 @@ impl CheckpointSchedule {
             alone: plan.alone.as_ref().map(|alone| alone.writes),
             bytes: Some(plan.total_bytes),
             ranks: Some(plan.state.writers()),
+            reads: plan.alone.as_ref().map(|alone| alone.reads),
+            fsync: plan.fsync,
+            is_subset: plan.state.is_subset(),
         }
     }
 
@@ -68,6 +77,9 @@ impl CheckpointSchedule {
             alone: is_alone.then(|| count("checkpoint.num_checkpoints_write", 0.0)),
             bytes: size_gib.filter(|size| *size > 0.0).map(|size| (size * GIB).round() as u64),
             ranks: if all_ranks_write { accelerators.map(u64::from) } else { Some(1) },
+            reads: is_alone.then(|| count("checkpoint.num_checkpoints_read", 0.0)),
+            fsync: config.boolean("checkpoint.fsync", false),
+            is_subset: config.text(&["checkpoint.mode"]).is_some_and(|mode| mode == "subset"),
         })
     }
 }

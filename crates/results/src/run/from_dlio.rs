@@ -62,6 +62,7 @@ impl Run {
         let mean_bytes = mean_sample_bytes(&imported.config, &plan.dataset);
         let mut run = Run {
             origin,
+            rules_edition: imported.rules_edition().or(base.rules_edition),
             activity: activity(imported),
             bar_percent: bar_percent(imported, workload.as_deref()),
             workload: workload.unwrap_or_else(|| UNKNOWN.into()),

@@ -89,10 +89,12 @@ impl Run {
         header: Header,
     ) -> Self {
         let dataset = &header.plan.dataset;
+        let submission = Submission::new(path);
         Run {
             path: path.into(),
             source: source.into(),
-            submission: Submission::new(path),
+            rules_edition: submission.as_ref().and_then(Submission::edition),
+            submission,
             put_aside: if is_named_by(path, source) { None } else { names.put_aside.clone() },
             started: known_text(header.started),
             ended: known_text(header.ended),

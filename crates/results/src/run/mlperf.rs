@@ -1,86 +1,202 @@
-//! Checks whether a run complies with MLPerf Storage's rules, as far as its results show.
+//! Facts of runs for the rules of MLPerf Storage, which are in [`feedrate_spec::mlperf::rules`], and the outcomes.
 
-use super::Run;
+use super::{Activity, CheckpointSchedule, Run};
+use crate::import::RunOrigin;
+use feedrate_measure::checkpoints::{CheckpointMedium, CheckpointSummary};
+use feedrate_measure::dlio::micros;
 use feedrate_measure::metric::AU_WINDOWED;
+use feedrate_spec::mlperf::rules::{
+    CheckpointFacts, Edition, FixedSetting, Judged, Judgement, TrainingFacts, judge_checkpoints,
+    judge_training, keeps_all,
+};
 use feedrate_spec::mlperf::{
-    Division, Rule, RuleStep, STEPS_PER_EPOCH_MIN, division_for_key, find_rule, is_large_enough,
+    CheckpointModel, Division, Rule, RuleStep, STEPS_PER_EPOCH_MIN, division_for_key, find_rule,
     is_set_by_official_tools, matches_rule, steps_of_smallest_dataset,
 };
+use feedrate_spec::plan::Plan;
+use feedrate_spec::units::GIB;
 use feedrate_spec::workload::overridden_key;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Compliance of a run with the rules. Unknown values are `None`.
+/// Compliance of a run with the rules of MLPerf Storage.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MlperfCheck {
+    /// Edition whose rules apply, such as `v3.0`.
+    pub edition: &'static str,
     /// Whether the run complies with all rules; `None` if it violates none but some could not be checked.
     pub keeps: Option<bool>,
-    /// Ratio of the dataset's size to the memory of all client hosts. The rules require 5.
-    pub dataset_to_memory: Option<f64>,
-    /// Steps of an epoch. The rules require 500.
-    pub steps_per_epoch: Option<u64>,
-    /// Windowed accelerator utilisation (au_windowed).
-    pub au_percent: Option<f64>,
-    /// Required utilisation.
-    pub au_min_percent: f64,
-    /// Settings that differ from the rules and must not be changed in the closed division.
-    pub changed: Option<Vec<ChangedSetting>>,
+    /// The outcome of each rule.
+    pub rules: Vec<RuleOutcome>,
 }
 
-/// A setting that differs from the rules.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[schemars(rename = "Changed")]
-pub struct ChangedSetting {
-    /// Key of the setting in DLIO's notation.
-    pub key: String,
-    /// Whether submissions of the open division may change it.
-    pub is_open: bool,
+/// The outcome of a rule.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RuleOutcome {
+    /// Official number and name of the rule.
+    pub rule: &'static str,
+    /// What the rule judges.
+    pub name: &'static str,
+    /// Whether the rule is kept; `None` if the results or the rules of the edition do not show it.
+    pub keeps: Option<bool>,
+    /// The judged number; `None` if it is unknown or not a number.
+    pub number: Option<f64>,
+    /// The judged value as text; `None` if it is unknown.
+    pub value: Option<String>,
+    /// The judged names, such as those of changed settings.
+    pub names: Vec<String>,
+    /// What the rule requires.
+    pub requires: String,
+}
+
+impl From<Judgement> for RuleOutcome {
+    fn from(Judgement { rule, outcome }: Judgement) -> Self {
+        let (number, value, names) = match outcome.judged {
+            None => (None, None, Vec::new()),
+            Some(Judged::Number { number, text }) => (Some(number), Some(text), Vec::new()),
+            Some(Judged::Names(names)) if names.is_empty() => (None, Some("none".into()), names),
+            Some(Judged::Names(names)) => (None, Some(names.join(", ")), names),
+        };
+        RuleOutcome {
+            rule: rule.id,
+            name: rule.name,
+            keeps: outcome.keeps,
+            number,
+            value,
+            names,
+            requires: outcome.requires,
+        }
+    }
+}
+
+impl MlperfCheck {
+    fn new(edition: Edition, judged: Vec<Judgement>) -> Self {
+        let rules: Vec<RuleOutcome> = judged.into_iter().map(RuleOutcome::from).collect();
+        let keeps = keeps_all(rules.iter().map(|rule| rule.keeps));
+        MlperfCheck { edition: edition.name(), keeps, rules }
+    }
+
+    /// Judges the runs that wrote and read the checkpoints of one submission. `None` if they have no model of MLPerf Storage.
+    pub fn of_checkpoints(runs: &[&Run]) -> Option<Self> {
+        let first = runs.first()?;
+        let model = CheckpointModel::find(&first.workload)?;
+        let edition = first.rules_edition.unwrap_or(Edition::V3_0);
+        Some(MlperfCheck::new(edition, judge_checkpoints(&checkpoint_facts(runs, model), edition)))
+    }
+
+    /// Judges a plan that was not run: its utilisation is unknown. `overrides` are those of the user, and `memory_bytes` is the memory of all
+    /// `hosts`.
+    pub fn of_plan(plan: &Plan, overrides: &[String], memory_bytes: u64, hosts: u64) -> Option<Self> {
+        let settings = super::settings(plan);
+        let is_alone = plan.is_checkpoint_only();
+        let dataset = &plan.dataset;
+        let planned = Run {
+            // The origin of a run whose overrides are all known.
+            origin: RunOrigin::Dlio,
+            activity: if is_alone { Activity::Checkpoints } else { Activity::Training },
+            workload: plan.workload.clone(),
+            accelerators: Some(plan.accelerators),
+            overrides: overrides.to_vec(),
+            hosts: Some(hosts),
+            memory_bytes: Some(memory_bytes),
+            settings,
+            has_no_device: plan.storage.has_no_device,
+            steps: plan.train.steps_per_epoch,
+            format: Some(dataset.format.clone()),
+            record_length_bytes: Some(dataset.record_bytes),
+            files: Some(dataset.files_train),
+            samples_per_file: Some(dataset.samples_per_file),
+            batch_size: Some(plan.loader.batch_size),
+            checkpoints: plan.checkpoint.as_ref().map(CheckpointSchedule::from_plan),
+            ..Run::default()
+        };
+        planned.mlperf()
+    }
 }
 
 impl Run {
     /// Checks the run against the rules of its workload. `None` if there are no rules for the workload or the run has no result.
     pub fn mlperf(&self) -> Option<MlperfCheck> {
+        if self.activity == Activity::Checkpoints {
+            return if self.put_aside.is_none() { MlperfCheck::of_checkpoints(&[self]) } else { None };
+        }
         let compute_s = self.setting("train.compute.mean");
         let (rule, step) = find_rule(&self.workload, compute_s)?;
         if !self.is_result() {
             return None;
         }
+        let edition = self.training_edition(step);
+        Some(MlperfCheck::new(edition, judge_training(&self.training_facts(rule, step), edition)))
+    }
+
+    /// Returns the edition whose rules apply: that of the results, or the last one that accepts the accelerator.
+    fn training_edition(&self, step: &RuleStep) -> Edition {
+        let of_accelerator = || Edition::of_accelerator(step.accelerator);
+        self.rules_edition.or_else(of_accelerator).unwrap_or(Edition::V3_0)
+    }
+
+    /// Returns the edition of a training run; `None` for a workload without rules.
+    pub(crate) fn mlperf_edition(&self) -> Option<Edition> {
+        let (_, step) = find_rule(&self.workload, self.setting("train.compute.mean"))?;
+        Some(self.training_edition(step))
+    }
+
+    fn training_facts(&self, rule: &Rule, step: &RuleStep) -> TrainingFacts {
         let samples = self.files.zip(self.samples_per_file);
         let dataset_bytes =
             self.record_length_bytes.zip(samples).map(|(bytes, (files, samples_per_file))| {
                 bytes * files as f64 * samples_per_file as f64
             });
-        let dataset_to_memory = dataset_bytes
-            .zip(self.hosts_memory_bytes())
-            .map(|(dataset, memory)| dataset / memory as f64);
-        let steps_per_epoch = (self.steps > 0).then_some(self.steps);
-        let au_percent = self.metric(&AU_WINDOWED).or_else(|| self.reported_au_percent());
-        let changed = self.changed_settings(rule, step);
-        let is_open =
-            self.submission.as_ref().is_some_and(|submission| submission.division == "open");
         let size = self.accelerators.zip(self.batch_size).zip(self.samples_per_file);
-        let steps_min = size.map_or(STEPS_PER_EPOCH_MIN, |((accelerators, batch), samples)| {
-            steps_of_smallest_dataset(accelerators, batch, samples)
-        });
-        let checks = [
-            dataset_to_memory.map(is_large_enough),
-            steps_per_epoch.map(|steps| steps_min <= steps),
-            au_percent.map(|au| rule.au_percent <= au),
-            changed.as_ref().map(|keys| keys.iter().all(|key| key.is_open && is_open)),
-        ];
-        let keeps = match () {
-            () if checks.contains(&Some(false)) => Some(false),
-            () if checks.contains(&None) => None,
-            () => Some(true),
-        };
-        Some(MlperfCheck {
-            keeps,
-            dataset_to_memory,
-            steps_per_epoch,
-            au_percent,
+        TrainingFacts {
+            dataset_to_memory: dataset_bytes
+                .zip(self.hosts_memory_bytes())
+                .map(|(dataset, memory)| dataset / memory as f64),
+            steps_per_epoch: (self.steps > 0).then_some(self.steps),
+            steps_min: size.map_or(STEPS_PER_EPOCH_MIN, |((accelerators, batch), samples)| {
+                steps_of_smallest_dataset(accelerators, batch, samples)
+            }),
+            au_percent: self.metric(&AU_WINDOWED).or_else(|| self.reported_au_percent()),
             au_min_percent: rule.au_percent,
-            changed,
-        })
+            changed: self.changed_settings(rule, step),
+            is_open: self.is_open(),
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.submission.as_ref().is_some_and(|submission| submission.division == "open")
+    }
+
+    /// Returns the bytes of a checkpoint: as written, as reported, or as planned.
+    pub(crate) fn checkpoint_bytes(&self) -> Option<f64> {
+        let measured = self.checkpoint_summary().and_then(|all| all.save.or(all.load));
+        let reported = || self.reported.get("checkpoint_size_GB").filter(|gib| 0.0 < **gib);
+        measured
+            .map(|checkpoints| checkpoints.bytes as f64)
+            .or_else(|| reported().map(|gib| gib * GIB))
+            .or_else(|| Some(self.checkpoints?.bytes? as f64))
+    }
+
+    /// Returns the rate at which checkpoints were written: bytes ÷ the duration until the slowest rank is done.
+    pub fn written_bytes_per_second(&self) -> Option<f64> {
+        let measured = self.checkpoint_summary().and_then(|all| all.save?.bytes_per_second);
+        measured.or_else(|| self.reported_checkpoint_rate("save_checkpoint_io_mean_GB_per_second"))
+    }
+
+    /// Returns the rate at which checkpoints were read, likewise.
+    pub fn read_bytes_per_second(&self) -> Option<f64> {
+        let measured = self.checkpoint_summary().and_then(|all| all.load?.bytes_per_second);
+        measured.or_else(|| self.reported_checkpoint_rate("load_checkpoint_io_mean_GB_per_second"))
+    }
+
+    /// Returns a reported rate. A GB is 10^9 bytes since 3.0, before 2^30.
+    fn reported_checkpoint_rate(&self, key: &str) -> Option<f64> {
+        let gb = if self.rules_edition == Some(Edition::V3_0) { 1e9 } else { GIB };
+        Some(self.reported.get(key).filter(|rate| 0.0 < **rate)? * gb)
+    }
+
+    fn checkpoint_summary(&self) -> Option<&CheckpointSummary> {
+        self.supply.as_ref()?.checkpoints.as_ref()
     }
 
     /// Returns the memory of all hosts. For runs of DLIO, `memory_bytes` is already the sum.
@@ -96,7 +212,7 @@ impl Run {
     }
 
     /// Returns overrides that the closed division does not allow, and settings that differ from the rules. `None` if the settings are unknown.
-    fn changed_settings(&self, rule: &Rule, step: &RuleStep) -> Option<Vec<ChangedSetting>> {
+    fn changed_settings(&self, rule: &Rule, step: &RuleStep) -> Option<Vec<FixedSetting>> {
         let format = self.format.as_deref()?;
         let fixed = [
             (
@@ -120,10 +236,10 @@ impl Run {
         let changed = keys.filter_map(|key| {
             let division = division_for_key(&key);
             let is_open = division == Division::Open;
-            (division != Division::Closed).then_some(ChangedSetting { key, is_open })
+            (division != Division::Closed).then_some(FixedSetting { key, is_open })
         });
-        let emulated = self.emulating_keys().map(|key| ChangedSetting { key, is_open: false });
-        let mut changed: Vec<ChangedSetting> = changed.chain(emulated).collect();
+        let emulated = self.emulating_keys().map(|key| FixedSetting { key, is_open: false });
+        let mut changed: Vec<FixedSetting> = changed.chain(emulated).collect();
         changed.sort();
         changed.dedup();
         // Records do not contain every override, so an empty list does not prove compliance.
@@ -136,6 +252,59 @@ impl Run {
         let kind = self.has_no_device.then(|| "storage.kind".to_string());
         slowing.map(|(key, _)| key.clone()).chain(kind)
     }
+}
+
+/// Collects the facts of the invocations that wrote and read the checkpoints of one submission.
+fn checkpoint_facts(runs: &[&Run], model: &'static CheckpointModel) -> CheckpointFacts {
+    let schedules: Option<Vec<CheckpointSchedule>> =
+        runs.iter().map(|run| run.checkpoints).collect();
+    let schedules = schedules.unwrap_or_default();
+    let sum = |count: fn(&CheckpointSchedule) -> Option<u64>| {
+        (!schedules.is_empty()).then(|| schedules.iter().map(count).sum::<Option<u64>>()).flatten()
+    };
+    let writes = sum(|schedule| schedule.alone);
+    let bytes = runs.iter().find_map(|run| run.checkpoint_bytes());
+    let memory_bytes = runs.iter().find_map(|run| run.hosts_memory_bytes());
+    let written = bytes.zip(writes.filter(|writes| 0 < *writes));
+    let media = runs.iter().filter_map(|run| Some(run.checkpoint_summary()?.load?.medium));
+    let media: Vec<CheckpointMedium> = media.collect();
+    let mut writers = schedules.iter().filter(|schedule| schedule.alone != Some(0)).peekable();
+    CheckpointFacts {
+        model,
+        is_open: runs.iter().any(|run| run.is_open()),
+        fsync: writers.peek().is_some().then(|| writers.all(|schedule| schedule.fsync)),
+        writes,
+        reads: sum(|schedule| schedule.reads),
+        gap_s: gap_s(runs),
+        invocations: runs.len() as u64,
+        written_to_memory: written
+            .zip(memory_bytes)
+            .map(|((bytes, writes), memory)| bytes * writes as f64 / memory as f64),
+        reads_storage: match &media[..] {
+            [] => None,
+            media if media.contains(&CheckpointMedium::Unknown) => None,
+            media => Some(media.iter().all(|medium| *medium == CheckpointMedium::Storage)),
+        },
+        processes: runs.iter().find_map(|run| run.accelerators).map(u64::from),
+        is_subset: (!schedules.is_empty())
+            .then(|| schedules.iter().any(|schedule| schedule.is_subset)),
+        hosts: runs.iter().find_map(|run| run.hosts),
+        bytes,
+    }
+}
+
+/// Returns the time from the end of the run that wrote to the start of the run that read. `None` unless there are two such runs.
+fn gap_s(runs: &[&Run]) -> Option<f64> {
+    let [one, other] = runs else { return None };
+    let writes = |run: &Run| run.checkpoints.is_some_and(|schedule| schedule.alone != Some(0));
+    let (writer, reader) = match (writes(one), writes(other)) {
+        (true, false) => (one, other),
+        (false, true) => (other, one),
+        _ => return None,
+    };
+    let end_us = micros(writer.ended.as_ref()?)?;
+    let start_us = micros(reader.started.as_ref()?)?;
+    Some((start_us - end_us) as f64 / 1e6)
 }
 
 /// Returns whether a setting makes the storage slower than it is.
@@ -157,8 +326,7 @@ fn regulated_key(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::RunOrigin;
-    use crate::run::{Activity, Submission};
+    use crate::run::Submission;
 
     /// Returns a run that complies with the rules: 4200 files on a host with 100 GB of memory.
     fn run() -> Run {
@@ -186,8 +354,9 @@ mod tests {
         let mut run = run();
         change(&mut run);
         let found = run.mlperf().unwrap();
-        let keys = found.changed.iter().flatten().map(|changed| changed.key.as_str());
-        assert_eq!((found.keeps, keys.collect::<Vec<_>>()), (keeps, changed.to_vec()));
+        let names = found.rules.iter().flat_map(|rule| &rule.names);
+        let names: Vec<&str> = names.map(|name| name.trim_matches('`')).collect();
+        assert_eq!((found.keeps, names), (keeps, changed.to_vec()));
     }
 
     #[test]
@@ -231,7 +400,7 @@ mod tests {
             run.format = Some("png".into());
             run.overrides = vec!["++workload.dataset.format=png".into()];
         };
-        check(png, Some(false), &["dataset.format"]);
+        check(png, Some(false), &["dataset.format` (open only)"]);
         let submission = Submission {
             round: None,
             division: "open".into(),
@@ -243,7 +412,7 @@ mod tests {
             png(run);
             open(run);
         };
-        check(open_png, Some(true), &["dataset.format"]);
+        check(open_png, Some(true), &["dataset.format` (open only)"]);
         let open_batch = |run: &mut Run| {
             open(run);
             run.batch_size = Some(8);
@@ -261,7 +430,7 @@ mod tests {
             drop(run.settings.insert("storage.throttle_bytes_per_second".into(), "4e8".into()));
         };
         check(slowed, Some(false), &["storage.throttle_bytes_per_second"]);
-        assert!(run().mlperf().is_some_and(|check| check.dataset_to_memory > Some(6.1)));
+        assert_eq!(run().mlperf().unwrap().rules[0].value.as_deref(), Some("6.15"));
         assert_eq!(Run { workload: "mine".into(), ..run() }.mlperf(), None);
     }
 }

@@ -17,7 +17,7 @@ pub use checkpoint_schedule::CheckpointSchedule;
 pub use dataset_use::DatasetUse;
 pub use figures::OtherNumber;
 pub use folder_names::FolderNames;
-pub use mlperf::{ChangedSetting, MlperfCheck};
+pub use mlperf::{MlperfCheck, RuleOutcome};
 pub(crate) use settings::ACCELERATORS;
 pub use settings::{ROWS, Settings, factor, settings};
 pub use step_times::StepTimeSummary;
@@ -31,6 +31,7 @@ use feedrate_measure::metric::{
 use feedrate_measure::phase::Phase;
 use feedrate_measure::record::{Record, StudyRun, System};
 use feedrate_measure::supply::Supply;
+use feedrate_spec::mlperf::rules::Edition;
 use feedrate_spec::units::MIB;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -86,6 +87,8 @@ pub struct Run {
     pub put_aside: Option<String>,
     /// Submitter and system, if the run is in a tree of MLPerf Storage results.
     pub submission: Option<Submission>,
+    /// Edition of MLPerf Storage's rules that the results name, or that their folders show.
+    pub rules_edition: Option<Edition>,
     /// Name of the workload, or [`UNKNOWN`].
     pub workload: String,
     /// Source of the workload's name.

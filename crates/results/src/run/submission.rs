@@ -1,5 +1,6 @@
 //! Submitter and system of a run in a tree of MLPerf Storage results, `ROUND/closed|open/SUBMITTER/results/SYSTEM/…`.
 
+use feedrate_spec::mlperf::rules::Edition;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::ffi::OsStr;
@@ -35,6 +36,14 @@ impl Submission {
             submitter: tree[1].to_string(),
             system: tree[3].to_string(),
         })
+    }
+
+    /// Finds the edition of the rules in the names of the folders above the division, such as `submissions_storage_v3.0`.
+    pub(crate) fn edition(&self) -> Option<Edition> {
+        let names = self.round.iter().flat_map(|round| round.iter());
+        names
+            .filter_map(|name| Edition::in_folder_name(&name.to_string_lossy()))
+            .next_back()
     }
 
     /// Removes the folders that the rounds of all submissions have in common.

@@ -1,0 +1,226 @@
+//! Results of MLPerf Storage's workloads, judged by its rules: which runs count, whether they keep the rules, and whether each submission has enough
+//! of them.
+
+use crate::run::{Activity, MlperfCheck, RuleOutcome, Run};
+use feedrate_spec::mlperf::rules::{
+    Edition, SCORED_RUNS, SubmissionFacts, judge_submission, runs_of_submission,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// All results of one workload.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct MlperfWorkload<'a> {
+    /// Name of the workload.
+    pub workload: &'a str,
+    /// Number of results that keep all rules. A result is a training run, or the one or two runs that wrote and read checkpoints.
+    pub kept: usize,
+    /// Number of results that break a rule.
+    pub not_kept: usize,
+    /// Number of results that break no rule, but could not be checked completely.
+    pub unknown: usize,
+    /// The outcome of the rule on the number of runs, for each submission.
+    pub submissions: Vec<RuleOutcome>,
+    /// The results.
+    #[serde(skip)]
+    pub results: Vec<MlperfResult<'a>>,
+}
+
+/// A training run, or the runs that wrote and read checkpoints.
+#[derive(Clone, Debug)]
+pub struct MlperfResult<'a> {
+    /// The runs.
+    pub runs: Vec<&'a Run>,
+    /// The outcomes of the rules.
+    pub check: MlperfCheck,
+}
+
+/// Judges the runs of MLPerf Storage's workloads, sorted by workload. The warm-up runs of submissions do not count.
+pub fn judge_workloads<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<MlperfWorkload<'a>> {
+    let mut groups: BTreeMap<_, Vec<&Run>> = BTreeMap::new();
+    for run in runs.filter(|run| run.mlperf().is_some()) {
+        let (study, accelerators, parameter, value) = run.experiment_key();
+        // Writing and reading have different settings.
+        let setting = (run.activity == Activity::Training).then_some((parameter, value));
+        groups.entry((&*run.workload, study, accelerators, setting)).or_default().push(run);
+    }
+    let mut workloads: Vec<MlperfWorkload> = Vec::new();
+    for ((workload, ..), mut members) in groups {
+        members.sort_by(|a, b| a.start_key().cmp(&b.start_key()));
+        if workloads.last().is_none_or(|last| last.workload != workload) {
+            workloads.push(MlperfWorkload {
+                workload,
+                kept: 0,
+                not_kept: 0,
+                unknown: 0,
+                submissions: Vec::new(),
+                results: Vec::new(),
+            });
+        }
+        let Some(found) = workloads.last_mut() else { continue };
+        let is_training = members[0].activity == Activity::Training;
+        let edition = members[0].mlperf_edition().filter(|_| is_training);
+        if let Some(edition) = edition.filter(|_| members[0].submission.is_some()) {
+            let facts = SubmissionFacts { runs: members.len() as u64 };
+            found.submissions.extend(judge_submission(facts, edition).into_iter().map(Into::into));
+            if has_warm_up(edition, facts.runs) {
+                members.remove(0);
+            }
+        }
+        let results = if is_training {
+            members.into_iter().map(|run| vec![run]).collect()
+        } else {
+            paired_invocations(members)
+        };
+        for runs in results {
+            let check = match &runs[..] {
+                [run] => run.mlperf(),
+                several => MlperfCheck::of_checkpoints(several),
+            };
+            let Some(check) = check else { continue };
+            *match check.keeps {
+                Some(true) => &mut found.kept,
+                Some(false) => &mut found.not_kept,
+                None => &mut found.unknown,
+            } += 1;
+            found.results.push(MlperfResult { runs, check });
+        }
+    }
+    workloads
+}
+
+/// Returns whether the first of `runs` runs is a warm-up. Version 2.0 requires one, but does not say whether it is part of the submission.
+fn has_warm_up(edition: Edition, runs: u64) -> bool {
+    let required = runs_of_submission(edition).unwrap_or(SCORED_RUNS + 1);
+    SCORED_RUNS < required && runs == required
+}
+
+/// Joins a run that only wrote checkpoints with the next one, if that only read them.
+fn paired_invocations(runs: Vec<&Run>) -> Vec<Vec<&Run>> {
+    let counts = |run: &Run| run.checkpoints.map(|all| [all.alone, all.reads].map(|n| 0 < n.unwrap_or(0)));
+    let mut results: Vec<Vec<&Run>> = Vec::new();
+    for run in runs {
+        match results.last_mut() {
+            Some(last)
+                if last.len() == 1
+                    && counts(last[0]) == Some([true, false])
+                    && counts(run) == Some([false, true]) =>
+            {
+                last.push(run);
+            }
+            _ => results.push(vec![run]),
+        }
+    }
+    results
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::fake::Fake;
+    use crate::index::{ReadOptions, RunIndex};
+    use std::path::Path;
+
+    fn read(root: &Path) -> Vec<Run> {
+        RunIndex::read(&[root.into()], &ReadOptions::default()).unwrap().runs
+    }
+
+    /// Writes a run of MLPerf Storage's unet3d: 4 ranks, 500 steps, and the given memory of the host in GiB.
+    fn publish(root: &Path, name: &str, number: u32, memory_gib: Option<f64>, is_older: bool) {
+        let fake = Fake {
+            files: 7 * 4 * 500,
+            record_length: 146_600_628,
+            compute_s: if is_older { 0.323 } else { 0.162 },
+            load_s: |_, step| if step == 0 { 2.0 } else { 0.001 },
+            // Runs with equal times would count as copies.
+            slower: 1.0 + f64::from(number) / 1e4,
+            start_s: 1000.0 * f64::from(number),
+            epochs: 1,
+            is_older,
+            overrides: vec!["profiling.profiler=none"],
+            ..Fake::default()
+        };
+        let run = fake.publish(root, &format!("closed/x/results/{name}/{number}"));
+        let [hydra, workload] =
+            if is_older { ["configs", "unet3d_h100"] } else { ["dlio_config", "unet3d_b200"] };
+        edit(&run.join(hydra).join("overrides.yaml"), "workload=fake", &format!("workload={workload}"));
+        let memory = memory_gib.map_or("[]".into(), |gib| format!("[{gib}]"));
+        edit(&run.join("summary.json"), "[100.0]", &memory);
+    }
+
+    fn edit(path: &Path, from: &str, to: &str) {
+        let text = std::fs::read_to_string(path).unwrap();
+        assert!(text.contains(from), "{text}");
+        std::fs::write(path, text.replace(from, to)).unwrap();
+    }
+
+    #[test]
+    fn published_runs_keep_the_rules_unless_their_dataset_is_too_small() {
+        let folder = tempfile::tempdir().unwrap();
+        // The dataset has 1911.4 GiB.
+        for (system, memory_gib) in
+            [("exact", Some(382.3)), ("rounded", Some(386.0)), ("small", Some(490.0)), ("unknown", None)]
+        {
+            for number in 1..=5 {
+                let name = format!("{system}/unet3d-h100/run_1");
+                publish(folder.path(), &name, number, memory_gib, true);
+            }
+        }
+        let runs = read(folder.path());
+        let found = judge_workloads(runs.iter());
+        let [unet3d] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((unet3d.kept, unet3d.not_kept, unet3d.unknown), (10, 5, 5), "{unet3d:?}");
+        assert_eq!(unet3d.submissions.len(), 4);
+        assert!(unet3d.submissions.iter().all(|outcome| outcome.keeps == Some(true)));
+    }
+
+    #[test]
+    fn a_submission_of_3_0_has_a_warm_up_that_does_not_count() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 1..=6 {
+            let name = "one/training/unet3d_b200/run";
+            publish(folder.path(), name, number, Some(100.0), false);
+        }
+        for number in 11..=15 {
+            publish(folder.path(), "two/training/unet3d_b200/run", number, Some(100.0), false);
+        }
+        let runs = read(folder.path());
+        let found = judge_workloads(runs.iter());
+        let [unet3d] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(unet3d.results.len(), 10);
+        let outcomes: Vec<_> = unet3d.submissions.iter().map(|outcome| outcome.keeps).collect();
+        assert_eq!(outcomes, [Some(true), Some(false)]);
+        let scored = unet3d.results.iter().flat_map(|result| &result.runs);
+        assert!(scored.clone().all(|run| !run.path.ends_with("one/training/unet3d_b200/run/1")));
+    }
+
+    #[test]
+    fn writing_and_reading_are_one_result() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, start_s: f64, writes: u32, reads: u32, fsync: bool| {
+            let name = format!("closed/x/results/{name}");
+            let fake = Fake { train: false, ranks: 8, start_s, ..Fake::default() };
+            let run = fake.write(folder.path(), &name);
+            edit(&run.join(".hydra/overrides.yaml"), "workload=fake", "workload=llama3_8b");
+            let checkpoint = format!(
+                "checkpoint: true}}\n  checkpoint: {{fsync: {fsync}, num_checkpoints_write: {writes}, num_checkpoints_read: {reads}}}"
+            );
+            edit(&run.join(".hydra/config.yaml"), "checkpoint: false}", &checkpoint);
+        };
+        write("a/checkpointing/llama3-8b/run/20260101_000001", 1000.0, 10, 0, true);
+        write("a/checkpointing/llama3-8b/run/20260101_000002", 1010.0, 0, 10, true);
+        write("b/checkpointing/llama3-8b/run/20260101_000003", 2000.0, 10, 10, false);
+        let runs = read(folder.path());
+        let found = judge_workloads(runs.iter());
+        let [llama] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(llama.results.iter().map(|result| result.runs.len()).collect::<Vec<_>>(), [2, 1]);
+        let outcome = |result: usize, name: &str| {
+            let rules = &llama.results[result].check.rules;
+            rules.iter().find(|rule| rule.name == name).unwrap().keeps
+        };
+        assert_eq!([outcome(0, "writes and reads"), outcome(1, "writes and reads")], [Some(true); 2]);
+        assert_eq!([outcome(0, "fsync"), outcome(1, "fsync")], [Some(true), Some(false)]);
+        assert_eq!([outcome(0, "processes"), outcome(0, "subset mode")], [Some(true); 2]);
+    }
+}

@@ -1,0 +1,664 @@
+//! The rules of MLPerf Storage as a table. A row has the official number and name, the editions that contain the rule, and a function from
+//! facts to an outcome. Facts come from a run, from the runs of a submission, or from a plan.
+//!
+//! Source: `Rules.md` of `mlcommons/storage` for 3.0, `Submission_guidelines.md` for 1.0 and 2.0, and `rules/editions.yaml` for the workloads of
+//! all editions. Where the sources of an edition do not state a rule of another edition, its outcome is unknown.
+
+use super::{
+    CheckpointModel, DATASET_TO_MEMORY_MIN, STEPS_PER_EPOCH_MIN, is_large_enough,
+};
+use crate::units;
+
+/// Edition of the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the names suffice")]
+pub enum Edition {
+    V0_5,
+    V1_0,
+    V2_0,
+    V3_0,
+}
+
+impl Edition {
+    /// All editions, the oldest first.
+    pub const ALL: [Self; 4] = [Self::V0_5, Self::V1_0, Self::V2_0, Self::V3_0];
+
+    /// Returns the name, such as `v3.0`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Edition::V0_5 => "v0.5",
+            Edition::V1_0 => "v1.0",
+            Edition::V2_0 => "v2.0",
+            Edition::V3_0 => "v3.0",
+        }
+    }
+
+    /// Finds an edition by its number, `3.0` or `v3.0`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let number = name.strip_prefix('v').unwrap_or(name);
+        Self::ALL.into_iter().find(|edition| &edition.name()[1..] == number)
+    }
+
+    /// Finds the edition in the name of a folder, such as `storage_results_v1.0`.
+    pub fn in_folder_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|edition| name.to_ascii_lowercase().ends_with(edition.name()))
+    }
+
+    /// Returns the last edition that accepts an accelerator.
+    pub fn of_accelerator(accelerator: &str) -> Option<Self> {
+        match accelerator {
+            "v100" => Some(Edition::V0_5),
+            "a100" | "h100" => Some(Edition::V2_0),
+            "b200" | "mi355" => Some(Edition::V3_0),
+            _ => None,
+        }
+    }
+}
+
+/// A setting that differs from the rules.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FixedSetting {
+    /// Key in DLIO's notation.
+    pub key: String,
+    /// Whether submissions of the open division may change it.
+    pub is_open: bool,
+}
+
+/// Facts about a training run. Unknown facts are `None`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TrainingFacts {
+    /// Ratio of the dataset to the memory of all client hosts.
+    pub dataset_to_memory: Option<f64>,
+    /// Steps of an epoch.
+    pub steps_per_epoch: Option<u64>,
+    /// Steps of an epoch with the smallest dataset that the official tools accept.
+    pub steps_min: u64,
+    /// Utilisation without the first step of each block.
+    pub au_percent: Option<f64>,
+    /// Required utilisation.
+    pub au_min_percent: f64,
+    /// Changed settings that the rules fix for closed submissions.
+    pub changed: Option<Vec<FixedSetting>>,
+    /// Whether the run is in the open division.
+    pub is_open: bool,
+}
+
+/// Facts about the invocations that write and read the checkpoints of one submission. Unknown facts are `None`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckpointFacts {
+    /// The official model.
+    pub model: &'static CheckpointModel,
+    /// Whether the run is in the open division.
+    pub is_open: bool,
+    /// Whether files are synced before a checkpoint counts as written.
+    pub fsync: Option<bool>,
+    /// Checkpoints written by all invocations.
+    pub writes: Option<u64>,
+    /// Checkpoints read by all invocations.
+    pub reads: Option<u64>,
+    /// Time from the end of the writing invocation to the start of the reading one; `None` for one invocation, or if it is unknown.
+    pub gap_s: Option<f64>,
+    /// Number of invocations.
+    pub invocations: u64,
+    /// Ratio of all bytes written to the memory of all client hosts.
+    pub written_to_memory: Option<f64>,
+    /// Whether reads came from the storage instead of the caches of clients.
+    pub reads_storage: Option<bool>,
+    /// Processes of all hosts.
+    pub processes: Option<u64>,
+    /// Whether only some ranks of the model took part (`checkpoint.mode=subset`).
+    pub is_subset: Option<bool>,
+    /// Client hosts.
+    pub hosts: Option<u64>,
+    /// Bytes of a checkpoint.
+    pub bytes: Option<f64>,
+}
+
+/// Facts about all training runs of a submission to one workload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SubmissionFacts {
+    /// Number of runs, the warm-up included.
+    pub runs: u64,
+}
+
+/// The value that a rule judges.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Judged {
+    /// A number, and its text.
+    Number {
+        /// The number, to find the smallest and the largest of several runs.
+        number: f64,
+        /// The number with its unit.
+        text: String,
+    },
+    /// Names, such as those of changed settings.
+    Names(Vec<String>),
+}
+
+/// Whether a rule is kept, and the value that decides it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// `None` if the facts or the rules of the edition do not decide it.
+    pub keeps: Option<bool>,
+    /// The judged value; `None` if unknown.
+    pub judged: Option<Judged>,
+    /// What the rule requires, such as `at least 5`.
+    pub requires: String,
+}
+
+/// The function of a rule.
+#[derive(Clone, Copy, Debug)]
+pub enum Check {
+    /// Judges a training run.
+    Training(fn(&TrainingFacts) -> Outcome),
+    /// Judges the checkpoints of a submission.
+    Checkpoints(fn(&CheckpointFacts) -> Outcome),
+    /// Judges the training runs of a submission together. The edition determines the requirement.
+    Submission(fn(&SubmissionFacts, Edition) -> Outcome),
+}
+
+/// A rule.
+#[derive(Debug)]
+pub struct OfficialRule {
+    /// Number and name in `Rules.md` of 3.0.
+    pub id: &'static str,
+    /// The judged quantity in a few words.
+    pub name: &'static str,
+    /// Editions whose rules contain it. For other editions in which its workloads existed, the outcome is unknown.
+    pub editions: &'static [Edition],
+    /// The function that judges it.
+    pub check: Check,
+}
+
+use Edition::{V0_5, V1_0, V2_0, V3_0};
+
+/// All rules that feedrate checks.
+pub static TABLE: [OfficialRule; 13] = [
+    OfficialRule {
+        id: "3.1.2 trainingRecalculateDatasetSize",
+        name: "dataset ÷ memory",
+        editions: &[V0_5, V1_0, V2_0, V3_0],
+        check: Check::Training(dataset_to_memory),
+    },
+    OfficialRule {
+        id: "3.1.2 trainingRecalculateDatasetSize",
+        name: "steps per epoch",
+        editions: &[V0_5, V1_0, V2_0, V3_0],
+        check: Check::Training(steps_per_epoch),
+    },
+    OfficialRule {
+        id: "3.3.2 trainingAcceleratorUtilizationCheck",
+        name: "windowed AU",
+        editions: &[V0_5, V1_0, V2_0, V3_0],
+        check: Check::Training(utilisation),
+    },
+    OfficialRule {
+        id: "3.6.2 trainingClosedSubmissionParameters",
+        name: "changed settings",
+        editions: &[V0_5, V1_0, V2_0, V3_0],
+        check: Check::Training(changed_settings),
+    },
+    OfficialRule {
+        id: "2.1.17 runTimestamps",
+        name: "runs",
+        editions: &[V1_0, V3_0],
+        check: Check::Submission(number_of_runs),
+    },
+    OfficialRule {
+        id: "4.3.1 checkpointDataSizeRatio",
+        name: "written ÷ memory",
+        editions: &[V3_0],
+        check: Check::Checkpoints(written_to_memory),
+    },
+    OfficialRule {
+        id: "4.3.2 checkpointFsyncVerification",
+        name: "fsync",
+        editions: &[V2_0, V3_0],
+        check: Check::Checkpoints(fsync),
+    },
+    OfficialRule {
+        id: "4.3.3 checkpointModelConfigurationReq",
+        name: "bytes of a checkpoint",
+        editions: &[V2_0, V3_0],
+        check: Check::Checkpoints(checkpoint_bytes),
+    },
+    OfficialRule {
+        id: "4.3.5 checkpointSubsetRunValidation",
+        name: "subset mode",
+        editions: &[V3_0],
+        check: Check::Checkpoints(subset_mode),
+    },
+    OfficialRule {
+        id: "4.6.1 checkpointClosedMpiProcesses",
+        name: "processes",
+        editions: &[V3_0],
+        check: Check::Checkpoints(processes),
+    },
+    OfficialRule {
+        id: "4.6.2 checkpointClosedAcceleratorsPerHost",
+        name: "processes per host",
+        editions: &[V2_0, V3_0],
+        check: Check::Checkpoints(processes_per_host),
+    },
+    OfficialRule {
+        id: "4.7.1 checkpointCacheFlushValidation",
+        name: "writes and reads",
+        editions: &[V2_0, V3_0],
+        check: Check::Checkpoints(writes_and_reads),
+    },
+    OfficialRule {
+        id: "4.7.1 checkpointCacheFlushValidation",
+        name: "gap between writes and reads",
+        editions: &[V3_0],
+        check: Check::Checkpoints(gap),
+    },
+];
+
+/// A rule with its outcome.
+#[derive(Clone, Debug)]
+pub struct Judgement {
+    /// The rule.
+    pub rule: &'static OfficialRule,
+    /// Its outcome.
+    pub outcome: Outcome,
+}
+
+impl Judgement {
+    fn new(rule: &'static OfficialRule, edition: Edition, outcome: Outcome) -> Self {
+        let keeps = outcome.keeps.filter(|_| rule.editions.contains(&edition));
+        Judgement { rule, outcome: Outcome { keeps, ..outcome } }
+    }
+}
+
+/// Judges a training run by the rules of an edition.
+pub fn judge_training(facts: &TrainingFacts, edition: Edition) -> Vec<Judgement> {
+    judge(edition, |check| match check {
+        Check::Training(check) => Some(check(facts)),
+        Check::Checkpoints(_) | Check::Submission(_) => None,
+    })
+}
+
+/// Judges checkpoints by the rules of an edition.
+pub fn judge_checkpoints(facts: &CheckpointFacts, edition: Edition) -> Vec<Judgement> {
+    judge(edition, |check| match check {
+        Check::Checkpoints(check) => Some(check(facts)),
+        Check::Training(_) | Check::Submission(_) => None,
+    })
+}
+
+/// Judges the training runs of a submission together.
+pub fn judge_submission(facts: SubmissionFacts, edition: Edition) -> Vec<Judgement> {
+    judge(edition, |check| match check {
+        Check::Submission(check) => Some(check(&facts, edition)),
+        Check::Training(_) | Check::Checkpoints(_) => None,
+    })
+}
+
+fn judge(edition: Edition, outcome: impl Fn(Check) -> Option<Outcome>) -> Vec<Judgement> {
+    let judged = TABLE.iter().filter_map(|rule| {
+        Some(Judgement::new(rule, edition, outcome(rule.check)?))
+    });
+    judged.collect()
+}
+
+/// Returns whether all rules are kept; `None` if none is broken but some are unknown.
+pub fn keeps_all(mut outcomes: impl Iterator<Item = Option<bool>> + Clone) -> Option<bool> {
+    match () {
+        () if outcomes.clone().any(|keeps| keeps == Some(false)) => Some(false),
+        () if outcomes.any(|keeps| keeps.is_none()) => None,
+        () => Some(true),
+    }
+}
+
+/// Number of runs of a submission, the warm-up included; `None` if the sources of the edition do not state it.
+pub fn runs_of_submission(edition: Edition) -> Option<u64> {
+    match edition {
+        V1_0 => Some(5),
+        V3_0 => Some(6),
+        V0_5 | V2_0 => None,
+    }
+}
+
+/// Number of runs of a submission that count.
+pub const SCORED_RUNS: u64 = 5;
+
+/// Number of checkpoints to write and to read.
+pub const CHECKPOINTS_EACH: u64 = 10;
+
+/// Minimum ratio of the bytes written to the memory of all clients, unless their caches are dropped between writing and reading.
+pub const WRITTEN_TO_MEMORY_MIN: f64 = 3.0;
+
+/// Minimum number of processes on each host. One paragraph of the rules requires more than 4, a table "minimal 4"; the lesser applies here.
+pub const HOST_PROCESSES_MIN: u64 = 4;
+
+/// Maximum time from the end of writing to the start of reading.
+pub const GAP_MAX_S: f64 = 30.0;
+
+/// Relative difference up to which a checkpoint has the planned bytes. Summaries round them.
+const BYTES_TOLERANCE: f64 = 0.01;
+
+fn number(number: f64, text: impl Into<String>) -> Option<Judged> {
+    Some(Judged::Number { number, text: text.into() })
+}
+
+fn count(number_of: u64) -> Option<Judged> {
+    number(number_of as f64, units::count(number_of))
+}
+
+/// A ratio, rounded down so that 2.999 does not look like 3.
+fn ratio(value: f64) -> Option<Judged> {
+    let hundredths = units::round_noise(value * 100.0).floor();
+    number(value, format!("{}", hundredths / 100.0))
+}
+
+fn dataset_to_memory(facts: &TrainingFacts) -> Outcome {
+    Outcome {
+        keeps: facts.dataset_to_memory.map(is_large_enough),
+        judged: facts.dataset_to_memory.and_then(ratio),
+        requires: format!("at least {DATASET_TO_MEMORY_MIN}"),
+    }
+}
+
+fn steps_per_epoch(facts: &TrainingFacts) -> Outcome {
+    Outcome {
+        keeps: facts.steps_per_epoch.map(|steps| facts.steps_min <= steps),
+        judged: facts.steps_per_epoch.and_then(count),
+        requires: format!("at least {STEPS_PER_EPOCH_MIN}"),
+    }
+}
+
+fn utilisation(facts: &TrainingFacts) -> Outcome {
+    // Rounded down, so that 89.96 % does not look like 90 %.
+    let text = |au: f64| format!("{:.1} %", (au * 10.0).floor() / 10.0);
+    Outcome {
+        keeps: facts.au_percent.map(|au| facts.au_min_percent <= au),
+        judged: facts.au_percent.and_then(|au| number(au, text(au))),
+        requires: format!("at least {} %", facts.au_min_percent),
+    }
+}
+
+/// Judges the run by the keys that the rules fix.
+fn changed_settings(facts: &TrainingFacts) -> Outcome {
+    let names = facts.changed.as_ref().map(|changed| {
+        let names = changed.iter().map(|setting| {
+            let open = if setting.is_open { " (open only)" } else { "" };
+            format!("`{}`{open}", setting.key)
+        });
+        Judged::Names(names.collect())
+    });
+    let is_allowed = |setting: &FixedSetting| setting.is_open && facts.is_open;
+    Outcome {
+        keeps: facts.changed.as_ref().map(|changed| changed.iter().all(is_allowed)),
+        judged: names,
+        requires: "none that the rules fix".into(),
+    }
+}
+
+fn number_of_runs(facts: &SubmissionFacts, edition: Edition) -> Outcome {
+    let required = runs_of_submission(edition);
+    let requires = match required {
+        Some(runs) if SCORED_RUNS < runs => format!("a warm-up and {SCORED_RUNS}"),
+        _ => SCORED_RUNS.to_string(),
+    };
+    Outcome {
+        keeps: required.map(|required| facts.runs == required),
+        judged: count(facts.runs),
+        requires,
+    }
+}
+
+fn written_to_memory(facts: &CheckpointFacts) -> Outcome {
+    let is_enough = facts.written_to_memory.map(|ratio| WRITTEN_TO_MEMORY_MIN <= ratio);
+    Outcome {
+        keeps: if is_enough == Some(true) { is_enough } else { is_enough.and(facts.reads_storage) },
+        judged: facts.written_to_memory.and_then(ratio),
+        requires: format!(
+            "at least {WRITTEN_TO_MEMORY_MIN}, or caches dropped before the reads"
+        ),
+    }
+}
+
+fn yes_or_no(fact: Option<bool>) -> Option<Judged> {
+    fact.map(|is_true| Judged::Names(vec![if is_true { "yes" } else { "no" }.into()]))
+}
+
+fn fsync(facts: &CheckpointFacts) -> Outcome {
+    Outcome { keeps: facts.fsync, judged: yes_or_no(facts.fsync), requires: "yes".into() }
+}
+
+fn checkpoint_bytes(facts: &CheckpointFacts) -> Outcome {
+    let planned = facts.model.bytes as f64;
+    // The bytes of a subset depend on its ranks.
+    let is_known = facts.is_subset == Some(false) || facts.model.is_whole_in_subset();
+    let keeps = |bytes: f64| is_known.then_some((bytes / planned - 1.0).abs() <= BYTES_TOLERANCE);
+    Outcome {
+        keeps: facts.bytes.and_then(keeps),
+        judged: facts.bytes.and_then(|bytes| number(bytes, units::bytes(bytes as u64))),
+        requires: units::bytes(facts.model.bytes),
+    }
+}
+
+fn subset_mode(facts: &CheckpointFacts) -> Outcome {
+    let is_allowed = facts.model.is_whole_in_subset();
+    Outcome {
+        keeps: facts.is_subset.map(|is_subset| !is_subset || is_allowed),
+        judged: yes_or_no(facts.is_subset),
+        requires: "only for 8b".into(),
+    }
+}
+
+fn processes(facts: &CheckpointFacts) -> Outcome {
+    let CheckpointModel { tensor, pipeline, data, .. } = *facts.model;
+    let required = facts.model.processes();
+    let keeps = |processes: u64| {
+        let is_multiple = 0 < processes && processes.is_multiple_of(tensor * pipeline);
+        processes == required || facts.is_open && is_multiple
+    };
+    Outcome {
+        keeps: facts.processes.map(keeps),
+        judged: facts.processes.and_then(count),
+        requires: format!("{} = {tensor} × {pipeline} × {data}", units::count(required)),
+    }
+}
+
+fn processes_per_host(facts: &CheckpointFacts) -> Outcome {
+    let known = facts.processes.zip(facts.hosts.filter(|hosts| 0 < *hosts));
+    let keeps = known.map(|(processes, hosts)| {
+        processes.is_multiple_of(hosts) && HOST_PROCESSES_MIN <= processes / hosts
+    });
+    let judged = known.and_then(|(processes, hosts)| {
+        let mean = processes as f64 / hosts as f64;
+        number(mean, format!("{}", (mean * 100.0).round() / 100.0))
+    });
+    let requires = format!("equal on all hosts, at least {HOST_PROCESSES_MIN}");
+    Outcome { keeps, judged, requires }
+}
+
+fn writes_and_reads(facts: &CheckpointFacts) -> Outcome {
+    let known = facts.writes.zip(facts.reads);
+    let keeps = known.and_then(|counts| match counts {
+        (CHECKPOINTS_EACH, CHECKPOINTS_EACH) => Some(true),
+        // The other half may be another invocation, which is not among these runs.
+        (CHECKPOINTS_EACH, 0) | (0, CHECKPOINTS_EACH) => None,
+        _ => Some(false),
+    });
+    let text = |(writes, reads): (u64, u64)| Judged::Names(vec![format!("{writes} and {reads}")]);
+    Outcome {
+        keeps,
+        judged: known.map(text),
+        requires: format!("{CHECKPOINTS_EACH} and {CHECKPOINTS_EACH}"),
+    }
+}
+
+fn gap(facts: &CheckpointFacts) -> Outcome {
+    let counts = [facts.writes, facts.reads];
+    let is_one = facts.invocations == 1 && counts.iter().all(|count| Some(0) < *count);
+    let keeps = match facts.gap_s {
+        Some(gap_s) => Some((0.0..=GAP_MAX_S).contains(&gap_s)),
+        None => is_one.then_some(true),
+    };
+    Outcome {
+        keeps,
+        judged: facts.gap_s.and_then(|gap_s| number(gap_s, format!("{gap_s:.0} s"))),
+        requires: format!("at most {GAP_MAX_S} s, or one invocation"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the ids of broken and of unknown rules.
+    fn ids(judged: &[Judgement], keeps: Option<bool>) -> Vec<&'static str> {
+        let found = judged.iter().filter(|judged| judged.outcome.keeps == keeps);
+        found.map(|judged| judged.rule.id.split(' ').next().unwrap()).collect()
+    }
+
+    fn training() -> TrainingFacts {
+        TrainingFacts {
+            dataset_to_memory: Some(5.1),
+            steps_per_epoch: Some(500),
+            steps_min: 500,
+            au_percent: Some(92.0),
+            au_min_percent: 90.0,
+            changed: Some(Vec::new()),
+            is_open: false,
+        }
+    }
+
+    #[track_caller]
+    fn check_training(change: impl Fn(&mut TrainingFacts), broken: &[&str], unknown: &[&str]) {
+        let mut facts = training();
+        change(&mut facts);
+        let judged = judge_training(&facts, V3_0);
+        assert_eq!((&*ids(&judged, Some(false)), &*ids(&judged, None)), (broken, unknown));
+    }
+
+    #[test]
+    fn each_rule_of_training_breaks_alone() {
+        check_training(|_| {}, &[], &[]);
+        check_training(|facts| facts.dataset_to_memory = Some(4.949), &["3.1.2"], &[]);
+        check_training(|facts| facts.dataset_to_memory = Some(4.951), &[], &[]);
+        check_training(|facts| facts.steps_per_epoch = Some(499), &["3.1.2"], &[]);
+        check_training(
+            |facts| (facts.steps_per_epoch, facts.steps_min) = (Some(499), 499),
+            &[],
+            &[],
+        );
+        check_training(|facts| facts.au_percent = Some(89.99), &["3.3.2"], &[]);
+        check_training(|facts| facts.dataset_to_memory = None, &[], &["3.1.2"]);
+        let changed = |is_open| vec![FixedSetting { key: "dataset.format".into(), is_open }];
+        check_training(|facts| facts.changed = Some(changed(true)), &["3.6.2"], &[]);
+        let open = |facts: &mut TrainingFacts| {
+            facts.changed = Some(changed(true));
+            facts.is_open = true;
+        };
+        check_training(open, &[], &[]);
+    }
+
+    #[test]
+    fn a_submission_has_five_scored_runs() {
+        for (edition, runs, keeps) in [
+            (V1_0, 5, Some(true)),
+            (V1_0, 6, Some(false)),
+            (V3_0, 6, Some(true)),
+            (V3_0, 5, Some(false)),
+            (V2_0, 5, None),
+        ] {
+            let [judged] = &judge_submission(SubmissionFacts { runs }, edition)[..] else {
+                panic!("one rule is about the submission")
+            };
+            assert_eq!(judged.outcome.keeps, keeps, "{edition:?} {runs}");
+        }
+    }
+
+    fn checkpoints() -> CheckpointFacts {
+        CheckpointFacts {
+            model: CheckpointModel::find("llama3_70b").unwrap(),
+            is_open: false,
+            fsync: Some(true),
+            writes: Some(10),
+            reads: Some(10),
+            gap_s: None,
+            invocations: 1,
+            written_to_memory: Some(4.4),
+            reads_storage: None,
+            processes: Some(64),
+            is_subset: Some(false),
+            hosts: Some(8),
+            bytes: Some(978.4e9),
+        }
+    }
+
+    #[track_caller]
+    fn check(change: impl Fn(&mut CheckpointFacts), broken: &[&str], unknown: &[&str]) {
+        let mut facts = checkpoints();
+        change(&mut facts);
+        let judged = judge_checkpoints(&facts, V3_0);
+        assert_eq!((&*ids(&judged, Some(false)), &*ids(&judged, None)), (broken, unknown));
+    }
+
+    #[test]
+    fn each_rule_of_checkpoints_breaks_alone() {
+        check(|_| {}, &[], &[]);
+        check(|facts| facts.fsync = Some(false), &["4.3.2"], &[]);
+        check(|facts| facts.written_to_memory = Some(2.9), &[], &["4.3.1"]);
+        let cached = |facts: &mut CheckpointFacts, reads_storage| {
+            facts.written_to_memory = Some(2.9);
+            facts.reads_storage = Some(reads_storage);
+        };
+        check(|facts| cached(facts, true), &[], &[]);
+        check(|facts| cached(facts, false), &["4.3.1"], &[]);
+        check(|facts| facts.bytes = Some(960e9), &["4.3.3"], &[]);
+        check(|facts| facts.hosts = Some(7), &["4.6.2"], &[]);
+        check(|facts| facts.hosts = Some(32), &["4.6.2"], &[]);
+        check(|facts| facts.hosts = None, &[], &["4.6.2"]);
+        check(|facts| facts.writes = Some(5), &["4.7.1"], &[]);
+        // Ten writes alone are half of a submission; when the reads began is unknown.
+        check(|facts| facts.reads = Some(0), &[], &["4.7.1", "4.7.1"]);
+        let two = |facts: &mut CheckpointFacts, gap_s| {
+            facts.invocations = 2;
+            facts.gap_s = Some(gap_s);
+        };
+        check(|facts| two(facts, 29.0), &[], &[]);
+        check(|facts| two(facts, 31.0), &["4.7.1"], &[]);
+        let subset = |facts: &mut CheckpointFacts| {
+            facts.is_subset = Some(true);
+            facts.processes = Some(8);
+            facts.hosts = Some(1);
+        };
+        check(subset, &["4.3.5", "4.6.1"], &["4.3.3"]);
+        let of_8b = |facts: &mut CheckpointFacts| {
+            subset(facts);
+            facts.model = CheckpointModel::find("llama3-8b").unwrap();
+            facts.bytes = Some(112.4e9);
+        };
+        check(of_8b, &[], &[]);
+        let open = |facts: &mut CheckpointFacts| {
+            facts.is_open = true;
+            facts.processes = Some(128);
+        };
+        check(open, &[], &[]);
+        check(|facts| facts.processes = Some(128), &["4.6.1"], &[]);
+    }
+
+    #[test]
+    fn rules_that_an_edition_does_not_state_are_unknown() {
+        let facts = CheckpointFacts { is_subset: Some(true), ..checkpoints() };
+        let judged = judge_checkpoints(&facts, V2_0);
+        assert_eq!(ids(&judged, Some(false)), Vec::<&str>::new());
+        assert_eq!(ids(&judged, None), ["4.3.1", "4.3.3", "4.3.5", "4.6.1", "4.7.1"]);
+        let all = [None, Some(true)];
+        assert_eq!(keeps_all(all.into_iter()), None);
+        assert_eq!(keeps_all(all.into_iter().chain([Some(false)])), Some(false));
+    }
+
+    #[test]
+    fn editions_are_found_by_name() {
+        assert_eq!(Edition::from_name("3.0"), Some(V3_0));
+        assert_eq!(Edition::from_name("v1.0"), Some(V1_0));
+        assert_eq!(Edition::from_name("4.0"), None);
+        assert_eq!(Edition::in_folder_name("storage_results_v1.0"), Some(V1_0));
+        assert_eq!(Edition::of_accelerator("mi355"), Some(V3_0));
+    }
+}
