@@ -20,6 +20,7 @@ use feedrate_measure::verdict::{self, Bound, Verdict};
 use feedrate_measure::waits::WaitPart;
 use feedrate_measure::watched_io::WatchedIo;
 use feedrate_results::run::Run;
+use feedrate_spec::mlperf::chosen_figures;
 use feedrate_spec::names;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -113,6 +114,8 @@ pub struct Answer {
     pub window: Option<AnswerWindow>,
     /// Whether the storage is the problem of a watched training loop; `null` for other runs.
     pub watched_io: Option<WatchedIo>,
+    /// Figures of an MLPerf workload that are not public and were chosen by feedrate; `null` if all are official.
+    pub chosen_figures: Option<&'static str>,
 }
 
 /// Share of the run's time in percent above which the answer names a part of it.
@@ -146,13 +149,15 @@ impl AnsweredSummary {
 impl Answer {
     /// The answer for a run that was read from its results; `None` for a run of another program.
     pub fn from_run(run: &Run) -> Option<Self> {
-        Some(Answer::new(run.supply.as_ref()?, &run.values, run.bar_percent?, &run.doubts))
+        let answer = Answer::new(run.supply.as_ref()?, &run.values, run.bar_percent?, &run.doubts);
+        Some(Answer { chosen_figures: chosen_figures(&run.workload), ..answer })
     }
 
     /// The answer for a record with its doubts.
     pub fn from_record(derived: &Derived, doubts: &[Doubt]) -> Self {
         let supply = Supply::new(derived, doubts);
-        Answer::new(&supply, &derived.values, derived.target_percent, doubts)
+        let answer = Answer::new(&supply, &derived.values, derived.target_percent, doubts);
+        Answer { chosen_figures: chosen_figures(&derived.record.plan.workload), ..answer }
     }
 
     fn new(supply: &Supply, values: &Values, required_percent: f64, doubts: &[Doubt]) -> Self {
@@ -209,6 +214,7 @@ impl Answer {
             checkpoints: supply.checkpoints,
             window: supply.window,
             watched_io: supply.watched_io,
+            chosen_figures: None,
         };
         Answer { noise: answer.find_noise(supply.interval), ..answer }
     }

@@ -7,6 +7,7 @@ use crate::report::{
     FigureUse, FindingFigure, FindingText, OpeningLine, Report, ReportFigure, SeenDoubt, Support,
 };
 use crate::table::ReportTable;
+use crate::words;
 use crate::words::number::{list, quoted};
 use feedrate_analysis::answer::AnswerKind;
 use feedrate_measure::doubt::Severity;
@@ -230,7 +231,7 @@ impl Report {
         let verdict = self.answer.iter();
         let verdict = verdict.map(|answer| Block::Verdict(answer.answer.kind, answer.says.clone()));
         let facts = self.opening_facts();
-        let opening = facts.into_iter().take(OPENING_MAX).collect();
+        let opening = facts.into_iter().take(self.opening_max()).collect();
         let mut blocks: Vec<Block> = verdict.chain([Block::Facts(opening)]).collect();
         blocks.extend(self.comparison_blocks(|rows| rows <= COMPARED_MAX));
         blocks.extend(self.advice_blocks(true));
@@ -251,7 +252,13 @@ impl Report {
 
     /// The opening lines that do not fit above the findings.
     fn note_blocks(&self) -> Vec<Block> {
-        vec![Block::Facts(self.opening_facts().into_iter().skip(OPENING_MAX).collect())]
+        vec![Block::Facts(self.opening_facts().into_iter().skip(self.opening_max()).collect())]
+    }
+
+    /// The number of opening lines above the findings. A submission has a line for each workload, in addition to the others.
+    fn opening_max(&self) -> usize {
+        let lines = self.opening.iter();
+        OPENING_MAX + lines.take_while(|line| line.name == words::mlperf::NAME).count()
     }
 
     fn comparison_blocks(&self, fits: fn(usize) -> bool) -> Vec<Block> {

@@ -76,7 +76,7 @@ pub fn judge_workloads<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<MlperfWor
         for runs in results {
             let check = match &runs[..] {
                 [run] => run.mlperf(),
-                several => MlperfCheck::of_checkpoints(several),
+                several => MlperfCheck::for_checkpoints(several),
             };
             let Some(check) = check else { continue };
             *match check.keeps {
@@ -126,12 +126,16 @@ mod tests {
         RunIndex::read(&[root.into()], &ReadOptions::default()).unwrap().runs
     }
 
-    /// Writes a run of MLPerf Storage's unet3d: 4 ranks, 500 steps, and the given memory of the host in GiB.
-    fn publish(root: &Path, name: &str, number: u32, memory_gib: Option<f64>, is_older: bool) {
+    const H100_S: f64 = 0.323;
+    const B200_S: f64 = 0.162;
+
+    /// Writes a run of MLPerf Storage's unet3d: 4 ranks, 500 steps of `compute_s`, and the given memory of the host in GiB.
+    fn publish(root: &Path, name: &str, number: u32, memory_gib: Option<f64>, compute_s: f64) {
+        let is_older = compute_s == H100_S;
         let fake = Fake {
             files: 7 * 4 * 500,
             record_length: 146_600_628,
-            compute_s: if is_older { 0.323 } else { 0.162 },
+            compute_s,
             load_s: |_, step| if step == 0 { 2.0 } else { 0.001 },
             // Runs with equal times would count as copies.
             slower: 1.0 + f64::from(number) / 1e4,
@@ -164,7 +168,7 @@ mod tests {
         {
             for number in 1..=5 {
                 let name = format!("{system}/unet3d-h100/run_1");
-                publish(folder.path(), &name, number, memory_gib, true);
+                publish(folder.path(), &name, number, memory_gib, H100_S);
             }
         }
         let runs = read(folder.path());
@@ -180,17 +184,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for number in 1..=6 {
             let name = "one/training/unet3d_b200/run";
-            publish(folder.path(), name, number, Some(100.0), false);
+            publish(folder.path(), name, number, Some(100.0), B200_S);
         }
         for number in 11..=15 {
-            publish(folder.path(), "two/training/unet3d_b200/run", number, Some(100.0), false);
+            publish(folder.path(), "two/training/unet3d_b200/run", number, Some(100.0), B200_S);
+        }
+        for number in 21..=26 {
+            publish(folder.path(), "edited/training/unet3d_b200/run", number, Some(100.0), 0.2);
         }
         let runs = read(folder.path());
         let found = judge_workloads(runs.iter());
         let [unet3d] = &found[..] else { panic!("{found:?}") };
-        assert_eq!(unet3d.results.len(), 10);
+        assert_eq!((unet3d.kept, unet3d.not_kept, unet3d.unknown), (10, 5, 0), "{unet3d:?}");
         let outcomes: Vec<_> = unet3d.submissions.iter().map(|outcome| outcome.keeps).collect();
-        assert_eq!(outcomes, [Some(true), Some(false)]);
+        assert_eq!(outcomes, [Some(true), Some(true), Some(false)]);
         let scored = unet3d.results.iter().flat_map(|result| &result.runs);
         assert!(scored.clone().all(|run| !run.path.ends_with("one/training/unet3d_b200/run/1")));
     }

@@ -1,7 +1,9 @@
-//! Computes the size that MLPerf Storage requires for the dataset of a request. The rules are in [`feedrate_spec::mlperf`].
+//! Applies MLPerf Storage's rules to a plan: the required size of its dataset, or the memory that its checkpoints need. The rules are in
+//! [`feedrate_spec::mlperf`].
 
 use crate::request::Request;
 use crate::resolve::{Resolved, resolve_named};
+use feedrate_results::run::MlperfCheck;
 use feedrate_run::system;
 use feedrate_spec::escape::bash_word;
 use feedrate_spec::mlperf::{
@@ -42,6 +44,58 @@ pub struct Requirement {
     pub steps_per_epoch: u64,
     /// The command that runs the workload with enough files.
     pub command: String,
+    /// The outcomes of the rules, as far as the plan decides them.
+    pub check: Option<MlperfCheck>,
+}
+
+/// The memory that the checkpoints of a plan need, and the rules of MLPerf Storage.
+#[derive(Serialize, JsonSchema)]
+pub struct CheckpointRequirement {
+    /// Bytes of a checkpoint.
+    pub bytes: u64,
+    /// Bytes of the rank that writes the most.
+    pub rank_bytes_max: u64,
+    /// Number of ranks that write.
+    pub ranks: u64,
+    /// Number of ranks of the host with the most.
+    pub host_ranks: u64,
+    /// Memory that these ranks need for a checkpoint, if each rank holds its part.
+    pub host_bytes: u64,
+    /// Memory of a host.
+    pub host_memory_bytes: u64,
+    /// Whether the memory of a host is assumed to be this machine's, because `--memory` is not given.
+    pub host_memory_is_assumed: bool,
+    /// Number of hosts.
+    pub hosts: u32,
+    /// The outcomes of the rules, as far as the plan decides them.
+    pub rules: MlperfCheck,
+}
+
+impl CheckpointRequirement {
+    /// Applies the rules. Returns `None` for a workload without rules, for one that trains, or if the memory is unknown.
+    pub fn new(plan: &Plan, request: &Request, hosts: Hosts) -> Option<Self> {
+        let checkpoint = plan.checkpoint.as_ref().filter(|_| plan.is_checkpoint_only())?;
+        let memory_bytes = hosts.memory_bytes.or_else(system::memory_bytes)?;
+        let ranks = checkpoint.state.writers();
+        let host_ranks = ranks.div_ceil(hosts.count.into());
+        Some(CheckpointRequirement {
+            bytes: checkpoint.total_bytes,
+            rank_bytes_max: checkpoint.rank_bytes_max,
+            ranks,
+            host_ranks,
+            host_bytes: checkpoint.rank_bytes_max.saturating_mul(host_ranks),
+            host_memory_bytes: memory_bytes,
+            host_memory_is_assumed: hosts.memory_bytes.is_none(),
+            hosts: hosts.count,
+            rules: check(plan, request, hosts, memory_bytes)?,
+        })
+    }
+}
+
+/// Judges a plan. `memory_bytes` is the memory of a host.
+fn check(plan: &Plan, request: &Request, hosts: Hosts, memory_bytes: u64) -> Option<MlperfCheck> {
+    let count = u64::from(hosts.count);
+    MlperfCheck::for_plan(plan, &request.overrides, memory_bytes.saturating_mul(count), count)
 }
 
 /// The requirements of MLPerf Storage for a workload, and whether a plan meets them.
@@ -73,6 +127,8 @@ pub struct MlperfOutput {
     pub dataset_is_large_enough: bool,
     /// The command that runs the workload with enough files.
     pub command: String,
+    /// The outcomes of the rules, as far as the plan decides them.
+    pub rules: Option<MlperfCheck>,
 }
 
 impl Requirement {
@@ -111,6 +167,7 @@ impl Requirement {
             is_enlarged: workload_files.is_some(),
             steps_per_epoch: plan.train.steps_per_epoch,
             command: command(request, dataset.files()),
+            check: check(plan, request, hosts, memory_bytes),
         })
     }
 
@@ -144,6 +201,7 @@ impl Requirement {
             au_min_percent: self.au_percent,
             dataset_is_large_enough: self.is_met(),
             command: self.command.clone(),
+            rules: self.check.clone(),
         }
     }
 }
@@ -188,6 +246,7 @@ fn command(request: &Request, files: u64) -> String {
 mod tests {
     use super::*;
     use crate::bundled::{Bundled, WORKLOADS};
+    use crate::catalog;
     use feedrate_spec::workload::{Strictness, parse};
 
     #[test]
@@ -210,5 +269,55 @@ mod tests {
             assert_eq!(workload.dataset_record_length_bytes, rule.record_bytes, "{}", bundled.name);
         }
         assert_eq!(found, 14);
+    }
+
+    /// Batch × bytes ÷ compute time. Sizes of unet3d and cosmoflow vary, so their mean needs many files.
+    #[test]
+    fn bundled_workloads_of_mlperf_need_the_official_rates() {
+        let mut found = 0;
+        for bundled in WORKLOADS.iter().filter(|bundled| bundled.status.is_some()) {
+            let mut request = Request::for_workload(bundled.name);
+            if bundled.name.starts_with("unet3d") {
+                request.overrides.push(format!("{FILES_KEY}=28000"));
+            }
+            let Resolved { plan, .. } = resolve_named(&request).unwrap();
+            let compute_s = Some(plan.train.compute.mean_s());
+            let Some((rule, step)) = find_rule(bundled.name, compute_s) else { continue };
+            found += 1;
+            let needed = catalog::estimate(&plan).needed_bytes_per_second.unwrap();
+            let rate = needed / f64::from(plan.accelerators);
+            let official = step.batch_size as f64 * rule.record_bytes / step.compute_s;
+            let name = bundled.name;
+            assert!((rate / official - 1.0).abs() < 0.01, "{name}: {rate} instead of {official}");
+        }
+        assert!(14 <= found, "{found}");
+        for (name, official) in
+            [("unet3d_b200", 6.3e9), ("retinanet_b200", 163e6), ("flux_b200", 76.9e6), ("dlrm_b200", 33.2e9)]
+        {
+            let (rule, step) = find_rule(name, None).unwrap();
+            let rate = step.batch_size as f64 * rule.record_bytes / step.compute_s;
+            assert!((rate / official - 1.0).abs() < 0.01, "{name}: {rate}");
+        }
+    }
+
+    #[test]
+    fn a_plan_of_checkpoints_has_the_memory_of_each_host_and_the_rules() {
+        let check = |hosts: u32, memory_bytes: u64, overrides: &[&str]| {
+            let mut request = Request::for_workload("llama3_70b");
+            request.overrides = overrides.iter().map(ToString::to_string).collect();
+            let Resolved { plan, .. } = resolve_named(&request).unwrap();
+            let hosts = Hosts { memory_bytes: Some(memory_bytes), count: hosts };
+            let found = CheckpointRequirement::new(&plan, &request, hosts).unwrap();
+            let rules = found.rules.rules.iter().filter(|rule| rule.keeps != Some(true));
+            let rules: Vec<_> = rules.map(|rule| (rule.name, rule.keeps)).collect();
+            (found.host_ranks, found.host_bytes, rules)
+        };
+        // 64 ranks of 15,287,602,688 B; ten checkpoints of 978.4 GB are 4.45 times the memory.
+        let expected = (8, 8 * 15_287_602_688, Vec::new());
+        assert_eq!(check(8, 256 << 30, &[]), expected);
+        let expected = (3, 3 * 15_287_602_688, vec![("processes per host", Some(false))]);
+        assert_eq!(check(22, 64 << 30, &[]), expected);
+        let (.., rules) = check(8, 1 << 40, &["checkpoint.fsync=false"]);
+        assert_eq!(rules, [("written ÷ memory", None), ("fsync", Some(false))]);
     }
 }

@@ -1,9 +1,10 @@
 //! Prints MLPerf Storage's requirements on a plan, and the page of `feedrate list mlperf`. The numbers are in `feedrate_spec::mlperf`.
 
 use crate::text;
-use feedrate_session::mlperf::Requirement;
+use feedrate_report::words;
+use feedrate_session::mlperf::{CheckpointRequirement, Requirement};
 use feedrate_spec::mlperf::{
-    CLOSED_KEYS, DATASET_TO_MEMORY_MIN, OPEN_KEYS, RULES, STEPS_PER_EPOCH_MIN,
+    CLOSED_KEYS, DATASET_TO_MEMORY_MIN, OPEN_KEYS, RULES, STEPS_PER_EPOCH_MIN, rules,
 };
 use feedrate_spec::units;
 
@@ -37,7 +38,7 @@ pub(super) fn page(requirement: &Requirement, needed_bytes_per_second: Option<f6
         None => ", assumed like this machine; set by `--memory`, `--hosts`",
     };
     let decisive = |limit| if limit == requirement.binds() { " (decisive)" } else { "" };
-    let rows = [
+    let mut rows = vec![
         (
             "MLPerf Storage",
             format!(
@@ -59,7 +60,31 @@ pub(super) fn page(requirement: &Requirement, needed_bytes_per_second: Option<f6
             ),
         ),
     ];
+    rows.extend(requirement.check.as_ref().map(|check| ("", words::mlperf::planned(check))));
     format!("{}\nTo generate and run it:\n  {}", text::rows(&rows), requirement.command)
+}
+
+/// The lines of `feedrate plan` on MLPerf Storage's checkpoints.
+pub(super) fn checkpoint_page(requirement: &CheckpointRequirement) -> String {
+    let needed = units::bytes(requirement.host_bytes);
+    let CheckpointRequirement { host_bytes, host_memory_bytes, .. } = *requirement;
+    let hosts = match requirement.hosts {
+        1 => "on its host".into(),
+        hosts => format!("on each of {hosts} hosts"),
+    };
+    let has = units::bytes_binary(host_memory_bytes);
+    let assumed = match requirement.host_memory_is_assumed {
+        true => ", assumed like this machine; set by `--memory`, `--hosts`",
+        false => "",
+    };
+    let is_enough =
+        if host_bytes <= host_memory_bytes { "of" } else { "which is more than its" };
+    let ranks = units::counted(requirement.host_ranks, "rank");
+    let rank_bytes = units::bytes(requirement.rank_bytes_max);
+    let memory = format!(
+        "a checkpoint needs {needed} of memory {hosts}, {is_enough} {has}{assumed}: {ranks} of at most {rank_bytes}"
+    );
+    text::rows(&[("MLPerf Storage", memory), ("", words::mlperf::planned(&requirement.rules))])
 }
 
 /// The page of the topic.
@@ -74,6 +99,11 @@ pub(super) fn topic() -> String {
         format!("{}: {}", rule.model, steps.collect::<Vec<_>>().join(", "))
     });
     let steps = steps.collect::<Vec<_>>().join("\n");
+    let rules = rules::TABLE.iter().map(|rule| {
+        let editions: Vec<&str> = rule.editions.iter().map(|edition| edition.name()).collect();
+        format!("{}: {} ({})", rule.id, rule.name, editions.join(", "))
+    });
+    let rules = rules.collect::<Vec<_>>().join("\n");
     text::rows(&[
         (TOPIC, "MLPerf Storage's rules, releases 0.5 to 3.0, as far as feedrate checks them".into()),
         ("dataset", format!("at least {DATASET_TO_MEMORY_MIN} × the memory of all client hosts, and at least {STEPS_PER_EPOCH_MIN} steps per epoch, whichever is larger")),
@@ -82,6 +112,7 @@ pub(super) fn topic() -> String {
         ("", format!("open division: also {}", OPEN_KEYS.join(", "))),
         ("fixed", "everything else: sample size, batch size, compute time per step".into()),
         ("", steps),
+        ("rules", rules),
         ("rounding", "as in the official tools, a dataset may be 1 % too small, and steps per epoch are rounded down; keys that these tools set are no change".into()),
         ("runs", "five in a row, reproducible within 5 %; results on another file system (not checked by feedrate)".into()),
         ("before", "`feedrate plan W -n N --memory SIZE --hosts H`: required rate, dataset size, command".into()),

@@ -12,7 +12,9 @@ use feedrate_report::words::schedule;
 use feedrate_results::run::CheckpointSchedule;
 use feedrate_session::dataset::{self, Files};
 use feedrate_session::folder;
-use feedrate_session::mlperf::{Hosts, MlperfOutput, Requirement, enlarge_dataset};
+use feedrate_session::mlperf::{
+    CheckpointRequirement, Hosts, MlperfOutput, Requirement, enlarge_dataset,
+};
 use feedrate_session::request::Request;
 use feedrate_session::resolve::IneffectiveKey;
 use feedrate_session::resolve::{
@@ -85,6 +87,8 @@ pub(super) struct PlanOutput<'a> {
     checkpoint: Option<&'a CheckpointPlan>,
     /// MLPerf Storage's requirements on files and utilisation; `null` if it has none for the workload.
     mlperf: Option<MlperfOutput>,
+    /// The memory that MLPerf Storage's checkpoints need, and the rules; `null` for other workloads.
+    mlperf_checkpoint: Option<CheckpointRequirement>,
     /// Keys that were set and have no effect.
     without_effect: Vec<IneffectiveKey>,
     /// The workload with all overrides, as YAML.
@@ -116,6 +120,7 @@ fn show(
     let is_foreign = resolved.workload.dataset_foreign;
     let requirement =
         if is_foreign { None } else { Requirement::new(plan, request, hosts, own_files) };
+    let checkpoint_requirement = CheckpointRequirement::new(plan, request, hosts);
     if json {
         let output = PlanOutput {
             plan,
@@ -123,6 +128,7 @@ fn show(
             free_bytes: room::free_bytes(plan, data_root),
             checkpoint: plan.checkpoint.as_ref(),
             mlperf: requirement.as_ref().map(Requirement::output),
+            mlperf_checkpoint: checkpoint_requirement,
             without_effect: Vec::from_iter(ineffective_keys(&resolved.workload)),
             config: resolved_yaml(&resolved.workload),
         };
@@ -130,9 +136,9 @@ fn show(
     } else {
         let mut page = page(&resolved, request);
         let needed = catalog::estimate(plan).needed_bytes_per_second;
-        page.extend(
-            requirement.iter().flat_map(|rules| ["\n".to_string(), mlperf::page(rules, needed)]),
-        );
+        let rules = requirement.iter().map(|rules| mlperf::page(rules, needed));
+        let rules = rules.chain(checkpoint_requirement.iter().map(mlperf::checkpoint_page));
+        page.extend(rules.flat_map(|rules| ["\n".to_string(), rules]));
         if let Some(short) = short {
             let hint = room::hint(request, &short);
             page += &format!("\nnot enough space: {short}\n  {hint}");
@@ -244,7 +250,20 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
     }
     let memory = units::bytes(estimate.loader_memory_bytes as u64);
     rows.push(("own buffers", format!("about {memory}")));
+    rows.extend(real_loader(&resolved.plan, estimate).map(|real| ("real loader", real)));
     rows
+}
+
+/// The memory of the loader of the framework, whose batches feedrate does not keep. `None` if samples stay in memory, as in both.
+fn real_loader(plan: &Plan, estimate: &Estimate) -> Option<String> {
+    let memory = units::bytes(estimate.real_loader_memory_bytes? as u64);
+    let batch_bytes = estimate.sample_bytes_mean * plan.loader.batch_size as f64;
+    let batches = units::counted(plan.loader.batches_in_flight.max(1).into(), "batch");
+    let accelerators = match plan.accelerators {
+        1 => String::new(),
+        count => format!(" for each of {} accelerators", units::count(count.into())),
+    };
+    Some(format!("about {memory}: {batches} of {}{accelerators}", units::bytes(batch_bytes as u64)))
 }
 
 /// The emulated client's name and processor time; `None` without one.

@@ -86,6 +86,36 @@ fn a_plan_has_the_required_number_of_files_if_the_workload_has_too_few() {
 }
 
 #[test]
+fn a_plan_judges_what_it_decides() {
+    let test = Test::with_workload(TINY);
+    let many = ["plan", "unet3d_b200", "-n", "204", "--memory", "189GiB", "--hosts", "51"];
+    let page = test.feedrate(&many).stdout;
+    for words in [
+        "requires at least 714,000 files (104.7 TB)",
+        "rules of v3.0: ",
+        "open before the run: 3.3.2 windowed AU (at least 90 %); keeps: ",
+        ": 4 batches of 1 GB for each of 204 accelerators",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    let small = ["plan", "unet3d_b200", "--memory", "189GiB", "dataset.num_files_train=100"];
+    let page = test.feedrate(&small).stdout;
+    let breaks = "breaks: 3.1.2 dataset ÷ memory 0.07 (at least 5), 3.1.2 steps per epoch 14";
+    assert!(page.contains(breaks), "{page}");
+    let llama = ["plan", "llama3_70b", "--memory", "256GiB", "--hosts", "8"];
+    let page = test.feedrate(&llama).stdout;
+    for words in [
+        "a checkpoint needs 122.3 GB of memory on each of 8 hosts, of 256 GiB: 8 ranks of at most 15.3 GB",
+        "rules of v3.0: keeps: 4.3.1 written ÷ memory 4.45 (at least 3, or caches dropped before the reads), 4.3.2 fsync yes (yes)",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    let answer = json(&test, &[&llama[..], &["--json"]].concat());
+    assert_eq!(answer["mlperf_checkpoint"]["host_bytes"], 8 * 15_287_602_688_u64);
+    assert_eq!(answer["mlperf_checkpoint"]["rules"]["keeps"], true);
+}
+
+#[test]
 fn a_plan_for_many_hosts_may_exceed_the_threads_of_one_process() {
     let test = Test::with_workload(TINY);
     let many = ["flux", "-n", "2048"];

@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 
 /// At most three lines: the answer, which begins with [`head`]; the needed and delivered rates; and the time for checkpoints and evaluations.
 pub fn lines(answer: &Answer, doubts: &[Doubt]) -> Vec<String> {
-    let first = format!("{} {}", head(answer), says(answer, doubts));
+    let first = format!("{} {}{}", head(answer), says(answer, doubts), chosen_note(&[answer]));
     let mut lines = vec![first];
     let watched = answer.watched_io.as_ref().filter(|_| answer.fed.is_some());
     lines.extend(watched.map(io_answer::watched_line).or_else(|| rates(answer)));
@@ -110,7 +110,15 @@ pub fn summary(answers: &[&Answer]) -> Option<String> {
     let needed = rates(|answer| answer.needed_bytes_per_second);
     let rates = needed.zip(rates(|answer| answer.delivered_bytes_per_second));
     let rates = rates.map(|(needed, delivered)| format!("; needs {needed}, gets {delivered}"));
-    Some(first + &rates.unwrap_or_default())
+    Some(first + &rates.unwrap_or_default() + &chosen_note(answers))
+}
+
+/// Names the figures of a workload that are not official.
+fn chosen_note(answers: &[&Answer]) -> String {
+    let figures = answers.iter().find_map(|answer| answer.chosen_figures);
+    figures.map_or_else(String::new, |figures| {
+        format!("; {figures} was chosen by feedrate, as the official figure is not public")
+    })
 }
 
 /// The number of runs by kind of answer: `NO for 39 of 54 runs (storage-bound), YES for 15`.

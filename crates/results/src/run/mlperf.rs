@@ -77,7 +77,7 @@ impl MlperfCheck {
     }
 
     /// Judges the runs that wrote and read the checkpoints of one submission. `None` if they have no model of MLPerf Storage.
-    pub fn of_checkpoints(runs: &[&Run]) -> Option<Self> {
+    pub fn for_checkpoints(runs: &[&Run]) -> Option<Self> {
         let first = runs.first()?;
         let model = CheckpointModel::find(&first.workload)?;
         let edition = first.rules_edition.unwrap_or(Edition::V3_0);
@@ -86,7 +86,7 @@ impl MlperfCheck {
 
     /// Judges a plan that was not run: its utilisation is unknown. `overrides` are those of the user, and `memory_bytes` is the memory of all
     /// `hosts`.
-    pub fn of_plan(plan: &Plan, overrides: &[String], memory_bytes: u64, hosts: u64) -> Option<Self> {
+    pub fn for_plan(plan: &Plan, overrides: &[String], memory_bytes: u64, hosts: u64) -> Option<Self> {
         let settings = super::settings(plan);
         let is_alone = plan.is_checkpoint_only();
         let dataset = &plan.dataset;
@@ -118,7 +118,7 @@ impl Run {
     /// Checks the run against the rules of its workload. `None` if there are no rules for the workload or the run has no result.
     pub fn mlperf(&self) -> Option<MlperfCheck> {
         if self.activity == Activity::Checkpoints {
-            return if self.put_aside.is_none() { MlperfCheck::of_checkpoints(&[self]) } else { None };
+            return if self.put_aside.is_none() { MlperfCheck::for_checkpoints(&[self]) } else { None };
         }
         let compute_s = self.setting("train.compute.mean");
         let (rule, step) = find_rule(&self.workload, compute_s)?;
@@ -131,8 +131,8 @@ impl Run {
 
     /// Returns the edition whose rules apply: that of the results, or the last one that accepts the accelerator.
     fn training_edition(&self, step: &RuleStep) -> Edition {
-        let of_accelerator = || Edition::of_accelerator(step.accelerator);
-        self.rules_edition.or_else(of_accelerator).unwrap_or(Edition::V3_0)
+        let last = || Edition::last_accepting(step.accelerator);
+        self.rules_edition.or_else(last).unwrap_or(Edition::V3_0)
     }
 
     /// Returns the edition of a training run; `None` for a workload without rules.
@@ -430,7 +430,7 @@ mod tests {
             drop(run.settings.insert("storage.throttle_bytes_per_second".into(), "4e8".into()));
         };
         check(slowed, Some(false), &["storage.throttle_bytes_per_second"]);
-        assert_eq!(run().mlperf().unwrap().rules[0].value.as_deref(), Some("6.15"));
+        assert_eq!(run().mlperf().unwrap().rules[0].value.as_deref(), Some("6.16"));
         assert_eq!(Run { workload: "mine".into(), ..run() }.mlperf(), None);
     }
 }

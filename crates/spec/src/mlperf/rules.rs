@@ -45,7 +45,7 @@ impl Edition {
     }
 
     /// Returns the last edition that accepts an accelerator.
-    pub fn of_accelerator(accelerator: &str) -> Option<Self> {
+    pub fn last_accepting(accelerator: &str) -> Option<Self> {
         match accelerator {
             "v100" => Some(Edition::V0_5),
             "a100" | "h100" => Some(Edition::V2_0),
@@ -345,16 +345,21 @@ fn count(number_of: u64) -> Option<Judged> {
     number(number_of as f64, units::count(number_of))
 }
 
-/// A ratio, rounded down so that 2.999 does not look like 3.
-fn ratio(value: f64) -> Option<Judged> {
-    let hundredths = units::round_noise(value * 100.0).floor();
-    number(value, format!("{}", hundredths / 100.0))
+/// A ratio in hundredths. A value below the limit is not rounded up to it.
+fn ratio(value: f64, limit: f64) -> Option<Judged> {
+    let hundredths = units::round_noise(value * 100.0);
+    let rounded = hundredths.round() / 100.0;
+    let is_misleading = value < limit && limit <= rounded;
+    let shown = if is_misleading { hundredths.floor() / 100.0 } else { rounded };
+    number(value, shown.to_string())
 }
 
 fn dataset_to_memory(facts: &TrainingFacts) -> Outcome {
     Outcome {
         keeps: facts.dataset_to_memory.map(is_large_enough),
-        judged: facts.dataset_to_memory.and_then(ratio),
+        judged: facts
+            .dataset_to_memory
+            .and_then(|value| ratio(value, DATASET_TO_MEMORY_MIN as f64)),
         requires: format!("at least {DATASET_TO_MEMORY_MIN}"),
     }
 }
@@ -411,7 +416,7 @@ fn written_to_memory(facts: &CheckpointFacts) -> Outcome {
     let is_enough = facts.written_to_memory.map(|ratio| WRITTEN_TO_MEMORY_MIN <= ratio);
     Outcome {
         keeps: if is_enough == Some(true) { is_enough } else { is_enough.and(facts.reads_storage) },
-        judged: facts.written_to_memory.and_then(ratio),
+        judged: facts.written_to_memory.and_then(|value| ratio(value, WRITTEN_TO_MEMORY_MIN)),
         requires: format!(
             "at least {WRITTEN_TO_MEMORY_MIN}, or caches dropped before the reads"
         ),
@@ -505,160 +510,4 @@ fn gap(facts: &CheckpointFacts) -> Outcome {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns the ids of broken and of unknown rules.
-    fn ids(judged: &[Judgement], keeps: Option<bool>) -> Vec<&'static str> {
-        let found = judged.iter().filter(|judged| judged.outcome.keeps == keeps);
-        found.map(|judged| judged.rule.id.split(' ').next().unwrap()).collect()
-    }
-
-    fn training() -> TrainingFacts {
-        TrainingFacts {
-            dataset_to_memory: Some(5.1),
-            steps_per_epoch: Some(500),
-            steps_min: 500,
-            au_percent: Some(92.0),
-            au_min_percent: 90.0,
-            changed: Some(Vec::new()),
-            is_open: false,
-        }
-    }
-
-    #[track_caller]
-    fn check_training(change: impl Fn(&mut TrainingFacts), broken: &[&str], unknown: &[&str]) {
-        let mut facts = training();
-        change(&mut facts);
-        let judged = judge_training(&facts, V3_0);
-        assert_eq!((&*ids(&judged, Some(false)), &*ids(&judged, None)), (broken, unknown));
-    }
-
-    #[test]
-    fn each_rule_of_training_breaks_alone() {
-        check_training(|_| {}, &[], &[]);
-        check_training(|facts| facts.dataset_to_memory = Some(4.949), &["3.1.2"], &[]);
-        check_training(|facts| facts.dataset_to_memory = Some(4.951), &[], &[]);
-        check_training(|facts| facts.steps_per_epoch = Some(499), &["3.1.2"], &[]);
-        check_training(
-            |facts| (facts.steps_per_epoch, facts.steps_min) = (Some(499), 499),
-            &[],
-            &[],
-        );
-        check_training(|facts| facts.au_percent = Some(89.99), &["3.3.2"], &[]);
-        check_training(|facts| facts.dataset_to_memory = None, &[], &["3.1.2"]);
-        let changed = |is_open| vec![FixedSetting { key: "dataset.format".into(), is_open }];
-        check_training(|facts| facts.changed = Some(changed(true)), &["3.6.2"], &[]);
-        let open = |facts: &mut TrainingFacts| {
-            facts.changed = Some(changed(true));
-            facts.is_open = true;
-        };
-        check_training(open, &[], &[]);
-    }
-
-    #[test]
-    fn a_submission_has_five_scored_runs() {
-        for (edition, runs, keeps) in [
-            (V1_0, 5, Some(true)),
-            (V1_0, 6, Some(false)),
-            (V3_0, 6, Some(true)),
-            (V3_0, 5, Some(false)),
-            (V2_0, 5, None),
-        ] {
-            let [judged] = &judge_submission(SubmissionFacts { runs }, edition)[..] else {
-                panic!("one rule is about the submission")
-            };
-            assert_eq!(judged.outcome.keeps, keeps, "{edition:?} {runs}");
-        }
-    }
-
-    fn checkpoints() -> CheckpointFacts {
-        CheckpointFacts {
-            model: CheckpointModel::find("llama3_70b").unwrap(),
-            is_open: false,
-            fsync: Some(true),
-            writes: Some(10),
-            reads: Some(10),
-            gap_s: None,
-            invocations: 1,
-            written_to_memory: Some(4.4),
-            reads_storage: None,
-            processes: Some(64),
-            is_subset: Some(false),
-            hosts: Some(8),
-            bytes: Some(978.4e9),
-        }
-    }
-
-    #[track_caller]
-    fn check(change: impl Fn(&mut CheckpointFacts), broken: &[&str], unknown: &[&str]) {
-        let mut facts = checkpoints();
-        change(&mut facts);
-        let judged = judge_checkpoints(&facts, V3_0);
-        assert_eq!((&*ids(&judged, Some(false)), &*ids(&judged, None)), (broken, unknown));
-    }
-
-    #[test]
-    fn each_rule_of_checkpoints_breaks_alone() {
-        check(|_| {}, &[], &[]);
-        check(|facts| facts.fsync = Some(false), &["4.3.2"], &[]);
-        check(|facts| facts.written_to_memory = Some(2.9), &[], &["4.3.1"]);
-        let cached = |facts: &mut CheckpointFacts, reads_storage| {
-            facts.written_to_memory = Some(2.9);
-            facts.reads_storage = Some(reads_storage);
-        };
-        check(|facts| cached(facts, true), &[], &[]);
-        check(|facts| cached(facts, false), &["4.3.1"], &[]);
-        check(|facts| facts.bytes = Some(960e9), &["4.3.3"], &[]);
-        check(|facts| facts.hosts = Some(7), &["4.6.2"], &[]);
-        check(|facts| facts.hosts = Some(32), &["4.6.2"], &[]);
-        check(|facts| facts.hosts = None, &[], &["4.6.2"]);
-        check(|facts| facts.writes = Some(5), &["4.7.1"], &[]);
-        // Ten writes alone are half of a submission; when the reads began is unknown.
-        check(|facts| facts.reads = Some(0), &[], &["4.7.1", "4.7.1"]);
-        let two = |facts: &mut CheckpointFacts, gap_s| {
-            facts.invocations = 2;
-            facts.gap_s = Some(gap_s);
-        };
-        check(|facts| two(facts, 29.0), &[], &[]);
-        check(|facts| two(facts, 31.0), &["4.7.1"], &[]);
-        let subset = |facts: &mut CheckpointFacts| {
-            facts.is_subset = Some(true);
-            facts.processes = Some(8);
-            facts.hosts = Some(1);
-        };
-        check(subset, &["4.3.5", "4.6.1"], &["4.3.3"]);
-        let of_8b = |facts: &mut CheckpointFacts| {
-            subset(facts);
-            facts.model = CheckpointModel::find("llama3-8b").unwrap();
-            facts.bytes = Some(112.4e9);
-        };
-        check(of_8b, &[], &[]);
-        let open = |facts: &mut CheckpointFacts| {
-            facts.is_open = true;
-            facts.processes = Some(128);
-        };
-        check(open, &[], &[]);
-        check(|facts| facts.processes = Some(128), &["4.6.1"], &[]);
-    }
-
-    #[test]
-    fn rules_that_an_edition_does_not_state_are_unknown() {
-        let facts = CheckpointFacts { is_subset: Some(true), ..checkpoints() };
-        let judged = judge_checkpoints(&facts, V2_0);
-        assert_eq!(ids(&judged, Some(false)), Vec::<&str>::new());
-        assert_eq!(ids(&judged, None), ["4.3.1", "4.3.3", "4.3.5", "4.6.1", "4.7.1"]);
-        let all = [None, Some(true)];
-        assert_eq!(keeps_all(all.into_iter()), None);
-        assert_eq!(keeps_all(all.into_iter().chain([Some(false)])), Some(false));
-    }
-
-    #[test]
-    fn editions_are_found_by_name() {
-        assert_eq!(Edition::from_name("3.0"), Some(V3_0));
-        assert_eq!(Edition::from_name("v1.0"), Some(V1_0));
-        assert_eq!(Edition::from_name("4.0"), None);
-        assert_eq!(Edition::in_folder_name("storage_results_v1.0"), Some(V1_0));
-        assert_eq!(Edition::of_accelerator("mi355"), Some(V3_0));
-    }
-}
+mod tests;

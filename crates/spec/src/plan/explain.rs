@@ -38,6 +38,9 @@ pub struct Estimate {
     pub needed_bytes_per_second: Option<f64>,
     /// Memory of the loaders: read buffers, and complete batches if they are kept.
     pub loader_memory_bytes: f64,
+    /// Memory that the emulated framework's loader needs for the batches in flight of all accelerators. `None` if samples stay in memory, since
+    /// then both need the same.
+    pub real_loader_memory_bytes: Option<f64>,
 }
 
 /// Memory of a sample in addition to its payload.
@@ -96,6 +99,10 @@ pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> 
         needed_bytes_per_second: (compute_s > 0.0)
             .then(|| step_read_bytes * f64::from(plan.accelerators) / compute_s),
         loader_memory_bytes: loader_memory_bytes(plan, catalog, layout, payload),
+        real_loader_memory_bytes: (!plan.loader.in_memory && !plan.is_checkpoint_only()).then(|| {
+            let batches = f64::from(plan.loader.batches_in_flight.max(1));
+            batches * sample_bytes_mean * batch_size as f64 * f64::from(plan.accelerators)
+        }),
     }
 }
 
