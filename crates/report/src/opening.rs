@@ -336,9 +336,7 @@ fn main_finding(report: &Report) -> (String, Vec<usize>) {
 fn mlperf(report: &Report) -> Vec<OpeningLine> {
     let lines = words::mlperf::lines(report.runs.iter().map(|run| &run.run)).into_iter();
     let name = words::mlperf::NAME.to_string();
-    lines
-        .map(|value| OpeningLine { name: name.clone(), value, findings: Vec::new() })
-        .collect()
+    lines.map(|value| OpeningLine { name: name.clone(), value, findings: Vec::new() }).collect()
 }
 
 /// The reason why no difference was found.

@@ -98,7 +98,8 @@ fn has_warm_up(edition: Edition, runs: u64) -> bool {
 
 /// Joins a run that only wrote checkpoints with the next one, if that only read them.
 fn paired_invocations(runs: Vec<&Run>) -> Vec<Vec<&Run>> {
-    let counts = |run: &Run| run.checkpoints.map(|all| [all.alone, all.reads].map(|n| 0 < n.unwrap_or(0)));
+    let counts =
+        |run: &Run| run.checkpoints.map(|all| [all.alone, all.reads].map(|n| 0 < n.unwrap_or(0)));
     let mut results: Vec<Vec<&Run>> = Vec::new();
     for run in runs {
         match results.last_mut() {
@@ -148,7 +149,11 @@ mod tests {
         let run = fake.publish(root, &format!("closed/x/results/{name}/{number}"));
         let [hydra, workload] =
             if is_older { ["configs", "unet3d_h100"] } else { ["dlio_config", "unet3d_b200"] };
-        edit(&run.join(hydra).join("overrides.yaml"), "workload=fake", &format!("workload={workload}"));
+        edit(
+            &run.join(hydra).join("overrides.yaml"),
+            "workload=fake",
+            &format!("workload={workload}"),
+        );
         let memory = memory_gib.map_or("[]".into(), |gib| format!("[{gib}]"));
         edit(&run.join("summary.json"), "[100.0]", &memory);
     }
@@ -163,9 +168,12 @@ mod tests {
     fn published_runs_keep_the_rules_unless_their_dataset_is_too_small() {
         let folder = tempfile::tempdir().unwrap();
         // The dataset has 1911.4 GiB.
-        for (system, memory_gib) in
-            [("exact", Some(382.3)), ("rounded", Some(386.0)), ("small", Some(490.0)), ("unknown", None)]
-        {
+        for (system, memory_gib) in [
+            ("exact", Some(382.3)),
+            ("rounded", Some(386.0)),
+            ("small", Some(490.0)),
+            ("unknown", None),
+        ] {
             for number in 1..=5 {
                 let name = format!("{system}/unet3d-h100/run_1");
                 publish(folder.path(), &name, number, memory_gib, H100_S);
@@ -221,12 +229,18 @@ mod tests {
         let runs = read(folder.path());
         let found = judge_workloads(runs.iter());
         let [llama] = &found[..] else { panic!("{found:?}") };
-        assert_eq!(llama.results.iter().map(|result| result.runs.len()).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(
+            llama.results.iter().map(|result| result.runs.len()).collect::<Vec<_>>(),
+            [2, 1]
+        );
         let outcome = |result: usize, name: &str| {
             let rules = &llama.results[result].check.rules;
             rules.iter().find(|rule| rule.name == name).unwrap().keeps
         };
-        assert_eq!([outcome(0, "writes and reads"), outcome(1, "writes and reads")], [Some(true); 2]);
+        assert_eq!(
+            [outcome(0, "writes and reads"), outcome(1, "writes and reads")],
+            [Some(true); 2]
+        );
         assert_eq!([outcome(0, "fsync"), outcome(1, "fsync")], [Some(true), Some(false)]);
         assert_eq!([outcome(0, "processes"), outcome(0, "subset mode")], [Some(true); 2]);
     }

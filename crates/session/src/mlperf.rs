@@ -291,9 +291,12 @@ mod tests {
             assert!((rate / official - 1.0).abs() < 0.01, "{name}: {rate} instead of {official}");
         }
         assert!(14 <= found, "{found}");
-        for (name, official) in
-            [("unet3d_b200", 6.3e9), ("retinanet_b200", 163e6), ("flux_b200", 76.9e6), ("dlrm_b200", 33.2e9)]
-        {
+        for (name, official) in [
+            ("unet3d_b200", 6.3e9),
+            ("retinanet_b200", 163e6),
+            ("flux_b200", 76.9e6),
+            ("dlrm_b200", 33.2e9),
+        ] {
             let (rule, step) = find_rule(name, None).unwrap();
             let rate = step.batch_size as f64 * rule.record_bytes / step.compute_s;
             assert!((rate / official - 1.0).abs() < 0.01, "{name}: {rate}");

@@ -77,8 +77,7 @@ pub(super) fn checkpoint_page(requirement: &CheckpointRequirement) -> String {
         true => ", assumed like this machine; set by `--memory`, `--hosts`",
         false => "",
     };
-    let is_enough =
-        if host_bytes <= host_memory_bytes { "of" } else { "which is more than its" };
+    let is_enough = if host_bytes <= host_memory_bytes { "of" } else { "which is more than its" };
     let ranks = units::counted(requirement.host_ranks, "rank");
     let rank_bytes = units::bytes(requirement.rank_bytes_max);
     let memory = format!(

@@ -89,9 +89,8 @@ fn section(title: &str, results: &[&[RuleOutcome]], keeps: Option<bool>) -> Opti
 fn described(outcomes: &[&RuleOutcome]) -> Option<String> {
     let first = outcomes.first()?;
     let number = first.rule.split(' ').next().unwrap_or_default();
-    let numbers = outcomes.iter().filter_map(|outcome| {
-        Some((outcome.number?, outcome.value.clone()?))
-    });
+    let numbers =
+        outcomes.iter().filter_map(|outcome| Some((outcome.number?, outcome.value.clone()?)));
     let names: BTreeSet<&str> =
         outcomes.iter().flat_map(|outcome| &outcome.names).map(String::as_str).collect();
     let value = range(numbers)
@@ -108,12 +107,13 @@ fn submissions(outcomes: &[RuleOutcome]) -> Option<String> {
     let of = |keeps| -> Vec<&RuleOutcome> {
         outcomes.iter().filter(|outcome| outcome.keeps == keeps).collect()
     };
-    let texts = [(Some(false), ""), (None, "not judged: ")].into_iter().filter_map(|(keeps, title)| {
-        let found = of(keeps);
-        let described = described(&found)?;
-        let all = units::counted(outcomes.len() as u64, "submission");
-        Some(format!("{title}{described} in {} of {all}", found.len()))
-    });
+    let texts =
+        [(Some(false), ""), (None, "not judged: ")].into_iter().filter_map(|(keeps, title)| {
+            let found = of(keeps);
+            let described = described(&found)?;
+            let all = units::counted(outcomes.len() as u64, "submission");
+            Some(format!("{title}{described} in {} of {all}", found.len()))
+        });
     let texts: Vec<String> = texts.collect();
     (!texts.is_empty()).then(|| texts.join("; "))
 }

@@ -86,7 +86,12 @@ impl MlperfCheck {
 
     /// Judges a plan that was not run: its utilisation is unknown. `overrides` are those of the user, and `memory_bytes` is the memory of all
     /// `hosts`.
-    pub fn for_plan(plan: &Plan, overrides: &[String], memory_bytes: u64, hosts: u64) -> Option<Self> {
+    pub fn for_plan(
+        plan: &Plan,
+        overrides: &[String],
+        memory_bytes: u64,
+        hosts: u64,
+    ) -> Option<Self> {
         let settings = super::settings(plan);
         let is_alone = plan.is_checkpoint_only();
         let dataset = &plan.dataset;
@@ -118,7 +123,11 @@ impl Run {
     /// Checks the run against the rules of its workload. `None` if there are no rules for the workload or the run has no result.
     pub fn mlperf(&self) -> Option<MlperfCheck> {
         if self.activity == Activity::Checkpoints {
-            return if self.put_aside.is_none() { MlperfCheck::for_checkpoints(&[self]) } else { None };
+            return if self.put_aside.is_none() {
+                MlperfCheck::for_checkpoints(&[self])
+            } else {
+                None
+            };
         }
         let compute_s = self.setting("train.compute.mean");
         let (rule, step) = find_rule(&self.workload, compute_s)?;

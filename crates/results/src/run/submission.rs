@@ -41,9 +41,7 @@ impl Submission {
     /// Finds the edition of the rules in the names of the folders above the division, such as `submissions_storage_v3.0`.
     pub(crate) fn edition(&self) -> Option<Edition> {
         let names = self.round.iter().flat_map(|round| round.iter());
-        names
-            .filter_map(|name| Edition::in_folder_name(&name.to_string_lossy()))
-            .next_back()
+        names.filter_map(|name| Edition::in_folder_name(&name.to_string_lossy())).next_back()
     }
 
     /// Removes the folders that the rounds of all submissions have in common.

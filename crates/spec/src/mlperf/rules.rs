@@ -4,9 +4,7 @@
 //! Source: `Rules.md` of `mlcommons/storage` for 3.0, `Submission_guidelines.md` for 1.0 and 2.0, and `rules/editions.yaml` for the workloads of
 //! all editions. Where the sources of an edition do not state a rule of another edition, its outcome is unknown.
 
-use super::{
-    CheckpointModel, DATASET_TO_MEMORY_MIN, STEPS_PER_EPOCH_MIN, is_large_enough,
-};
+use super::{CheckpointModel, DATASET_TO_MEMORY_MIN, STEPS_PER_EPOCH_MIN, is_large_enough};
 use crate::units;
 
 /// Edition of the rules.
@@ -295,9 +293,8 @@ pub fn judge_submission(facts: SubmissionFacts, edition: Edition) -> Vec<Judgeme
 }
 
 fn judge(edition: Edition, outcome: impl Fn(Check) -> Option<Outcome>) -> Vec<Judgement> {
-    let judged = TABLE.iter().filter_map(|rule| {
-        Some(Judgement::new(rule, edition, outcome(rule.check)?))
-    });
+    let judged =
+        TABLE.iter().filter_map(|rule| Some(Judgement::new(rule, edition, outcome(rule.check)?)));
     judged.collect()
 }
 
@@ -417,9 +414,7 @@ fn written_to_memory(facts: &CheckpointFacts) -> Outcome {
     Outcome {
         keeps: if is_enough == Some(true) { is_enough } else { is_enough.and(facts.reads_storage) },
         judged: facts.written_to_memory.and_then(|value| ratio(value, WRITTEN_TO_MEMORY_MIN)),
-        requires: format!(
-            "at least {WRITTEN_TO_MEMORY_MIN}, or caches dropped before the reads"
-        ),
+        requires: format!("at least {WRITTEN_TO_MEMORY_MIN}, or caches dropped before the reads"),
     }
 }
 

@@ -99,10 +99,12 @@ pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> 
         needed_bytes_per_second: (compute_s > 0.0)
             .then(|| step_read_bytes * f64::from(plan.accelerators) / compute_s),
         loader_memory_bytes: loader_memory_bytes(plan, catalog, layout, payload),
-        real_loader_memory_bytes: (!plan.loader.in_memory && !plan.is_checkpoint_only()).then(|| {
-            let batches = f64::from(plan.loader.batches_in_flight.max(1));
-            batches * sample_bytes_mean * batch_size as f64 * f64::from(plan.accelerators)
-        }),
+        real_loader_memory_bytes: (!plan.loader.in_memory && !plan.is_checkpoint_only()).then(
+            || {
+                let batches = f64::from(plan.loader.batches_in_flight.max(1));
+                batches * sample_bytes_mean * batch_size as f64 * f64::from(plan.accelerators)
+            },
+        ),
     }
 }
 

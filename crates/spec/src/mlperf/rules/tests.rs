@@ -34,11 +34,7 @@ fn each_rule_of_training_breaks_alone() {
     check_training(|facts| facts.dataset_to_memory = Some(4.949), &["3.1.2"], &[]);
     check_training(|facts| facts.dataset_to_memory = Some(4.951), &[], &[]);
     check_training(|facts| facts.steps_per_epoch = Some(499), &["3.1.2"], &[]);
-    check_training(
-        |facts| (facts.steps_per_epoch, facts.steps_min) = (Some(499), 499),
-        &[],
-        &[],
-    );
+    check_training(|facts| (facts.steps_per_epoch, facts.steps_min) = (Some(499), 499), &[], &[]);
     check_training(|facts| facts.au_percent = Some(89.99), &["3.3.2"], &[]);
     check_training(|facts| facts.dataset_to_memory = None, &[], &["3.1.2"]);
     let changed = |is_open| vec![FixedSetting { key: "dataset.format".into(), is_open }];
