@@ -205,7 +205,7 @@ pub(super) fn read(
 /// Reads the edition of the rules that `mlpstorage` stamps on its runs.
 fn stamped_edition(folder: &Path) -> Option<Edition> {
     let stamp = json::read(folder, PROVENANCE, &mut Vec::new())?;
-    Edition::from_name(stamp.get("rules_edition")?.as_str()?)
+    Edition::from_name(&format!("v{}", stamp.get("rules_edition")?.as_str()?))
 }
 
 /// Returns the ranks whose files of steps were replaced by placeholders; these steps are not lost.

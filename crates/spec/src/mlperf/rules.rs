@@ -5,38 +5,22 @@
 //! all editions. Where the sources of an edition do not state a rule of another edition, its outcome is unknown.
 
 use super::{CheckpointModel, DATASET_TO_MEMORY_MIN, STEPS_PER_EPOCH_MIN, is_large_enough};
+use crate::names;
 use crate::units;
 
-/// Edition of the rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "the names suffice")]
-pub enum Edition {
-    V0_5,
-    V1_0,
-    V2_0,
-    V3_0,
+names! {
+    /// Edition of the rules.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[expect(missing_docs, reason = "the names suffice")]
+    pub enum Edition {
+        V0_5 = "v0.5",
+        V1_0 = "v1.0",
+        V2_0 = "v2.0",
+        V3_0 = "v3.0",
+    }
 }
 
 impl Edition {
-    /// All editions, the oldest first.
-    pub const ALL: [Self; 4] = [Self::V0_5, Self::V1_0, Self::V2_0, Self::V3_0];
-
-    /// Returns the name, such as `v3.0`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Edition::V0_5 => "v0.5",
-            Edition::V1_0 => "v1.0",
-            Edition::V2_0 => "v2.0",
-            Edition::V3_0 => "v3.0",
-        }
-    }
-
-    /// Finds an edition by its number, `3.0` or `v3.0`.
-    pub fn from_name(name: &str) -> Option<Self> {
-        let number = name.strip_prefix('v').unwrap_or(name);
-        Self::ALL.into_iter().find(|edition| &edition.name()[1..] == number)
-    }
-
     /// Finds the edition in the name of a folder, such as `storage_results_v1.0`.
     pub fn in_folder_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|edition| name.to_ascii_lowercase().ends_with(edition.name()))
@@ -261,13 +245,6 @@ pub struct Judgement {
     pub outcome: Outcome,
 }
 
-impl Judgement {
-    fn new(rule: &'static OfficialRule, edition: Edition, outcome: Outcome) -> Self {
-        let keeps = outcome.keeps.filter(|_| rule.editions.contains(&edition));
-        Judgement { rule, outcome: Outcome { keeps, ..outcome } }
-    }
-}
-
 /// Judges a training run by the rules of an edition.
 pub fn judge_training(facts: &TrainingFacts, edition: Edition) -> Vec<Judgement> {
     judge(edition, |check| match check {
@@ -293,18 +270,20 @@ pub fn judge_submission(facts: SubmissionFacts, edition: Edition) -> Vec<Judgeme
 }
 
 fn judge(edition: Edition, outcome: impl Fn(Check) -> Option<Outcome>) -> Vec<Judgement> {
-    let judged =
-        TABLE.iter().filter_map(|rule| Some(Judgement::new(rule, edition, outcome(rule.check)?)));
+    let judged = TABLE.iter().filter_map(|rule| {
+        let mut outcome = outcome(rule.check)?;
+        outcome.keeps.take_if(|_| !rule.editions.contains(&edition));
+        Some(Judgement { rule, outcome })
+    });
     judged.collect()
 }
 
 /// Returns whether all rules are kept; `None` if none is broken but some are unknown.
-pub fn keeps_all(mut outcomes: impl Iterator<Item = Option<bool>> + Clone) -> Option<bool> {
-    match () {
-        () if outcomes.clone().any(|keeps| keeps == Some(false)) => Some(false),
-        () if outcomes.any(|keeps| keeps.is_none()) => None,
-        () => Some(true),
-    }
+pub fn keeps_all(outcomes: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    outcomes.fold(Some(true), |all, keeps| match (all, keeps) {
+        (Some(false), _) | (_, Some(false)) => Some(false),
+        (all, keeps) => all.and(keeps),
+    })
 }
 
 /// Number of runs of a submission, the warm-up included; `None` if the sources of the edition do not state it.
