@@ -55,7 +55,7 @@ impl Schema {
     /// The version. It increases when a key is removed or changes its meaning.
     const fn version(self) -> u64 {
         match self {
-            Schema::CompareLogs | Schema::Diagnose | Schema::Run => 3,
+            Schema::Analyze | Schema::CompareLogs | Schema::Diagnose | Schema::Run => 3,
             _ => 2,
         }
     }
