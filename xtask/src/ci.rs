@@ -72,8 +72,6 @@ fn tests_of(paths: &str) -> Option<String> {
 fn package_of(path: &str) -> Option<String> {
     let (folder, rest) = path.split_once('/').unwrap_or(("", path));
     match folder {
-        // Tests of other crates read the bundled workloads.
-        "crates" if rest.starts_with("session/workloads/") => Some("*".to_string()),
         "crates" => match rest.split_once('/')?.0 {
             "feedrate" => Some("=feedrate".to_string()),
             name => Some(format!("=feedrate-{name}")),
@@ -102,6 +100,6 @@ mod tests {
             Some("rdeps(=feedrate) + rdeps(=xtask)"),
         );
         check("Cargo.lock", Some("rdeps(*)"));
-        check("crates/session/workloads/quickstart.yaml", Some("rdeps(*)"));
+        check("crates/spec/workloads/quickstart.yaml", Some("rdeps(=feedrate-spec)"));
     }
 }

@@ -79,6 +79,7 @@ pub(super) fn opening(
         (APPLIES_TO, applies_to, Vec::new()),
         (BEST, best_configurations(report).filter(|_| describes_runs), Vec::new()),
         ("To do", Some(to_do(report)), Vec::new()),
+        (words::mlperf_class::NAME, mlperf_class(report), Vec::new()),
     ];
     let lines_after = [
         ("Main finding", Some(main_finding), main_findings),
@@ -337,6 +338,12 @@ fn mlperf(report: &Report) -> Vec<OpeningLine> {
     let lines = words::mlperf::lines(report.runs.iter().map(|run| &run.run)).into_iter();
     let name = words::mlperf::NAME.to_string();
     lines.map(|value| OpeningLine { name: name.clone(), value, findings: Vec::new() }).collect()
+}
+
+/// The official classes of the runs. Considers the same runs.
+fn mlperf_class(report: &Report) -> Option<String> {
+    words::mlperf_class::line(report.used().map(|run| &run.run))
+        .or_else(|| words::mlperf_class::line(report.runs.iter().map(|run| &run.run)))
 }
 
 /// The reason why no difference was found.

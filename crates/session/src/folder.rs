@@ -2,7 +2,6 @@
 //!
 //! Long because it contains every field of a scan, and the words and keys that follow from it.
 
-use crate::bundled::{Bundled, WORKLOADS};
 use crate::request::Request;
 use crate::resolve::{self, Resolved, WorkloadSource, resolve_source};
 use crate::threads;
@@ -16,6 +15,7 @@ use feedrate_data::manifest::Manifest;
 use feedrate_data::storage;
 use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_measure::record::{FileMembers, NamedMember};
+use feedrate_spec::bundled::{Bundled, WORKLOADS};
 use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::listener::Listener;
 use feedrate_spec::plan::DatasetPlan;

@@ -6,7 +6,6 @@
 pub mod failure;
 pub mod output;
 pub mod catalog;
-pub mod bundled;
 pub mod request;
 pub mod log_files;
 pub mod recognise;

@@ -245,8 +245,8 @@ fn command(request: &Request, files: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bundled::{Bundled, WORKLOADS};
     use crate::catalog;
+    use feedrate_spec::bundled::{Bundled, WORKLOADS};
     use feedrate_spec::workload::{Strictness, parse};
 
     #[test]
@@ -268,7 +268,7 @@ mod tests {
             assert_eq!(compute_s, Some(step.compute_s), "{}", bundled.name);
             assert_eq!(workload.dataset_record_length_bytes, rule.record_bytes, "{}", bundled.name);
         }
-        assert_eq!(found, 14);
+        assert_eq!(found, 17);
     }
 
     /// Batch × bytes ÷ compute time. Sizes of unet3d and cosmoflow vary, so their mean needs many files.

@@ -1,6 +1,5 @@
 //! Resolves a request to a plan: finds the workload, applies the overrides, and calls the planner.
 
-use crate::bundled::{self, MlperfStatus, WORKLOADS};
 use crate::catalog::{catalog, estimate};
 use crate::output::is_root;
 use crate::recognise::refuse_other;
@@ -11,6 +10,7 @@ use feedrate_results::import::{RunOrigin, find as find_runs};
 use feedrate_results::load_run;
 use feedrate_results::place::model_name;
 use feedrate_run::{compute, system};
+use feedrate_spec::bundled::{self, MlperfStatus, WORKLOADS};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::escape::path_text;
 use feedrate_spec::listener::Listener;
@@ -338,8 +338,12 @@ pub fn run_source(folder: &str, name: String) -> anyhow::Result<WorkloadSource> 
 }
 
 fn unknown_workload(wanted: &str) -> Refusal {
+    let message = format!("there is no bundled workload `{wanted}`");
+    if let Some(current) = bundled::current_name(wanted) {
+        return Refusal::new(message, format!("it is called `{current}` now"));
+    }
     Refusal::unknown_name(
-        format!("there is no bundled workload `{wanted}`"),
+        message,
         wanted,
         WORKLOADS.iter().map(|workload| workload.name),
         "`feedrate list` shows all; the name of a YAML file includes its extension, such as `my.yaml`",

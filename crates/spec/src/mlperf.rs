@@ -3,6 +3,12 @@
 
 pub mod rules;
 
+mod core_config;
+mod classes;
+
+pub use classes::{CLASSES, Class, Identity, is_named_after_class};
+pub use core_config::CoreConfig;
+
 /// Minimum ratio of the dataset to the memory of all client hosts together.
 pub const DATASET_TO_MEMORY_MIN: u64 = 5;
 

@@ -15,7 +15,7 @@ use feedrate_report::report::FigureUse;
 use feedrate_results::groups::{CheckpointGroup, ResultGroup, checkpoint_groups, result_groups};
 use feedrate_results::import::{Bound, FoundRun, RunOrigin, find_within};
 use feedrate_results::index::{ReadOptions, RunIndex};
-use feedrate_results::run::{Activity, MlperfCheck, Run, Submission, WorkloadSource};
+use feedrate_results::run::{Activity, MlperfCheck, MlperfClass, Run, Submission, WorkloadSource};
 use feedrate_results::submissions::{MlperfWorkload, judge_workloads};
 use feedrate_session::threads;
 use feedrate_spec::escape::{bash_word, path_text};
@@ -207,6 +207,8 @@ struct AnalyzedRun<'a> {
     skew: AnalyzedSkew,
     /// Whether the run follows the rules of MLPerf Storage; `null` for a workload without rules.
     mlperf: Option<MlperfCheck>,
+    /// Official class of MLPerf Storage; `null` for a workload whose model has no classes, and for runs outside the closed division.
+    mlperf_class: Option<MlperfClass>,
     /// Reasons not to trust the numbers, worst first.
     doubts: &'a [Doubt],
 }
@@ -337,6 +339,7 @@ impl<'a> AnalyzedRun<'a> {
                 own_time_percent: times.own_time_percent,
             },
             mlperf: run.mlperf(),
+            mlperf_class: run.mlperf_class(),
             doubts: &run.doubts,
         }
     }

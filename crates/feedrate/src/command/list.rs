@@ -18,7 +18,7 @@ use feedrate_report::output::Schema;
 use feedrate_report::plot::{PLOTS, Plot};
 use feedrate_report::words;
 use feedrate_run::{checkpoint, comm, compute};
-use feedrate_session::bundled::{self, Bundled, MlperfStatus, WORKLOADS};
+use feedrate_spec::bundled::{self, Bundled, Group, MlperfStatus, WORKLOADS};
 use feedrate_session::catalog::catalog;
 use feedrate_spec::catalog::Member;
 use feedrate_spec::plan::{
@@ -161,15 +161,15 @@ const STUDY: &str = "A study of DLIO (perf_2025)";
 const APPLICATIONS: &str = "Applications whose I/O was analysed";
 const HEADINGS: [&str; 6] = [BEGINNING, MLPERF, WHATIF, DLIO, STUDY, APPLICATIONS];
 
-/// Heading of a workload, from its status or from the beginning of its summary.
+/// Heading of a workload.
 fn heading_of(workload: &Bundled) -> &'static str {
-    match (workload.status, workload.summary()) {
-        (Some(MlperfStatus::WhatIf), _) => WHATIF,
-        (Some(_), _) => MLPERF,
-        (None, summary) if summary.starts_with("A minute") => BEGINNING,
-        (None, summary) if summary.starts_with("DLIO's ") => DLIO,
-        (None, summary) if summary.starts_with("The study's ") => STUDY,
-        (None, _) => APPLICATIONS,
+    match (workload.group, workload.status) {
+        (Group::Start, _) => BEGINNING,
+        (Group::Mlperf, Some(MlperfStatus::WhatIf)) => WHATIF,
+        (Group::Mlperf, _) => MLPERF,
+        (Group::Dlio, _) => DLIO,
+        (Group::Study, _) => STUDY,
+        (Group::Applications, _) => APPLICATIONS,
     }
 }
 

@@ -3,8 +3,9 @@
 use crate::text;
 use feedrate_report::words;
 use feedrate_session::mlperf::{CheckpointRequirement, Requirement};
+use feedrate_spec::bundled::{self, MlperfStatus};
 use feedrate_spec::mlperf::{
-    CLOSED_KEYS, DATASET_TO_MEMORY_MIN, OPEN_KEYS, RULES, STEPS_PER_EPOCH_MIN, rules,
+    CLASSES, CLOSED_KEYS, DATASET_TO_MEMORY_MIN, OPEN_KEYS, RULES, STEPS_PER_EPOCH_MIN, rules,
 };
 use feedrate_spec::units;
 
@@ -93,7 +94,12 @@ pub(super) fn topic() -> String {
     let steps = RULES.iter().map(|rule| {
         let steps = rule.steps.iter().map(|step| {
             let compute = units::seconds(step.compute_s);
-            format!("{} {compute} per batch of {}", step.accelerator, step.batch_size)
+            let name = format!("{}_{}", rule.model, step.accelerator);
+            let guess = match bundled::find(&name).and_then(|workload| workload.status) {
+                Some(MlperfStatus::Chosen(_)) => " (a guess: the official one is not public)",
+                _ => "",
+            };
+            format!("{} {compute} per batch of {}{guess}", step.accelerator, step.batch_size)
         });
         format!("{}: {}", rule.model, steps.collect::<Vec<_>>().join(", "))
     });
@@ -103,6 +109,7 @@ pub(super) fn topic() -> String {
         format!("{}: {} ({})", rule.id, rule.name, editions.join(", "))
     });
     let rules = rules.collect::<Vec<_>>().join("\n");
+    let classes = CLASSES.each_ref().map(|class| class.id);
     text::rows(&[
         (TOPIC, "MLPerf Storage's rules, releases 0.5 to 3.0, as far as feedrate checks them".into()),
         ("dataset", format!("at least {DATASET_TO_MEMORY_MIN} × the memory of all client hosts, and at least {STEPS_PER_EPOCH_MIN} steps per epoch, whichever is larger")),
@@ -112,6 +119,7 @@ pub(super) fn topic() -> String {
         ("fixed", "everything else: sample size, batch size, compute time per step".into()),
         ("", steps),
         ("rules", rules),
+        ("classes", format!("runs with the same official class are comparable: {}", classes.join(", "))),
         ("rounding", "as in the official tools, a dataset may be 1 % too small, and steps per epoch are rounded down; keys that these tools set are no change".into()),
         ("runs", "five in a row, reproducible within 5 %; results on another file system (not checked by feedrate)".into()),
         ("before", "`feedrate plan W -n N --memory SIZE --hosts H`: required rate, dataset size, command".into()),

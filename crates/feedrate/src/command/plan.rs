@@ -8,8 +8,8 @@ use crate::{messages, text};
 use clap::{Args, value_parser};
 use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_report::output::{OpenObject, Schema};
-use feedrate_report::words::schedule;
-use feedrate_results::run::CheckpointSchedule;
+use feedrate_report::words::{self, schedule};
+use feedrate_results::run::{CheckpointSchedule, MlperfClass};
 use feedrate_session::dataset::{self, Files};
 use feedrate_session::folder;
 use feedrate_session::mlperf::{
@@ -89,6 +89,8 @@ pub(super) struct PlanOutput<'a> {
     mlperf: Option<MlperfOutput>,
     /// The memory that MLPerf Storage's checkpoints need, and the rules; `null` for other workloads.
     mlperf_checkpoint: Option<CheckpointRequirement>,
+    /// The official class of the configuration; `null` for a workload whose model has no classes.
+    mlperf_class: Option<MlperfClass>,
     /// Keys that were set and have no effect.
     without_effect: Vec<IneffectiveKey>,
     /// The workload with all overrides, as YAML.
@@ -129,6 +131,7 @@ fn show(
             checkpoint: plan.checkpoint.as_ref(),
             mlperf: requirement.as_ref().map(Requirement::output),
             mlperf_checkpoint: checkpoint_requirement,
+            mlperf_class: mlperf_class(plan),
             without_effect: Vec::from_iter(ineffective_keys(&resolved.workload)),
             config: resolved_yaml(&resolved.workload),
         };
@@ -148,6 +151,11 @@ fn show(
     Ok(Exit::Fine)
 }
 
+/// The official class of the plan's configuration.
+fn mlperf_class(plan: &Plan) -> Option<MlperfClass> {
+    MlperfClass::new(Some(plan.core_config.as_ref()?), &plan.workload)
+}
+
 /// The plan as text, with a line for each decision.
 pub(super) fn page(resolved: &Resolved, request: &Request) -> String {
     let plan = &resolved.plan;
@@ -158,6 +166,8 @@ pub(super) fn page(resolved: &Resolved, request: &Request) -> String {
     ];
     let status = mlperf_status(request);
     rows.extend(status.map(|status| ("MLPerf status", status.sentence())));
+    let class = mlperf_class(plan).map(|class| words::mlperf_class::statement(&class));
+    rows.extend(class.map(|class| (words::mlperf_class::NAME, class)));
     if !plan.is_checkpoint_only() {
         rows.extend(training(resolved, &estimate));
     }

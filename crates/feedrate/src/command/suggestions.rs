@@ -3,7 +3,7 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
-use feedrate_session::bundled::{self, WORKLOADS};
+use feedrate_spec::bundled::{self, WORKLOADS};
 use feedrate_session::recognise::refuse_other;
 use feedrate_session::request::HYDRA_WORKLOAD;
 use feedrate_session::resolve;

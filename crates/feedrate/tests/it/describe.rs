@@ -46,9 +46,12 @@ fn workloads_of_mlperf_need_the_official_rates() {
     let test = Test::with_workload(TINY);
     for (workload, batch_bytes, compute_s, status) in [
         ("unet3d_b200", 7.0 * 150.5e6, 0.162, "official: figures of MLPerf Storage v3.0"),
-        ("retinanet", 24.0 * 322_957.0, 0.04755, "official: figures of MLPerf Storage v3.0"),
-        ("flux", 48.0 * 2_164_832.0, 1.35, "whatif: MLPerf Storage v3.0 accepts no submissions"),
-        ("dlrm_parquet", 16_384.0 * 761.0, 0.000375, "whatif: MLPerf Storage v3.0 accepts no sub"),
+        ("retinanet_b200", 24.0 * 322_957.0, 0.04755, "official: figures of MLPerf Storage v3.0"),
+        ("retinanet_mi355", 36.0 * 322_957.0, 0.071325, "official: figures of MLPerf Storage v3.0"),
+        ("flux_b200", 48.0 * 2_164_832.0, 1.35, "whatif: MLPerf Storage v3.0 accepts no"),
+        ("flux_mi355", 72.0 * 2_164_832.0, 2.025, "whatif: MLPerf Storage v3.0 accepts no"),
+        ("dlrm_b200", 16_384.0 * 761.0, 0.000375, "whatif: MLPerf Storage v3.0 accepts no sub"),
+        ("dlrm_mi355", 16_384.0 * 761.0, 0.0005625, "whatif: MLPerf Storage v3.0 accepts no"),
         ("unet3d_mi355", 7.0 * 150.5e6, 0.162, "chosen, not official: 0.162 s a batch"),
     ] {
         let estimate = json(&test, &["plan", workload, "--json"])["estimate"].clone();
@@ -62,15 +65,27 @@ fn workloads_of_mlperf_need_the_official_rates() {
     let scale = ["scale", "unet3d_mi355", "--dry-run", "--max", "2"];
     let page = test.feedrate(&[&scale[..], &small].concat()).stdout;
     assert!(page.contains("MLPerf status      chosen, not official: 0.162 s a batch"), "{page}");
-    let changed = test.feedrate(&["plan", "retinanet", "reader.batch_size=8"]).stdout;
-    assert!(!changed.contains("official"), "{changed}");
+    let changed = test.feedrate(&["plan", "retinanet_b200", "reader.batch_size=8"]).stdout;
+    assert!(!changed.contains("MLPerf status"), "{changed}");
+    let class = "MLPerf class  no official class: `reader.batch_size` differs from retinanet-b200-A";
+    assert!(changed.contains(class), "{changed}");
+    let official = test.feedrate(&["plan", "retinanet_b200", "reader.read_threads=9"]).stdout;
+    assert!(official.contains("  retinanet-b200-A, comparable with v3.0\n"), "{official}");
+    for (options, class) in [
+        (["retinanet_b200", "--scale", "0.01"], "retinanet-b200-A, comparable with v3.0"),
+        (["retinanet_b200", "--shrink-records", "0.5"], "no official class: `--shrink-records` differs"),
+        (["llama3_8b", "--scale", "0.01"], "no official class: `--scale` differs from llama3-8b-A"),
+    ] {
+        let page = test.feedrate(&[&["plan"], &options[..]].concat()).stdout;
+        assert!(page.contains(class), "{page}");
+    }
 }
 
 /// 500 steps of 25 batches of 7 need 87,500 files. The workload's own 168 files are too few for one step.
 #[test]
 fn a_plan_has_the_required_number_of_files_if_the_workload_has_too_few() {
     let test = Test::with_workload(TINY);
-    let plan = ["plan", "unet3d_b200", "-n", "25", "--memory", "189GiB"];
+    let plan = ["plan", "unet3d_h100", "-n", "25", "--memory", "189GiB"];
     let answer = json(&test, &[&plan[..], &["--json"]].concat());
     assert_eq!(answer["mlperf"]["files_min"], 87_500);
     assert_eq!(answer["mlperf"]["dataset_is_large_enough"], false);
@@ -82,7 +97,7 @@ fn a_plan_has_the_required_number_of_files_if_the_workload_has_too_few() {
     // A number of files given by the user, and a run, are refused with the sufficient number.
     let hint = "`dataset.num_files_train=175` or more";
     test.feedrate(&[&plan[..], &["dataset.num_files_train=168"]].concat()).refuses(2, &[hint]);
-    test.feedrate(&["run", "unet3d_b200", "-n", "25", "--dry-run"]).refuses(2, &[hint]);
+    test.feedrate(&["run", "unet3d_h100", "-n", "25", "--dry-run"]).refuses(2, &[hint]);
 }
 
 #[test]
@@ -118,7 +133,7 @@ fn a_plan_judges_what_it_decides() {
 #[test]
 fn a_plan_for_many_hosts_may_exceed_the_threads_of_one_process() {
     let test = Test::with_workload(TINY);
-    let many = ["flux", "-n", "2048"];
+    let many = ["flux_b200", "-n", "2048"];
     let answer = json(&test, &[&["plan"], &many[..], &["--memory", "189GiB", "--json"]].concat());
     assert_eq!(answer["mlperf"]["files_for_steps"], 170_667);
     let threads = "2,048 reading accelerators with 8 threads each need `16384` threads";

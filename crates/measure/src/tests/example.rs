@@ -18,6 +18,7 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
         workload: "example".into(),
         model: "unet3d".into(),
         framework: "pytorch".into(),
+        core_config: None,
         accelerators,
         dataset: DatasetPlan {
             format: "npy".into(),

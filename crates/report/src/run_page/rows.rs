@@ -2,7 +2,7 @@
 
 use super::read_rows;
 use crate::text;
-use crate::words::mlperf;
+use crate::words::{mlperf, mlperf_class};
 use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_measure::checkpoints::Checkpoints;
 use feedrate_measure::metric::{
@@ -33,6 +33,9 @@ pub(super) fn rows(answered: &AnsweredSummary, record: &Record) -> Vec<FigureRow
     let imported = Run::from_record(Path::new(folder), record);
     let rules = mlperf::lines([&imported].into_iter()).into_iter();
     rows.extend(rules.map(|rules| (mlperf::NAME, rules)));
+    rows.extend(
+        mlperf_class::line([&imported].into_iter()).map(|class| (mlperf_class::NAME, class)),
+    );
     rows.extend(record.members.as_ref().and_then(FileMembers::line).map(|line| ("Files", line)));
     if is_trained {
         rows.extend(utilisations(answered, record));

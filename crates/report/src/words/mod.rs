@@ -14,6 +14,7 @@ pub mod answer;
 pub mod io_answer;
 pub mod client;
 pub mod mlperf;
+pub mod mlperf_class;
 pub mod trials;
 pub mod unpredicted;
 #[cfg(test)]

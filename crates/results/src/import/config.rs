@@ -2,6 +2,7 @@
 
 use super::json;
 use feedrate_spec::escape;
+use feedrate_spec::mlperf::CoreConfig;
 use feedrate_spec::problem::Location;
 use feedrate_spec::workload::json_from_yaml;
 use serde_json::Value;
@@ -131,6 +132,11 @@ impl Config {
             Some("false" | "False") => false,
             _ => default,
         }
+    }
+
+    /// Returns the settings by which MLPerf Storage identifies the workload. `None` if the run has no config.
+    pub fn core_config(&self) -> Option<CoreConfig> {
+        CoreConfig::new(&self.workload)
     }
 
     /// Returns whether `path` is set.

@@ -63,6 +63,7 @@ impl Run {
         let mut run = Run {
             origin,
             rules_edition: imported.rules_edition().or(base.rules_edition),
+            core_config: imported.config.core_config(),
             activity: activity(imported),
             bar_percent: bar_percent(imported, workload.as_deref()),
             workload: workload.unwrap_or_else(|| UNKNOWN.into()),

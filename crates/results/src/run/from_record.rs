@@ -57,6 +57,7 @@ impl Run {
             origin: RunOrigin::Feedrate,
             activity: if checkpoints_only { Activity::Checkpoints } else { Activity::Training },
             workload: plan.workload.clone(),
+            core_config: plan.core_config.clone(),
             workload_from: Some(WorkloadSource::Config),
             bar_percent: Some(plan.metric.au_target_percent),
             accelerators: Some(plan.accelerators),

@@ -12,12 +12,14 @@ mod from_dlio;
 mod figures;
 mod ignored;
 mod mlperf;
+mod mlperf_class;
 
 pub use checkpoint_schedule::CheckpointSchedule;
 pub use dataset_use::DatasetUse;
 pub use figures::OtherNumber;
 pub use folder_names::FolderNames;
 pub use mlperf::{MlperfCheck, RuleOutcome};
+pub use mlperf_class::MlperfClass;
 pub(crate) use settings::ACCELERATORS;
 pub use settings::{ROWS, Settings, factor, settings};
 pub use step_times::StepTimeSummary;
@@ -31,6 +33,7 @@ use feedrate_measure::metric::{
 use feedrate_measure::phase::Phase;
 use feedrate_measure::record::{Record, StudyRun, System};
 use feedrate_measure::supply::Supply;
+use feedrate_spec::mlperf::CoreConfig;
 use feedrate_spec::mlperf::rules::Edition;
 use feedrate_spec::units::MIB;
 use schemars::JsonSchema;
@@ -93,6 +96,8 @@ pub struct Run {
     pub workload: String,
     /// Source of the workload's name.
     pub workload_from: Option<WorkloadSource>,
+    /// The settings by which MLPerf Storage identifies the workload; `None` if they are unknown.
+    pub core_config: Option<CoreConfig>,
     /// Required utilisation, as configured or as MLPerf Storage requires for the workload.
     pub bar_percent: Option<f64>,
     /// Number of emulated accelerators, or of DLIO's ranks.

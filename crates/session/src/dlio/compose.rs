@@ -1,11 +1,11 @@
 //! Composes a workload from a command line as Hydra does: finds the workload, applies the overrides, and writes the texts of Hydra's files.
 
-use crate::bundled::{self, Bundled, WORKLOADS};
 use crate::resolve::{parse_overrides, warnings};
 use crate::result_folder::hydra_text;
 use anyhow::Context;
 use feedrate_measure::dlio::HydraText;
 use feedrate_measure::record::file::read_text;
+use feedrate_spec::bundled::{self, Bundled, WORKLOADS};
 use feedrate_spec::problem::Problems;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::workload::{self, Override, Strictness, Workload, yaml_at};

@@ -30,6 +30,7 @@ pub use planner::{
 };
 
 use crate::catalog::FormatEntry;
+use crate::mlperf::CoreConfig;
 use crate::shape::{Compression, Element, Encoding, FileShape, Redundancy};
 use crate::workload::{FOLDERS_MAX, TimeSpec};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -43,6 +44,9 @@ pub struct Plan {
     pub model: String,
     /// `framework`, for the record.
     pub framework: String,
+    /// The settings by which MLPerf Storage identifies the workload; `None` for other workloads and for files of other programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_config: Option<CoreConfig>,
     /// Number of emulated accelerators over all processes.
     pub accelerators: u32,
     /// The dataset.

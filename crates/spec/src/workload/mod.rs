@@ -25,5 +25,5 @@ pub use tree::{Content, Entry, Node};
 pub(crate) use value::FOLDERS_MAX;
 pub use value::{EPOCHS_MAX, Framework, Shuffle, WriteInterface};
 pub use words::with_full_key;
-pub use write::{given_values, resolved_yaml, yaml_at, yaml_text};
+pub use write::{given_json, given_values, resolved_yaml, yaml_at, yaml_text};
 pub use yaml::json_from_yaml;

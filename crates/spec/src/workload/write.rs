@@ -3,6 +3,7 @@
 use super::keys::Workload;
 use super::scalar::{self, Plain};
 use super::tree::{Content, Node};
+use super::yaml;
 use std::collections::BTreeMap;
 
 /// Returns the text of Hydra's `.hydra/config.yaml`: the keys of file and overrides under `workload`, without defaults.
@@ -10,6 +11,11 @@ pub fn resolved_yaml(workload: &Workload) -> String {
     let mut out = String::from("workload:");
     write_value(&mut out, &workload.given.written, 1);
     out
+}
+
+/// Returns the keys of file and overrides as JSON, with their names as written and without defaults.
+pub fn given_json(workload: &Workload) -> serde_json::Value {
+    yaml::json(&workload.given.written.content)
 }
 
 /// Returns the keys of file and overrides, with aliases renamed, and their values as text or YAML.

@@ -62,7 +62,8 @@ pub fn json_from_yaml(name: &str, yaml: &str) -> Result<Value, Problem> {
     parse_root(name, yaml, UnknownTags::Ignored).map(|root| json(&root.content))
 }
 
-fn json(content: &Content) -> Value {
+/// Converts the content of a node to JSON, likewise.
+pub(super) fn json(content: &Content) -> Value {
     match content {
         Content::Scalar { text, quoted: true } => text.as_str().into(),
         Content::Scalar { text, quoted: false } => match resolve(text) {

@@ -17,10 +17,10 @@ use super::{
     Barrier, Cache, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, TrainPlan, schedule,
 };
 use crate::catalog::{Ability, Catalog, FormatEntry, Member};
-use crate::mlperf;
+use crate::mlperf::{self, CoreConfig, Identity};
 use crate::problem::{Problem, Problems};
 use crate::units::{self, counted};
-use crate::workload::{Content, KEYS, Node, Workload};
+use crate::workload::{Content, KEYS, Node, Workload, given_json};
 
 /// Maximum number of emulated accelerators.
 const ACCELERATORS_MAX: u32 = 100_000;
@@ -191,6 +191,7 @@ impl Builder<'_> {
             workload: self.options.name.clone(),
             model: self.w.model_name.clone(),
             framework: self.w.framework.name().into(),
+            core_config: self.core_config(&dataset),
             accelerators,
             dataset,
             storage,
@@ -220,6 +221,23 @@ impl Builder<'_> {
             }
         }
         plan
+    }
+
+    /// Returns the settings by which MLPerf Storage identifies the workload.
+    fn core_config(&self, dataset: &DatasetPlan) -> Option<CoreConfig> {
+        if self.w.dataset_foreign {
+            return None;
+        }
+        let mut config = CoreConfig::new(&given_json(self.w))?;
+        let PlanOptions { scale, shrink_records, .. } = *self.options;
+        if shrink_records != 1.0 {
+            config.add_option("--shrink-records", shrink_records);
+        }
+        let shrinks_files = dataset.samples_per_file != self.w.dataset_num_samples_per_file;
+        if scale != 1.0 && (shrinks_files || self.w.workflow_checkpoint) {
+            config.add_option("--scale", scale);
+        }
+        Identity::new(&config, &self.options.name).map(|_| config)
     }
 
     /// Refuses control characters: they would break output lines with names and folders.

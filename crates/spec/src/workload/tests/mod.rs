@@ -33,4 +33,4 @@ fn problems(yaml: &str, overrides: &[&str]) -> String {
     }
 }
 
-const UNET3D: &str = include_str!("../../../../session/workloads/unet3d_h100_custom.yaml");
+const UNET3D: &str = include_str!("../../../workloads/perf_2025/unet3d_h100_custom.yaml");

@@ -5,14 +5,31 @@ use MlperfStatus::{Chosen, Official, WhatIf};
 /// A bundled workload.
 #[derive(Debug)]
 pub struct Bundled {
-    /// Name of the workload. Its file is `workloads/<name>.yaml`.
+    /// Name of the workload. Its file is `workloads/<group>/<name>.yaml`.
     pub name: &'static str,
+    /// Folder of the file.
+    pub group: Group,
     /// Content of the file.
     pub yaml: &'static str,
     /// Whether DLIO's package has a workload of this name too.
     pub is_in_dlio: bool,
     /// Status in MLPerf Storage v3.0; `None` for a workload that is not MLPerf's.
     pub status: Option<MlperfStatus>,
+}
+
+/// Origin of a bundled workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Made for feedrate, to begin with.
+    Start,
+    /// MLPerf Storage.
+    Mlperf,
+    /// DLIO's package.
+    Dlio,
+    /// The study perf_2025.
+    Study,
+    /// Applications whose I/O was analysed.
+    Applications,
 }
 
 /// Status of a workload in MLPerf Storage v3.0.
@@ -50,60 +67,86 @@ impl MlperfStatus {
 macro_rules! bundled {
     (@status) => { None };
     (@status $status:expr) => { Some($status) };
-    ($($name:literal $($of_dlio:ident)? $(: $status:expr)?),* $(,)?) => {
-        &[$(Bundled {
+    ($($group:ident in $folder:literal { $($name:literal $($of_dlio:ident)? $(: $status:expr)?),* $(,)? })*) => {
+        &[$($(Bundled {
             name: $name,
-            yaml: include_str!(concat!("../workloads/", $name, ".yaml")),
+            group: Group::$group,
+            yaml: include_str!(concat!("../workloads/", $folder, "/", $name, ".yaml")),
             is_in_dlio: !matches!(stringify!($($of_dlio)?).as_bytes(), []),
             status: bundled!(@status $($status)?),
-        }),*]
+        }),*),*]
     };
 }
 
-/// All bundled workloads, in the order of the documentation.
+/// All bundled workloads, in the order of the documentation. MLPerf's begin with those that are accepted in submissions.
 pub static WORKLOADS: &[Bundled] = bundled![
-    "quickstart",
-    "default" of_dlio,
-    "unet3d_v100" of_dlio: WhatIf,
-    "unet3d_a100" of_dlio: WhatIf,
-    "unet3d_h100" of_dlio: WhatIf,
-    "unet3d_b200": Official,
-    "unet3d_mi355": Chosen("0.162 s a batch"),
-    "cosmoflow_v100" of_dlio: WhatIf,
-    "cosmoflow_a100" of_dlio: WhatIf,
-    "cosmoflow_h100" of_dlio: WhatIf,
-    "resnet50_v100" of_dlio: WhatIf,
-    "resnet50_a100" of_dlio: WhatIf,
-    "resnet50_h100" of_dlio: WhatIf,
-    "retinanet": Official,
-    "flux": WhatIf,
-    "bert_v100" of_dlio,
-    "dlrm" of_dlio,
-    "dlrm_parquet": WhatIf,
-    "megatron_deepspeed_LLNL" of_dlio,
-    "llama3_8b": Official,
-    "llama3_70b": Official,
-    "llama3_405b": Official,
-    "llama3_1t": Official,
-    "llama_7b" of_dlio,
-    "llama_7b_zero3" of_dlio,
-    "llama_70b" of_dlio,
-    "unet3d_h100_custom",
-    "cosmoflow_h100_custom",
-    "default_custom",
-    "dlrm_custom",
-    "megatron_deepspeed_LLNL_custom",
-    "imagenet_cnn",
-    "cosmic_tagger",
-    "ffn",
-    "climate_segmentation",
-    "cosmoflow_io",
-    "candle_nt3",
-    "l2hmc",
-    "bert_mrpc",
-    "mma_adsp",
-    "frnn",
+    Start in "." {
+        "quickstart",
+    }
+    Mlperf in "mlperf" {
+        "unet3d_b200": Official,
+        "unet3d_mi355": Chosen("0.162 s a batch"),
+        "retinanet_b200": Official,
+        "retinanet_mi355": Official,
+        "llama3_8b": Official,
+        "llama3_70b": Official,
+        "llama3_405b": Official,
+        "llama3_1t": Official,
+        "flux_b200": WhatIf,
+        "flux_mi355": WhatIf,
+        "dlrm_b200": WhatIf,
+        "dlrm_mi355": WhatIf,
+        "unet3d_h100" of_dlio: WhatIf,
+        "unet3d_a100" of_dlio: WhatIf,
+        "unet3d_v100" of_dlio: WhatIf,
+        "resnet50_h100" of_dlio: WhatIf,
+        "resnet50_a100" of_dlio: WhatIf,
+        "resnet50_v100" of_dlio: WhatIf,
+        "cosmoflow_h100" of_dlio: WhatIf,
+        "cosmoflow_a100" of_dlio: WhatIf,
+        "cosmoflow_v100" of_dlio: WhatIf,
+    }
+    Dlio in "dlio" {
+        "default" of_dlio,
+        "bert_v100" of_dlio,
+        "dlrm" of_dlio,
+        "megatron_deepspeed_LLNL" of_dlio,
+        "llama_7b" of_dlio,
+        "llama_7b_zero3" of_dlio,
+        "llama_70b" of_dlio,
+    }
+    Study in "perf_2025" {
+        "unet3d_h100_custom",
+        "cosmoflow_h100_custom",
+        "default_custom",
+        "dlrm_custom",
+        "megatron_deepspeed_LLNL_custom",
+    }
+    Applications in "applications" {
+        "imagenet_cnn",
+        "cosmic_tagger",
+        "ffn",
+        "climate_segmentation",
+        "cosmoflow_io",
+        "candle_nt3",
+        "l2hmc",
+        "bert_mrpc",
+        "mma_adsp",
+        "frnn",
+    }
 ];
+
+/// Former names of workloads, and the names that replace them.
+const FORMER_NAMES: [(&str, &str); 3] = [
+    ("retinanet", "retinanet_b200"),
+    ("flux", "flux_b200"),
+    ("dlrm_parquet", "dlrm_b200"),
+];
+
+/// Returns the name that replaces the former name of a workload.
+pub fn current_name(former: &str) -> Option<&'static str> {
+    FORMER_NAMES.iter().find(|(name, _)| *name == former).map(|(_, current)| *current)
+}
 
 /// Finds the bundled workload with this name.
 pub fn find(name: &str) -> Option<&'static Bundled> {
@@ -129,27 +172,41 @@ impl Bundled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedrate_spec::workload::{Strictness, parse, resolved_yaml};
+    use crate::workload::{Strictness, parse, resolved_yaml};
 
     #[test]
     fn every_file_has_a_row() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/workloads");
-        let mut files: Vec<String> = std::fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
-            .collect();
-        files.sort();
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/workloads");
+        let entries = |folder: &std::path::Path| {
+            let entries = std::fs::read_dir(folder).unwrap();
+            entries.map(|entry| entry.unwrap().path()).collect::<Vec<_>>()
+        };
+        let (folders, files): (Vec<_>, Vec<_>) =
+            entries(root.as_ref()).into_iter().partition(|path| path.is_dir());
+        let files = files.into_iter().chain(folders.iter().flat_map(|folder| entries(folder)));
+        let mut found: Vec<String> =
+            files.map(|path| path.file_stem().unwrap().to_string_lossy().into_owned()).collect();
+        found.sort();
         let mut names: Vec<String> =
             WORKLOADS.iter().map(|workload| workload.name.to_string()).collect();
         names.sort();
-        assert_eq!(names, files);
+        assert_eq!(names, found);
+    }
+
+    #[test]
+    fn former_names_are_replaced() {
+        for (former, current) in FORMER_NAMES {
+            assert!(find(former).is_none() && find(current).is_some(), "{former}");
+        }
     }
 
     #[test]
     fn mlperf_workloads_have_a_status() {
         for workload in WORKLOADS {
-            let is_from_mlperf = workload.summary().starts_with("MLPerf Storage's");
+            let is_from_mlperf = workload.group == Group::Mlperf;
             assert_eq!(workload.status.is_some(), is_from_mlperf, "{}", workload.name);
+            let names_mlperf = workload.summary().starts_with("MLPerf Storage's");
+            assert_eq!(names_mlperf, is_from_mlperf, "{}", workload.name);
         }
     }
 
@@ -172,7 +229,7 @@ mod tests {
             assert_eq!(warnings.to_string(), "", "{name}");
             let mut ours = key_value_lines(&resolved_yaml(&workload));
             ours.retain(|line| !line.starts_with("accelerators "));
-            if *name == "retinanet" {
+            if *name == "retinanet_b200" {
                 // The official files are random bytes named `.jpeg`.
                 ours.retain(|line| line != "reader.decode false");
             }
