@@ -137,11 +137,8 @@ pub static WORKLOADS: &[Bundled] = bundled![
 ];
 
 /// Former names of workloads, and the names that replace them.
-const FORMER_NAMES: [(&str, &str); 3] = [
-    ("retinanet", "retinanet_b200"),
-    ("flux", "flux_b200"),
-    ("dlrm_parquet", "dlrm_b200"),
-];
+const FORMER_NAMES: [(&str, &str); 3] =
+    [("retinanet", "retinanet_b200"), ("flux", "flux_b200"), ("dlrm_parquet", "dlrm_b200")];
 
 /// Returns the name that replaces the former name of a workload.
 pub fn current_name(former: &str) -> Option<&'static str> {

@@ -18,8 +18,8 @@ use feedrate_report::output::Schema;
 use feedrate_report::plot::{PLOTS, Plot};
 use feedrate_report::words;
 use feedrate_run::{checkpoint, comm, compute};
-use feedrate_spec::bundled::{self, Bundled, Group, MlperfStatus, WORKLOADS};
 use feedrate_session::catalog::catalog;
+use feedrate_spec::bundled::{self, Bundled, Group, MlperfStatus, WORKLOADS};
 use feedrate_spec::catalog::Member;
 use feedrate_spec::plan::{
     self, CLIENT_PROFILES, ClientProfile, Context, MEASURED_ON, PlanOptions,

@@ -3,10 +3,10 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
-use feedrate_spec::bundled::{self, WORKLOADS};
 use feedrate_session::recognise::refuse_other;
 use feedrate_session::request::HYDRA_WORKLOAD;
 use feedrate_session::resolve;
+use feedrate_spec::bundled::{self, WORKLOADS};
 use feedrate_spec::escape::bash_command;
 use feedrate_spec::refusal::{Refusal, alternatives};
 use feedrate_spec::workload::{similar_names, with_full_key};

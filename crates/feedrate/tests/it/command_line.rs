@@ -136,7 +136,8 @@ fn unknown_names_are_refused_with_similar_names() {
     let test = Test::new();
     let all = "did you mean `unet3d_b200`, `unet3d_mi355`, `unet3d_h100`, `unet3d_a100`, `unet3d_v100` or `unet3d_h100_custom`?";
     test.feedrate(&["run", "unet3d"]).refuses(2, &["no bundled workload `unet3d`", all]);
-    test.feedrate(&["run", "retina"]).refuses(2, &["did you mean `retinanet_b200` or `retinanet_mi355`?"]);
+    test.feedrate(&["run", "retina"])
+        .refuses(2, &["did you mean `retinanet_b200` or `retinanet_mi355`?"]);
     test.feedrate(&["run", "dlrm_parquet"]).refuses(2, &["it is called `dlrm_b200` now"]);
     test.feedrate(&["repot"])
         .refuses(2, &["no command `repot`", "hint: did you mean `feedrate report`?"]);

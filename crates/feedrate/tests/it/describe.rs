@@ -67,18 +67,45 @@ fn workloads_of_mlperf_need_the_official_rates() {
     assert!(page.contains("MLPerf status      chosen, not official: 0.162 s a batch"), "{page}");
     let changed = test.feedrate(&["plan", "retinanet_b200", "reader.batch_size=8"]).stdout;
     assert!(!changed.contains("MLPerf status"), "{changed}");
-    let class = "MLPerf class  no official class: `reader.batch_size` differs from retinanet-b200-A";
+    let class =
+        "no official class: `reader.batch_size` differs from retinanet-b200-A";
     assert!(changed.contains(class), "{changed}");
     let official = test.feedrate(&["plan", "retinanet_b200", "reader.read_threads=9"]).stdout;
     assert!(official.contains("  retinanet-b200-A, comparable with v3.0\n"), "{official}");
     for (options, class) in [
         (["retinanet_b200", "--scale", "0.01"], "retinanet-b200-A, comparable with v3.0"),
-        (["retinanet_b200", "--shrink-records", "0.5"], "no official class: `--shrink-records` differs"),
+        (
+            ["retinanet_b200", "--shrink-records", "0.5"],
+            "no official class: `--shrink-records` differs",
+        ),
         (["llama3_8b", "--scale", "0.01"], "no official class: `--scale` differs from llama3-8b-A"),
     ] {
         let page = test.feedrate(&[&["plan"], &options[..]].concat()).stdout;
         assert!(page.contains(class), "{page}");
     }
+}
+
+/// Both workloads have the same model. Neither the number of files nor that of threads changes a class.
+#[test]
+fn records_keep_the_class_and_the_name_of_the_workload() {
+    let test = Test::new();
+    for (workload, files) in [("retinanet_b200", 24), ("retinanet_mi355", 36)] {
+        let files = format!("dataset.num_files_train={files}");
+        let run = ["run", workload, &files, "reader.read_threads=2", "--results", "r", "--quiet"];
+        assert_eq!(test.feedrate(&run).code, 0);
+    }
+    let answer = json(&test, &["analyze", "r", "--json"]);
+    let runs = answer["runs"].as_array().unwrap();
+    let mut classes = Vec::from_iter(runs.iter().map(|run| {
+        (run["workload"].as_str().unwrap(), run["mlperf_class"]["class"].as_str().unwrap())
+    }));
+    classes.sort();
+    let expected =
+        [("retinanet_b200", "retinanet-b200-A"), ("retinanet_mi355", "retinanet-mi355-A")];
+    assert_eq!(classes, expected);
+    let page = test.feedrate(&["analyze", "r"]).stdout;
+    let line = "retinanet-b200-A, comparable with v3.0 (1 run); retinanet-mi355-A, comparable with v3.0 (1 run)";
+    assert!(page.contains(line), "{page}");
 }
 
 /// 500 steps of 25 batches of 7 need 87,500 files. The workload's own 168 files are too few for one step.

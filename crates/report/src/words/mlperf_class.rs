@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// The name of the line.
 pub const NAME: &str = "MLPerf class";
 /// Maximum number of different statements in a line.
-const STATEMENTS_MAX: usize = 4;
+const STATEMENTS_MAX: usize = 6;
 /// Maximum number of keys in a statement.
 const KEYS_MAX: usize = 6;
 
@@ -79,7 +79,10 @@ mod tests {
             comparable_with: vec!["1.0", "2.0"],
             ..known()
         };
-        check(&[official.clone(), official.clone()], "unet3d-h100-A, comparable with v1.0 and v2.0");
+        check(
+            &[official.clone(), official.clone()],
+            "unet3d-h100-A, comparable with v1.0 and v2.0",
+        );
         let key = |name: &str| vec![name.to_string()];
         let near = || MlperfClass { nearest_class: Some("unet3d-b200-A"), ..known() };
         let changed = MlperfClass { differs: key("reader.sample_shuffle"), ..near() };

@@ -222,6 +222,28 @@ impl Run {
 
     /// Returns overrides that the closed division does not allow, and settings that differ from the rules. `None` if the settings are unknown.
     fn changed_settings(&self, rule: &Rule, step: &RuleStep) -> Option<Vec<FixedSetting>> {
+        let fixed = match self.keys_outside_class() {
+            Some(keys) => keys,
+            None => self.keys_outside_rule(rule, step)?,
+        };
+        let overridden =
+            self.overrides.iter().filter_map(|text| Some(regulated_key(text)?.to_string()));
+        let keys = fixed.into_iter().chain(overridden);
+        let changed = keys.filter_map(|key| {
+            let division = division_for_key(&key);
+            let is_open = division == Division::Open;
+            (division != Division::Closed).then_some(FixedSetting { key, is_open })
+        });
+        let emulated = self.emulating_keys().map(|key| FixedSetting { key, is_open: false });
+        let mut changed: Vec<FixedSetting> = changed.chain(emulated).collect();
+        changed.sort();
+        changed.dedup();
+        // Records do not contain every override, so an empty list does not prove compliance.
+        (!changed.is_empty() || !self.is_from_feedrate()).then_some(changed)
+    }
+
+    /// Returns the keys that differ from a rule, for configurations that are in no official class. `None` if the settings are unknown.
+    fn keys_outside_rule(&self, rule: &Rule, step: &RuleStep) -> Option<Vec<String>> {
         let format = self.format.as_deref()?;
         let fixed = [
             (
@@ -236,23 +258,7 @@ impl Run {
         let violated =
             fixed.into_iter().filter(|(_, actual, required)| !matches_rule(*actual, *required));
         let other_format = (!rule.formats.contains(&format)).then_some("dataset.format");
-        let overridden =
-            self.overrides.iter().filter_map(|text| Some(regulated_key(text)?.to_string()));
-        let keys = violated
-            .map(|(key, ..)| key.to_string())
-            .chain(other_format.map(str::to_string))
-            .chain(overridden);
-        let changed = keys.filter_map(|key| {
-            let division = division_for_key(&key);
-            let is_open = division == Division::Open;
-            (division != Division::Closed).then_some(FixedSetting { key, is_open })
-        });
-        let emulated = self.emulating_keys().map(|key| FixedSetting { key, is_open: false });
-        let mut changed: Vec<FixedSetting> = changed.chain(emulated).collect();
-        changed.sort();
-        changed.dedup();
-        // Records do not contain every override, so an empty list does not prove compliance.
-        (!changed.is_empty() || !self.is_from_feedrate()).then_some(changed)
+        Some(violated.map(|(key, ..)| key).chain(other_format).map(str::to_string).collect())
     }
 
     /// Returns the keys of settings by which the storage is emulated instead of measured.

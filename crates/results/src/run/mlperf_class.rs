@@ -54,10 +54,23 @@ impl Run {
     /// Returns the official class of the run. `None` if its workload has no classes, or if the run is no result of training or checkpoints.
     pub fn mlperf_class(&self) -> Option<MlperfClass> {
         let is_result = self.is_result() || self.activity == Activity::Checkpoints;
-        let class = is_result.then(|| MlperfClass::new(self.core_config.as_ref(), &self.workload))??;
+        let class =
+            is_result.then(|| MlperfClass::new(self.core_config.as_ref(), &self.workload))??;
         // The classes belong to the closed division. A run of another division is compared with none of them.
         let is_closed = self.submission.as_ref().is_none_or(|found| found.division == "closed");
         (is_closed || class.class.is_none()).then_some(class)
+    }
+}
+
+impl Run {
+    /// Returns the keys that differ from the official class, whether by an override or in the workload's file. `None` if the model has no
+    /// class, or if the class is unknown.
+    pub(super) fn keys_outside_class(&self) -> Option<Vec<String>> {
+        match Identity::new(self.core_config.as_ref()?, &self.workload)? {
+            Identity::Official(_) => Some(Vec::new()),
+            Identity::Changed { keys, .. } => Some(keys),
+            Identity::Incomplete { .. } | Identity::NoClass { .. } => None,
+        }
     }
 }
 
@@ -89,9 +102,7 @@ mod tests {
 
     #[test]
     fn the_class_of_a_run_follows_from_its_config() {
-        let official = || {
-            json!({"data_loader": "pytorch", "batch_size": 24, "file_shuffle": "seed", "sample_shuffle": "seed"})
-        };
+        let official = || json!({"data_loader": "pytorch", "batch_size": 24, "file_shuffle": "seed", "sample_shuffle": "seed"});
         let class = run("retinanet_b200", official()).mlperf_class().unwrap();
         assert_eq!((class.class, class.comparable_with), (Some("retinanet-b200-A"), vec!["3.0"]));
         assert_eq!(class.core_config.as_deref(), Some("20c73f53486caba0"));
@@ -100,6 +111,9 @@ mod tests {
         let changed = run("retinanet_b200", reader.clone()).mlperf_class().unwrap();
         assert_eq!((changed.class, changed.nearest_class), (None, Some("retinanet-b200-A")));
         assert_eq!(changed.differs, ["reader.sample_shuffle"]);
+        let outside = |reader| run("retinanet_b200", reader).keys_outside_class();
+        assert_eq!(outside(official()), Some(vec![]));
+        assert_eq!(outside(reader.clone()), Some(changed.differs));
         drop(reader.as_object_mut().unwrap().remove("sample_shuffle"));
         let incomplete = run("retinanet_b200", reader).mlperf_class().unwrap();
         assert_eq!((incomplete.differs.len(), incomplete.missing.len()), (0, 1));

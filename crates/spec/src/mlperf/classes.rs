@@ -224,7 +224,8 @@ impl Identity {
 pub fn is_named_after_class(workload: &str) -> bool {
     let accelerator = named_accelerator(workload);
     CLASSES.iter().any(|class| {
-        has_model(workload, class) && class.accelerator.is_none_or(|known| accelerator == Some(known))
+        has_model(workload, class)
+            && class.accelerator.is_none_or(|known| accelerator == Some(known))
     })
 }
 
@@ -300,9 +301,7 @@ impl Differences {
 }
 
 /// Returns the values by the current names of their keys, with the keys as written.
-fn with_current_keys(
-    values: &BTreeMap<String, String>,
-) -> BTreeMap<String, (&String, &String)> {
+fn with_current_keys(values: &BTreeMap<String, String>) -> BTreeMap<String, (&String, &String)> {
     let current = |key: &str| match key {
         // The name in release 1.0.
         "checkpoint.model_size" => "model.model_size_bytes".into(),
@@ -337,9 +336,15 @@ mod tests {
         let text = match identify(name, overrides) {
             None => "not MLPerf's".into(),
             Some(Identity::Official(class)) => class.id.into(),
-            Some(Identity::Changed { nearest, keys }) => format!("{} not {}", keys.join(" "), nearest.id),
-            Some(Identity::Incomplete { nearest, keys }) => format!("{}? lacks {}", nearest.id, keys.join(" ")),
-            Some(Identity::NoClass { model, accelerator }) => format!("{model} has no {accelerator}"),
+            Some(Identity::Changed { nearest, keys }) => {
+                format!("{} not {}", keys.join(" "), nearest.id)
+            }
+            Some(Identity::Incomplete { nearest, keys }) => {
+                format!("{}? lacks {}", nearest.id, keys.join(" "))
+            }
+            Some(Identity::NoClass { model, accelerator }) => {
+                format!("{model} has no {accelerator}")
+            }
         };
         assert_eq!(text, expected, "{name} {overrides:?}");
     }
@@ -364,7 +369,11 @@ mod tests {
 
     #[test]
     fn a_changed_key_is_named() {
-        check("unet3d_b200", &["dataset.num_files_train=9", "reader.read_threads=9"], "unet3d-b200-A");
+        check(
+            "unet3d_b200",
+            &["dataset.num_files_train=9", "reader.read_threads=9"],
+            "unet3d-b200-A",
+        );
         check("unet3d_b200", &["workflow.checkpoint=True"], "unet3d-b200-A");
         check("unet3d_b200", &["reader.batch_size=8"], "reader.batch_size not unet3d-b200-A");
         check(
@@ -410,7 +419,9 @@ mod tests {
         let identify = |format| {
             Identity::new(&CoreConfig::new(&config(format)).unwrap(), "unet3d_h100").unwrap()
         };
-        assert!(matches!(identify("npz"), Identity::Official(class) if class.id == "unet3d-h100-A"));
+        assert!(
+            matches!(identify("npz"), Identity::Official(class) if class.id == "unet3d-h100-A")
+        );
         let Identity::Changed { keys, .. } = identify("npy") else { panic!("`npy` is official") };
         assert_eq!(keys, ["dataset.format"]);
     }

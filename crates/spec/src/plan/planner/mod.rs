@@ -10,17 +10,18 @@ mod compute;
 mod dataset;
 mod doubts;
 mod mpio;
+mod mlperf;
 
 use self::dataset::scale_by;
+use self::mlperf::read_as_plain_bytes;
 use super::layout::Layout;
 use super::{
     Barrier, Cache, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, TrainPlan, schedule,
 };
 use crate::catalog::{Ability, Catalog, FormatEntry, Member};
-use crate::mlperf::{self, CoreConfig, Identity};
 use crate::problem::{Problem, Problems};
 use crate::units::{self, counted};
-use crate::workload::{Content, KEYS, Node, Workload, given_json};
+use crate::workload::{Content, KEYS, Node, Workload};
 
 /// Maximum number of emulated accelerators.
 const ACCELERATORS_MAX: u32 = 100_000;
@@ -115,31 +116,6 @@ pub fn build(
     Ok((plan, builder.problems))
 }
 
-/// The workload with plain bytes in place of encoded samples, if these are not decoded; `None` if it needs no change. The files keep their
-/// extension. Where DLIO is replaced, samples that MLPerf's client does not decode are not decoded by default.
-fn read_as_plain_bytes(
-    workload: &Workload,
-    options: &PlanOptions,
-    catalog: &Catalog,
-) -> Option<Workload> {
-    let decodes = if options.as_dlio && !workload.is_given("reader.decode") {
-        mlperf::decodes_samples(&workload.model_name)
-    } else {
-        workload.reader_decode
-    };
-    let encodes_samples = catalog
-        .format(&workload.dataset_format)
-        .is_some_and(|format| format.member.has(Ability::EncodesSamples));
-    let mut formats = catalog.formats.iter().map(|format| format.member);
-    let plain = formats.find(|member| member.has(Ability::PlainBytes))?;
-    if !encodes_samples || decodes {
-        return None;
-    }
-    let mut undecoded = workload.clone();
-    undecoded.dataset_format = plain.name.into();
-    Some(undecoded)
-}
-
 struct Builder<'a> {
     w: &'a Workload,
     /// Format of the workload whose samples are not decoded, so that `w` has plain bytes in its place.
@@ -221,23 +197,6 @@ impl Builder<'_> {
             }
         }
         plan
-    }
-
-    /// Returns the settings by which MLPerf Storage identifies the workload.
-    fn core_config(&self, dataset: &DatasetPlan) -> Option<CoreConfig> {
-        if self.w.dataset_foreign {
-            return None;
-        }
-        let mut config = CoreConfig::new(&given_json(self.w))?;
-        let PlanOptions { scale, shrink_records, .. } = *self.options;
-        if shrink_records != 1.0 {
-            config.add_option("--shrink-records", shrink_records);
-        }
-        let shrinks_files = dataset.samples_per_file != self.w.dataset_num_samples_per_file;
-        if scale != 1.0 && (shrinks_files || self.w.workflow_checkpoint) {
-            config.add_option("--scale", scale);
-        }
-        Identity::new(&config, &self.options.name).map(|_| config)
     }
 
     /// Refuses control characters: they would break output lines with names and folders.
