@@ -88,6 +88,7 @@ const PACKAGES: &[Requirement] = &[
         check: Check::Runs(&["python3", "-c", "import ctypes; ctypes.CDLL('libpmix.so')"]),
     },
     Requirement { packages: &["shellcheck"], check: Check::Runs(&["shellcheck", "--version"]) },
+    Requirement { packages: &["strace"], check: Check::Runs(&["strace", "-V"]) },
     Requirement { packages: &["iproute2"], check: Check::Runs(&["ip", "-V"]) },
     Requirement { packages: &["util-linux"], check: Check::Runs(&["unshare", "--version"]) },
     Requirement { packages: &["bindfs"], check: Check::Runs(&["bindfs", "--version"]) },

@@ -15,7 +15,7 @@ use feedrate_measure::record::Record;
 use feedrate_measure::slow_accelerators::SlowAccelerators;
 use feedrate_measure::stats::Interval;
 use feedrate_measure::summary::Summary;
-use feedrate_measure::supply::{AnswerWindow, RunEnd, Supply};
+use feedrate_measure::supply::{AnswerWindow, RequestsInFlight, RunEnd, Supply};
 use feedrate_measure::verdict::{self, Bound, Verdict};
 use feedrate_measure::waits::WaitPart;
 use feedrate_measure::watched_io::WatchedIo;
@@ -116,6 +116,8 @@ pub struct Answer {
     pub watched_io: Option<WatchedIo>,
     /// Figures of an MLPerf workload that are not public and were chosen by feedrate; `null` if all are official.
     pub chosen_figures: Option<&'static str>,
+    /// Requests that workers had in flight; `null` if each had one at a time.
+    pub requests_in_flight: Option<RequestsInFlight>,
 }
 
 /// Share of the run's time in percent above which the answer names a part of it.
@@ -215,6 +217,7 @@ impl Answer {
             window: supply.window,
             watched_io: supply.watched_io,
             chosen_figures: None,
+            requests_in_flight: supply.requests_in_flight,
         };
         Answer { noise: answer.find_noise(supply.interval), ..answer }
     }

@@ -227,6 +227,16 @@ impl ReadStorage for NamedFiles {
         self.inner.read_at(file, offset, buffer)
     }
 
+    fn read_over(
+        &self,
+        file: &Handle,
+        offset: u64,
+        len: u64,
+        buffer: &mut [u8],
+    ) -> Result<u64, StorageError> {
+        self.inner.read_over(file, offset, len, buffer)
+    }
+
     fn close(&self, file: Handle) {
         self.inner.close(file);
     }

@@ -4,14 +4,14 @@ use crate::loader::{self, Loader, Queue, Task};
 use crate::reader::SampleReader;
 use crate::sink::Sink;
 use feedrate_data::content::Content;
-use feedrate_data::format::{self, CursorOptions, Format, FormatError};
+use feedrate_data::format::{self, CursorOptions, FileRange, Format, FormatError, Lister};
 use feedrate_data::generate::generate;
 use feedrate_data::storage::{self, ReadStorage, Storage, StorageError, engine};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::order::{Order, SampleId, Share};
 use feedrate_spec::plan::shards::FileSplit;
-use feedrate_spec::plan::{Plan, StoragePlan};
+use feedrate_spec::plan::{Plan, RequestUnit, StoragePlan};
 use feedrate_spec::shape::FileShape;
 use std::ops::Range;
 use std::path::Path;
@@ -170,6 +170,49 @@ impl ReadJob {
         self.plan.loader.workers.max(1)
     }
 
+    /// Returns the number of threads that read for an accelerator: one for each request that its workers keep outstanding.
+    pub fn threads(&self) -> u32 {
+        self.workers() * self.plan.loader.in_flight()
+    }
+
+    /// Whether the format has files. Otherwise only the plan says what is read.
+    pub fn has_files(&self) -> bool {
+        !self.format.member().has(Ability::NoFiles)
+    }
+
+    /// Creates a lister of files, if their format has one.
+    pub fn lister(&self) -> Option<Box<dyn Lister>> {
+        self.format.lister.map(|lister| lister(&self.cursor_options()))
+    }
+
+    /// Returns the planned length of a sample of `file`; `None` if only the file says it.
+    pub(crate) fn sample_bytes(&self, file: u64) -> Option<u64> {
+        self.trusts_plan.then(|| self.layout.shape(file).sample_bytes())
+    }
+
+    /// Returns the bytes of a request for the sample `id` if there are no files: the sample, or its planned row group.
+    pub(crate) fn planned_range(&self, id: SampleId) -> FileRange {
+        let shape = self.layout.shape(id.file);
+        let is_grouped = self
+            .plan
+            .loader
+            .requests
+            .is_some_and(|requests| requests.unit == RequestUnit::RowGroup);
+        let group_samples =
+            if is_grouped { self.plan.dataset.encoding.row_group_samples.max(1) } else { 1 };
+        let first_sample = id.sample - id.sample % group_samples;
+        let samples = group_samples.min(shape.samples.saturating_sub(first_sample)).max(1);
+        let start = first_sample * shape.sample_bytes();
+        FileRange { first_sample, samples, bytes: start..start + samples * shape.sample_bytes() }
+    }
+
+    /// Creates the error of a file.
+    pub fn file_error(&self, file: u64, source: FormatError) -> ReadError {
+        let mut path = String::new();
+        self.layout.write_path(file, &mut path);
+        ReadError::Format { path, source }
+    }
+
     /// Returns the bytes of a batch with samples of mean size.
     pub fn batch_bytes(&self) -> u64 {
         let files = self.plan.dataset.files_train;
@@ -202,9 +245,14 @@ impl ReadJob {
 
     /// Creates the reader of one worker.
     pub fn reader(&self) -> SampleReader {
+        let options = self.cursor_options();
+        SampleReader::new(self.format, &options, self.trusts_plan).with_head(self.plan.loader.head)
+    }
+
+    fn cursor_options(&self) -> CursorOptions {
         let loader = &self.plan.loader;
         let engine = self.plan.storage.engine.as_deref().and_then(engine::find);
-        let options = CursorOptions {
+        CursorOptions {
             piece_bytes: loader.piece_bytes as usize,
             check_crc: loader.check_crc,
             wants_payload: loader.materialize || loader.verify || loader.in_memory,
@@ -212,8 +260,7 @@ impl ReadJob {
                 .is_some_and(|engine| engine.member().has(Ability::ServesSamples)),
             decodes_members: loader.decodes_members && !self.trusts_plan,
             members: self.plan.dataset.members.as_slice().into(),
-        };
-        SampleReader::new(self.format, &options, self.trusts_plan).with_head(loader.head)
+        }
     }
 
     /// Creates the sink of one worker.
@@ -267,6 +314,18 @@ impl Shard {
         }
     }
 
+    /// Returns the files at `positions` of this accelerator, which are read in the order of their files.
+    pub(crate) fn files_of(&self, positions: Range<u64>) -> Vec<u64> {
+        let mut files = Vec::new();
+        let mut next = positions.start;
+        while next < positions.end {
+            let position = self.share.read_position(next);
+            files.push(self.first_file + self.order.sample_at(position).file);
+            next += self.order.file_end(position).saturating_sub(position).max(1);
+        }
+        files
+    }
+
     /// Returns sample number `sample` of the batch being read.
     pub fn sample(&self, claimed_task: &ClaimedTask, sample: u64) -> SampleId {
         let task = &claimed_task.task;
@@ -293,5 +352,10 @@ impl ClaimedTask {
     /// Finds the epoch and step of a task of `queue`.
     pub fn new(task: Task, queue: &Queue) -> Self {
         ClaimedTask { epoch: queue.epoch_of(task.batch), step: queue.step_of(task.batch), task }
+    }
+
+    /// Returns the number of its samples.
+    pub(crate) fn samples(&self) -> u64 {
+        self.task.samples.end - self.task.samples.start
     }
 }

@@ -9,6 +9,7 @@ pub mod loader;
 pub mod reader;
 pub mod sink;
 pub mod job;
+pub mod requests;
 pub mod stepper;
 pub mod effects;
 mod virtual_time;

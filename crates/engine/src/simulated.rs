@@ -1,13 +1,17 @@
 //! The simulated driver: runs a job in virtual time with a heap of events and a model of the storage. Results are exact and repeatable.
 //!
-//! Bytes are actually read from the job's storage (usually `null` or `memory`); only time is modelled.
+//! Bytes are actually read from the job's storage (usually `null` or `memory`), except those of whole requests; only time is modelled.
 
+mod requests;
+
+use self::requests::Requester;
 use crate::client::ClientWork;
 use crate::durations::Durations;
 use crate::effects::{self, Conductor, Effects};
 use crate::job::{ClaimedTask, ReadError, ReadJob, Shard};
 use crate::loader::{BatchStatus, Queue, ReadTimes, WakeTarget, WorkerState};
 use crate::reader::{Op, SampleReader};
+use crate::requests::RequestQueue;
 use crate::sink::Sink;
 use crate::stepper::{StepEvent, Stepper};
 use crate::virtual_time::{TimedEvent, VirtualGate, VirtualTime};
@@ -49,6 +53,10 @@ pub struct SimulatedDriver {
     /// Limits concurrent decoding of each accelerator.
     decoders: Vec<VirtualGate>,
     buffer: Vec<u8>,
+    /// The requests of each worker, if workers read whole requests.
+    requests: Vec<RequestQueue>,
+    /// The state of each thread that executes requests.
+    requesters: Vec<Requester>,
     time: VirtualTime,
     stepper: Stepper,
     conductor: Conductor,
@@ -83,13 +91,13 @@ impl SimulatedDriver {
     /// Creates a driver of `job` with `model`. Groups that share one reader, samples kept in memory and the number of files read are not
     /// modelled. Checkpoints take no time.
     pub fn new(job: ReadJob, model: SimulatedStorage) -> Self {
-        let workers_per_accelerator = job.workers();
+        let threads_per_accelerator = job.threads();
         let loader = &job.plan.loader;
-        let workers: Vec<_> = (0..job.accelerators() * workers_per_accelerator)
+        let workers: Vec<_> = (0..job.accelerators() * threads_per_accelerator)
             .map(|worker_index| SimulatedWorker {
-                accelerator: worker_index / workers_per_accelerator,
-                state: WorkerState::new(worker_index % workers_per_accelerator),
-                shard: Shard::new(&job, worker_index / workers_per_accelerator),
+                accelerator: worker_index / threads_per_accelerator,
+                state: WorkerState::new(worker_index % threads_per_accelerator),
+                shard: Shard::new(&job, worker_index / threads_per_accelerator),
                 reader: job.reader(),
                 sink: job.sink(),
                 claimed_task: None,
@@ -120,6 +128,8 @@ impl SimulatedDriver {
             model,
             queues: job.queues(),
             buffer: vec![0; job.buffer_bytes()],
+            requests: RequestQueue::for_workers(&job),
+            requesters: workers.iter().map(|_| Requester::new(&job)).collect(),
             time,
             workers,
             stepper: Stepper::new(&job.plan, job.local.clone()),
@@ -200,6 +210,9 @@ impl SimulatedDriver {
 
     /// Executes operations of a worker up to the next one that takes time.
     fn work(&mut self, worker_index: usize) -> Result<(), ReadError> {
+        if !self.requests.is_empty() {
+            return self.work_on_requests(worker_index);
+        }
         loop {
             self.finish_read(worker_index);
             let ends_ns =

@@ -24,7 +24,8 @@ pub(crate) struct VirtualTime {
     pub(crate) heap: BinaryHeap<Reverse<(u64, u64, TimedEvent)>>,
     /// Workers that were woken and have not run since.
     pub(crate) woken: Vec<usize>,
-    workers_per_accelerator: u32,
+    threads_per_accelerator: u32,
+    threads_per_worker: u32,
     pub(crate) idle: Vec<bool>,
 }
 
@@ -78,8 +79,9 @@ impl VirtualTime {
             sequence: 0,
             heap: BinaryHeap::new(),
             woken: Vec::new(),
-            workers_per_accelerator: job.workers(),
-            idle: vec![true; accelerators * job.workers() as usize],
+            threads_per_accelerator: job.threads(),
+            threads_per_worker: job.plan.loader.in_flight(),
+            idle: vec![true; accelerators * job.threads() as usize],
         }
     }
 
@@ -99,13 +101,18 @@ impl VirtualTime {
 
 impl Effects for VirtualTime {
     fn wake(&mut self, accelerator: u32, target: WakeTarget) {
-        let first = (accelerator * self.workers_per_accelerator) as usize;
-        match target {
-            WakeTarget::One(worker) => self.woken.push(first + worker as usize),
-            // Reversed, since the worker pushed last runs first: worker 0 comes first.
-            WakeTarget::Any => {
-                self.woken.extend((first..first + self.workers_per_accelerator as usize).rev())
-            }
+        let first = accelerator * self.threads_per_accelerator;
+        let per_worker = self.threads_per_worker;
+        let workers = match target {
+            WakeTarget::One(worker) => worker..worker + 1,
+            WakeTarget::Any => 0..self.threads_per_accelerator / per_worker,
+        };
+        // Reversed, since the worker pushed last runs first: worker 0 comes first. Of the threads of a worker, one is woken, which wakes
+        // the next one.
+        for worker in workers.rev() {
+            let mut threads = (first + worker * per_worker..).take(per_worker as usize);
+            let idle = threads.find(|thread| per_worker == 1 || self.idle[*thread as usize]);
+            self.woken.extend(idle.map(|thread| thread as usize));
         }
     }
 
@@ -125,8 +132,8 @@ impl Effects for VirtualTime {
 
     fn receive(&mut self, accelerator: u32, batch: u64, bytes: u64) -> Option<[u64; 2]> {
         let (received_batch, received_ns) = self.last_received[accelerator as usize];
-        let first = (accelerator * self.workers_per_accelerator) as usize;
-        let workers_idle = &self.idle[first..first + self.workers_per_accelerator as usize];
+        let first = (accelerator * self.threads_per_accelerator) as usize;
+        let workers_idle = &self.idle[first..first + self.threads_per_accelerator as usize];
         let active_workers = workers_idle.iter().filter(|is_idle| !**is_idle).count() as u32;
         let times_s = self.loader.receive_s(bytes as f64, active_workers);
         let [work_ns, wait_ns] = times_s.map(|seconds| (seconds * 1e9).round() as u64);

@@ -82,7 +82,7 @@ impl<'a> Derived<'a> {
     fn emulated_reads_s(&self) -> f64 {
         let plan = &self.record.plan;
         let storage = plan.storage_of_steps();
-        let readers = f64::from(plan.readers()) * f64::from(plan.loader.workers.max(1));
+        let readers = f64::from(plan.readers()) * f64::from(plan.loader.streams());
         // With limited concurrency, further readers queue; every process has at least one slot.
         let processes = self.record.processes.len() as u32;
         let slots = storage.throttle_concurrency.map(|slots| slots.max(processes).max(1));

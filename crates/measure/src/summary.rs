@@ -412,6 +412,7 @@ mod tests {
                     "files",
                     "io_time_percent",
                     "mean_in_flight",
+                    "requests_in_flight",
                     "unique_bytes",
                     "overlap_share",
                     "reads",

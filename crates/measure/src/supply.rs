@@ -6,7 +6,8 @@ use crate::checkpoints::CheckpointSummary;
 use crate::derived::Derived;
 use crate::doubt::Doubt;
 use crate::metric::{
-    self, AU_ALL_STEPS, AU_SUSTAINED, COMPUTE_S, Metric, SteadyReads, steady_reads,
+    self, AU_ALL_STEPS, AU_SUSTAINED, COMPUTE_S, Metric, REQUESTS_IN_FLIGHT, SteadyReads,
+    steady_reads,
 };
 use crate::noise::StepTimes;
 use crate::record::{AcceleratorEpoch, Record};
@@ -65,6 +66,17 @@ pub struct Supply {
     pub window: Option<AnswerWindow>,
     /// Whether the storage is the problem of a watched training loop; `None` for other runs.
     pub watched_io: Option<WatchedIo>,
+    /// Requests that workers had in flight; `None` if each had one at a time.
+    pub requests_in_flight: Option<RequestsInFlight>,
+}
+
+/// Requests that a worker had in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RequestsInFlight {
+    /// The planned maximum: `reader.in_flight`.
+    pub limit: u32,
+    /// The measured mean over the workers and the time of the epochs; `null` if it is unknown.
+    pub mean: Option<f64>,
 }
 
 /// The part of a run in which rates were measured.
@@ -109,6 +121,10 @@ impl Supply {
             checkpoints: CheckpointSummary::new(record),
             window: rates.map(|rates| rates.window),
             watched_io: WatchedIo::new(derived, verdict::is_fed(derived)),
+            requests_in_flight: match record.plan.loader.in_flight() {
+                1 => None,
+                limit => Some(RequestsInFlight { limit, mean: derived.value(&REQUESTS_IN_FLIGHT) }),
+            },
         }
     }
 }

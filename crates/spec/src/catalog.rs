@@ -41,6 +41,10 @@ names! {
         HoldsFiles = "holds_files",
         /// Files are encoded samples, such as images. Without decoding (`reader.decode`), they are plain bytes.
         EncodesSamples = "encodes_samples",
+        /// A dataset file comes with further files, such as an index.
+        Sidecars = "sidecars",
+        /// Files consist of row groups, each of which can be read in one request.
+        RowGroups = "row_groups",
         /// Files contain samples and nothing else.
         PlainBytes = "plain_bytes",
         /// A foreign file is read from its start up to the requested sample.
@@ -61,6 +65,8 @@ names! {
         Engines = "engines",
         /// The loader's threads read several files at the same time, and their samples alternate.
         Interleaves = "interleaves",
+        /// It is known in advance which of the loader's workers reads which batch.
+        OwnBatches = "own_batches",
         /// The loader shuffles samples in a buffer as they arrive; the order of reading does not change.
         ShuffleBuffer = "shuffle_buffer",
         /// The loader decodes in separate threads (`reader.computation_threads`).

@@ -110,6 +110,8 @@ pub enum NotPredictable {
     OtherOrder,
     /// Accelerators read collectively, or one accelerator reads for all; neither is modelled. A run of the changed plan is needed.
     CollectiveReads,
+    /// Workers read whole files or row groups, several at a time, which is not modelled in small. A run of the changed plan is needed.
+    WholeRequests,
     /// The record does not show whether reads wait for latency or for bandwidth. A run with more reading threads or with requests of
     /// another size is needed.
     LatencyOrBandwidth {

@@ -191,6 +191,9 @@ impl Pipeline {
         if has_collective_reads(plan) {
             return Err(NotPredictable::CollectiveReads);
         }
+        if plan.loader.requests.is_some() {
+            return Err(NotPredictable::WholeRequests);
+        }
         let samples = io.access.samples_read as f64;
         let mean_s = |ns: u64, count: u64| (count > 0).then(|| ns as f64 / 1e9 / count as f64);
         // A busy loop that emulates compute takes processor time that is not work, so the processor time is unknown.
@@ -439,6 +442,9 @@ impl Pipeline {
         }
         if has_collective_reads(plan) {
             return Err(NotPredictable::CollectiveReads);
+        }
+        if plan.loader.requests.is_some() {
+            return Err(NotPredictable::WholeRequests);
         }
         Ok(())
     }

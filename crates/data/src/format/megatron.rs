@@ -17,6 +17,7 @@ static MEMBER: Member = Member {
     name: "megatron",
     summary: "Token files of Megatron-LM, `.bin` with `.idx`; each sequence of the index is a sample.",
     abilities: &[
+        Ability::Sidecars,
         Ability::RandomAccess,
         Ability::KeepsOpen,
         Ability::EstimatedSize,

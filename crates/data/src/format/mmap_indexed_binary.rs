@@ -7,7 +7,7 @@ use feedrate_spec::catalog::{Ability, Member};
 static MEMBER: Member = Member {
     name: "mmap_indexed_binary",
     summary: "The files of indexed_binary, read through a memory map.",
-    abilities: &[Ability::RandomAccess, Ability::KeepsOpen, Ability::Mapped],
+    abilities: &[Ability::RandomAccess, Ability::KeepsOpen, Ability::Sidecars, Ability::Mapped],
 };
 
 pub(super) static FORMAT: Format = indexed::format(&MEMBER);

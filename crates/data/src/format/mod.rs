@@ -7,6 +7,7 @@
 //! reference pages and the contract tests (`tests.rs`) use the table.
 
 mod part;
+mod lister;
 mod decimal;
 mod payload_range;
 mod deflate;
@@ -52,6 +53,7 @@ use feedrate_spec::escape;
 use feedrate_spec::shape::{DIMS_MAX, Dims, Element, Encoding, FileShape};
 use std::sync::Arc;
 
+pub use lister::{FileRange, Lister};
 pub use part::Part;
 
 /// Generates the payload that encoders write and that verification expects.
@@ -111,6 +113,8 @@ pub struct Format {
     pub encode: Encode,
     /// Creates a reader of samples. Called once per worker.
     pub cursor: fn(&CursorOptions) -> Box<dyn Cursor>,
+    /// Creates a lister of the ranges of a file that are read in one request each; `None` without the ability `RowGroups`.
+    pub lister: Option<fn(&CursorOptions) -> Box<dyn Lister>>,
     /// Whether a file is of this format, given its first [`HEAD_BYTES`] bytes, or all bytes of a shorter file. Always false
     /// for formats without a signature.
     pub is_recognised: fn(&[u8]) -> bool,
@@ -160,6 +164,7 @@ impl Format {
             version: 1,
             encode,
             cursor,
+            lister: None,
             is_recognised: |_| false,
             extensions: &[],
             unpacks_streams: false,

@@ -206,6 +206,15 @@ fn encodings(format: &Format, shape: &FileShape) -> Vec<Encoding> {
 }
 
 #[test]
+fn abilities_agree_with_the_members_of_formats() {
+    for format in FORMATS {
+        let name = format.member().name;
+        assert_eq!(format.parts.len() > 1, format.member().has(Ability::Sidecars), "{name}");
+        assert_eq!(format.lister.is_some(), format.member().has(Ability::RowGroups), "{name}");
+    }
+}
+
+#[test]
 fn names_are_unique_and_found() {
     for format in FORMATS {
         let name = format.member().name;

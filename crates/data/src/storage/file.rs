@@ -99,6 +99,18 @@ impl ReadStorage for FileSystem {
             .map_err(|errno| self.error_in_file("read", file, errno))
     }
 
+    fn read_over(
+        &self,
+        file: &Handle,
+        offset: u64,
+        len: u64,
+        buffer: &mut [u8],
+    ) -> Result<u64, StorageError> {
+        self.engine
+            .read_over(file, offset, len, buffer)
+            .map_err(|errno| self.error_in_file("read", file, errno))
+    }
+
     fn close(&self, file: Handle) {
         drop(file);
     }

@@ -138,8 +138,42 @@ pub trait ReadStorage: Send + Sync {
     fn read_at(&self, file: &Handle, offset: u64, buffer: &mut [u8])
     -> Result<usize, StorageError>;
 
+    /// Reads `len` bytes from `offset` on and drops them: they are read into `buffer`, one part over another. Returns their number, which
+    /// is smaller only at the end of the file. Takes one request if the storage can, else one for each length of the buffer.
+    ///
+    /// # Errors
+    /// The operation failed.
+    fn read_over(
+        &self,
+        file: &Handle,
+        offset: u64,
+        len: u64,
+        buffer: &mut [u8],
+    ) -> Result<u64, StorageError> {
+        read_pieces(offset, len, buffer, |offset, piece| self.read_at(file, offset, piece))
+    }
+
     /// Closes a file.
     fn close(&self, file: Handle);
+}
+
+/// Reads `len` bytes into `buffer`, one piece over another, and returns their number.
+fn read_pieces<E>(
+    offset: u64,
+    len: u64,
+    buffer: &mut [u8],
+    mut read: impl FnMut(u64, &mut [u8]) -> Result<usize, E>,
+) -> Result<u64, E> {
+    let mut done = 0;
+    while done < len {
+        let piece_bytes = (len - done).min(buffer.len() as u64) as usize;
+        let bytes = read(offset + done, &mut buffer[..piece_bytes])?;
+        done += bytes as u64;
+        if bytes < piece_bytes {
+            break;
+        }
+    }
+    Ok(done)
 }
 
 /// A storage backend.

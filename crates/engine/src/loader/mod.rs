@@ -54,12 +54,28 @@ pub struct WorkerState {
     epochs: u64,
     /// Number of pieces claimed in the current epoch, if the worker reads whole files.
     pieces: u64,
+    horizon: Horizon,
+}
+
+/// The batches that a worker may claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Horizon {
+    /// The open batches.
+    Open,
+    /// All batches of the epoch, to read ahead.
+    Epoch,
 }
 
 impl WorkerState {
     /// Creates the state of a worker before its first claim.
     pub fn new(worker: u32) -> Self {
-        WorkerState { worker, last: None, epochs: 0, pieces: 0 }
+        WorkerState { worker, last: None, epochs: 0, pieces: 0, horizon: Horizon::Open }
+    }
+
+    /// Lets the worker claim up to another horizon.
+    #[must_use]
+    pub fn with_horizon(self, horizon: Horizon) -> Self {
+        WorkerState { horizon, ..self }
     }
 }
 

@@ -6,12 +6,12 @@
 //! training thread reads, and reading does not overlap with training.
 
 use super::{Loader, Queue, Task, WakeTarget, WorkerState};
-use feedrate_spec::catalog::{LoaderEntry, Member};
+use feedrate_spec::catalog::{Ability, LoaderEntry, Member};
 
 static MEMBER: Member = Member {
     name: "pytorch",
     summary: "torch DataLoader: each worker builds whole batches, prefetch_factor × workers outstanding, delivered in order",
-    abilities: &[],
+    abilities: &[Ability::OwnBatches],
 };
 
 /// The `pytorch` loader.
@@ -25,7 +25,7 @@ impl Loader for PyTorch {
 
     fn claim(&self, queue: &Queue, worker: &mut WorkerState) -> Option<Task> {
         let batch = queue.next_in_stride(worker.last, worker.worker, 1)?;
-        if batch >= queue.open_until() {
+        if batch >= queue.claimable_until(worker) {
             return None;
         }
         worker.last = Some(batch);

@@ -3,6 +3,7 @@
 //!
 //! All counters are atomics that only grow, so that claims and deliveries take no lock. Batches are numbered over the run.
 
+use super::{Horizon, WorkerState};
 use feedrate_spec::plan::shards::FileSplit;
 use std::sync::atomic::{
     AtomicU64,
@@ -200,6 +201,14 @@ impl Queue {
         open.min(published)
     }
 
+    /// Returns the end of the batches that `worker` may claim.
+    pub(super) fn claimable_until(&self, worker: &WorkerState) -> u64 {
+        match worker.horizon {
+            Horizon::Open => self.open_until(),
+            Horizon::Epoch => self.published.load(SeqCst),
+        }
+    }
+
     /// Publishes `batches` batches of the next epoch.
     pub fn publish(&self, batches: u64) {
         self.published.fetch_add(batches, SeqCst);
@@ -357,6 +366,18 @@ impl Slot {
     fn reset(&self, batch_size: u64) {
         self.times.reset();
         self.unread.store(batch_size, Release);
+    }
+}
+
+impl ReadTimes {
+    /// Adds the times of another part of the same task, which may have begun earlier.
+    pub fn add(&mut self, other: ReadTimes) {
+        self.task_start_ns = self.task_start_ns.min(other.task_start_ns);
+        self.open_ns += other.open_ns;
+        self.read_ns += other.read_ns;
+        self.decode_ns += other.decode_ns;
+        self.client_ns += other.client_ns;
+        self.bytes += other.bytes;
     }
 }
 

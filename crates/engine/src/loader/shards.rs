@@ -3,6 +3,7 @@
 //! Since every worker keeps to this order, no later batch blocks a worker that the first missing batch needs.
 
 use super::{Loader, Queue, Task, WakeTarget, WorkerState};
+use std::ops::Range;
 
 impl Queue {
     /// Claims the next task for `worker`: by whole files if the queue has a split, otherwise by the loader. `None` if no task may begin yet.
@@ -14,11 +15,16 @@ impl Queue {
             self.split(worker.epochs)?.piece(worker.worker, 0)
         })?;
         let batch = self.batch_of(worker.epochs, piece.step);
-        if batch >= self.open_until() {
+        if batch >= self.claimable_until(worker) {
             return None;
         }
         worker.pieces += 1;
         Some(Task { batch, samples: piece.samples, position: Some(piece.position) })
+    }
+
+    /// Returns the positions that `worker` reads after `epochs` epochs, if it reads whole files one after another.
+    pub fn positions(&self, epochs: u64, worker: u32) -> Option<Range<u64>> {
+        self.split(epochs)?.positions(worker)
     }
 
     /// Returns the workers that may have work when `batch` is opened.

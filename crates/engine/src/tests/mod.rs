@@ -3,6 +3,7 @@
 mod causes;
 mod client;
 mod even;
+mod requests;
 mod settings;
 mod sustained;
 

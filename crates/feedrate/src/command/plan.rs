@@ -21,7 +21,9 @@ use feedrate_session::resolve::{
     Resolved, ineffective_keys, ineffective_keys_of_user, mlperf_status,
 };
 use feedrate_session::{catalog, room};
-use feedrate_spec::plan::{CheckpointPlan, Estimate, EvaluationPlan, LoaderPlan, Plan, PlanDoubt};
+use feedrate_spec::plan::{
+    CheckpointPlan, Estimate, EvaluationPlan, LoaderPlan, Plan, PlanDoubt, ReadAhead,
+};
 use feedrate_spec::units;
 use feedrate_spec::workload::resolved_yaml;
 use schemars::JsonSchema;
@@ -212,7 +214,7 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
         loader.batch_size,
         units::counted(loader.workers.into(), "worker"),
         units::counted(loader.batches_in_flight.into(), "batch"),
-    );
+    ) + &requests(loader);
     let mut schedule = format!(
         "{} of {}, {} in total, {} of compute per step",
         units::counted(train.epochs_run().into(), "epoch"),
@@ -274,6 +276,21 @@ fn real_loader(plan: &Plan, estimate: &Estimate) -> Option<String> {
         count => format!(" for each of {} accelerators", units::count(count.into())),
     };
     Some(format!("about {memory}: {batches} of {}{accelerators}", units::bytes(batch_bytes as u64)))
+}
+
+/// What a worker's requests read, and how far they read ahead; empty if samples are read one by one.
+fn requests(loader: &LoaderPlan) -> String {
+    let Some(requests) = loader.requests else { return String::new() };
+    let ahead = match requests.ahead {
+        ReadAhead::None => String::new(),
+        ReadAhead::Windows(files) => {
+            format!(" in windows of {}, the next one behind", units::count(files.into()))
+        }
+        ReadAhead::Sliding(groups) => format!(", {} ahead", units::count(groups.into())),
+    };
+    let in_flight = units::counted(requests.in_flight.into(), "request");
+    let unit = requests.unit.plural();
+    format!("; {in_flight} in flight per worker: {unit}{ahead}, not decoded")
 }
 
 /// The emulated client's name and processor time; `None` without one.

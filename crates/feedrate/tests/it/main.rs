@@ -50,6 +50,8 @@ mod checkpoint_files;
 mod phases;
 /// Steps on GPUs.
 mod devices;
+/// Reads of whole files and row groups.
+mod requests;
 /// Settings of loaders.
 mod loaders;
 /// The ten applications of the I/O analysis.

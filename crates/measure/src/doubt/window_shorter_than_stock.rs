@@ -18,10 +18,10 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         let excluded =
             plan.metric.exclude_start_steps.saturating_add(plan.metric.exclude_end_steps);
         let window_steps = derived.steps.saturating_sub(excluded);
-        let in_flight_batches = plan.loader.batches_in_flight;
+        let in_flight_batches = plan.stock_batches();
         // The number of batches in flight may be unknown for a watched loop.
         let is_known = derived.record.watched.is_none() || in_flight_batches > 0;
-        if derived.steps == 0 || !is_known || u64::from(in_flight_batches) < window_steps {
+        if derived.steps == 0 || !is_known || in_flight_batches < window_steps {
             return None;
         }
         Some(

@@ -64,12 +64,12 @@ pub static IO_TIME_PERCENT: Metric = Metric {
     title: "time in I/O calls",
     unit: Unit::Percent,
     better: Better::Lower,
-    definition: "Time in open, length, read and close calls ÷ length of the epochs, mean over all workers",
+    definition: "Time in open, length, read and close calls ÷ length of the epochs, mean over all workers and the requests that each keeps in flight",
     source: "I/O cost of PyDarshan (read and metadata); Darshan counts for each process, feedrate for each worker",
     path: "access.io_time_percent",
     formula: Formula::PerSecond(|scope, accelerator| {
         let plan = scope.plan;
-        let workers = f64::from(plan.accelerators) * f64::from(plan.loader.workers.max(1));
+        let workers = f64::from(plan.accelerators) * f64::from(plan.loader.streams());
         100.0 * (call_s(accelerator, |io| io.open_ns + io.read_ns)) / workers
     }),
     ..ACCESS
@@ -83,6 +83,21 @@ pub static IN_FLIGHT: Metric = Metric {
     source: "Little's law, applied to F_READ_TIME of Darshan",
     path: "access.mean_in_flight",
     formula: Formula::PerSecond(|_, accelerator| call_s(accelerator, |io| io.read_ns)),
+    ..ACCESS
+};
+
+/// Requests that a worker keeps outstanding.
+pub static REQUESTS_IN_FLIGHT: Metric = Metric {
+    id: MetricId("requests_in_flight"),
+    title: "requests in flight per worker",
+    definition: "Number of requests that a worker has outstanding, from before the open to after the close of the file, mean over the workers and the time of the epochs",
+    source: "Integral of the outstanding requests over time ÷ time; `reader.in_flight` is its upper limit",
+    path: "access.requests_in_flight",
+    formula: Formula::PerSecond(|scope, accelerator| {
+        let plan = scope.plan;
+        let workers = f64::from(plan.accelerators) * f64::from(plan.loader.workers.max(1));
+        call_s(accelerator, |io| io.open_ns + io.read_ns) / workers
+    }),
     ..ACCESS
 };
 

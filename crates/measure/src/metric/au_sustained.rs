@@ -36,10 +36,9 @@ pub enum NotMeasurable {
     NoWindow,
 }
 
-/// Number of steps that an epoch needs for [`AU_SUSTAINED`]: four times the batches in flight.
+/// Number of steps that an epoch needs for [`AU_SUSTAINED`]: four times the batches that the loader reads in advance.
 pub fn sustained_needs_steps(plan: &Plan) -> u64 {
-    let in_flight = u64::from(plan.loader.batches_in_flight);
-    (4 * in_flight).max(plan.metric.exclude_start_steps.saturating_add(2))
+    plan.stock_batches().saturating_mul(4).max(plan.metric.exclude_start_steps.saturating_add(2))
 }
 
 /// Computes the sustained utilisation of one epoch, in percent.

@@ -20,8 +20,8 @@ mod sums;
 mod tests;
 
 pub use access::{
-    AMPLIFICATION, CONSECUTIVE, FILES, IN_FLIGHT, IO_TIME_PERCENT, OVERLAP, SEQUENTIAL,
-    UNIQUE_BYTES,
+    AMPLIFICATION, CONSECUTIVE, FILES, IN_FLIGHT, IO_TIME_PERCENT, OVERLAP, REQUESTS_IN_FLIGHT,
+    SEQUENTIAL, UNIQUE_BYTES,
 };
 pub use au_all_steps::AU_ALL_STEPS;
 pub use au_sustained::{AU_SUSTAINED, NotMeasurable, sustained_needs_steps, sustained_percent};
@@ -89,6 +89,7 @@ pub static METRICS: &[&Metric] = &[
     &FILES,
     &IO_TIME_PERCENT,
     &IN_FLIGHT,
+    &REQUESTS_IN_FLIGHT,
     &UNIQUE_BYTES,
     &OVERLAP,
 ];

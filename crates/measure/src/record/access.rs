@@ -83,10 +83,15 @@ impl Access {
 
     /// Counts a sample that was read, and its payload if it is known.
     pub fn count_sample(&mut self, payload_bytes: Option<u64>) {
-        self.samples_read += 1;
+        self.count_samples(1, payload_bytes);
+    }
+
+    /// Counts samples that were read, and the payload of all of them if it is known.
+    pub fn count_samples(&mut self, samples: u64, payload_bytes: Option<u64>) {
+        self.samples_read += samples;
         if let Some(bytes) = payload_bytes {
             self.payload_bytes += bytes;
-            self.payload_samples += 1;
+            self.payload_samples += samples;
         }
     }
 

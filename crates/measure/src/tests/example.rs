@@ -65,6 +65,7 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
             shuffle_block: None,
             reread_share: 0.0,
             head: None,
+            requests: None,
             piece_bytes: 1 << 20,
             materialize: false,
             verify: false,

@@ -401,8 +401,15 @@ fn rates(answer: &Answer) -> Option<String> {
         AnswerKind::No | AnswerKind::Rate => answer.wait.map(|part| wait(part, answer)),
         AnswerKind::Checkpoints => return None,
     };
-    let parts: Vec<String> = needs.into_iter().chain(more).collect();
+    let parts: Vec<String> = needs.into_iter().chain(more).chain(in_flight(answer)).collect();
     (!parts.is_empty()).then(|| change_first_letter(&parts.join("; "), |c| c.to_ascii_uppercase()))
+}
+
+/// Requests that workers had in flight: `41 of 64 requests in flight per worker`.
+fn in_flight(answer: &Answer) -> Option<String> {
+    let requests = answer.requests_in_flight?;
+    let mean = requests.mean?;
+    Some(format!("{mean:.1} of {} requests in flight per worker", requests.limit))
 }
 
 /// The share of time that accelerators waited: `3 % of the time is waiting`.

@@ -10,7 +10,7 @@ use feedrate_spec::plan::order::shard;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, SeqCst};
+use std::sync::atomic::Ordering::Acquire;
 
 /// The effects of the conductor on the real machine.
 pub(super) struct RealEffects {
@@ -86,16 +86,7 @@ impl RealEffects {
 
 impl Effects for RealEffects {
     fn wake(&mut self, accelerator: u32, target: WakeTarget) {
-        let workers = self.shared.placement.workers_of(accelerator);
-        let woken = match target {
-            WakeTarget::One(worker) => workers.start + worker..workers.start + worker + 1,
-            WakeTarget::Any => workers,
-        };
-        for index in woken {
-            if self.shared.workers[index as usize].idle.load(SeqCst) {
-                self.wakes.push(index);
-            }
-        }
+        self.wakes.extend(self.shared.idle_threads(accelerator, target));
     }
 
     fn compute(&mut self, accelerator: u32, now_ns: u64, end_ns: u64) {

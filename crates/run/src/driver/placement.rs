@@ -1,5 +1,5 @@
-//! Maps worker threads to the accelerators that they read for. The worker threads of the process have consecutive indices. A group of
-//! accelerators that share a reader may begin or end in other processes.
+//! Maps worker threads to the accelerators that they read for. The worker threads of the process have consecutive indices; a worker that
+//! keeps several requests outstanding has as many threads. A group of accelerators that share a reader may begin or end in other processes.
 
 use feedrate_engine::job::ReadJob;
 use std::ops::Range;
@@ -7,7 +7,8 @@ use std::ops::Range;
 /// The worker threads of a process and their accelerators.
 pub(super) struct Placement {
     accelerators: u32,
-    workers: u32,
+    /// Number of worker threads of a group.
+    threads: u32,
     group: u32,
     /// Number of accelerators of the first local group that are in earlier processes.
     earlier_accelerators: u32,
@@ -18,7 +19,7 @@ impl Placement {
         let group = job.plan.loader.group_accelerators.max(1);
         Placement {
             accelerators: job.accelerators(),
-            workers: job.workers(),
+            threads: job.threads(),
             group,
             earlier_accelerators: job.local.start % group,
         }
@@ -31,23 +32,23 @@ impl Placement {
 
     /// Returns the number of worker threads of this process.
     pub(super) fn worker_threads(&self) -> usize {
-        self.groups() * self.workers as usize
+        self.groups() * self.threads as usize
     }
 
-    /// Returns the number of a worker within its group.
-    pub(super) fn worker_of(&self, index: usize) -> u32 {
-        index as u32 % self.workers
+    /// Returns the number of a thread within its group.
+    pub(super) fn thread_of(&self, index: usize) -> u32 {
+        index as u32 % self.threads
     }
 
     /// Returns the number of a worker's group within this process.
     pub(super) fn group_of(&self, index: usize) -> usize {
-        index / self.workers as usize
+        index / self.threads as usize
     }
 
-    /// Returns the indices of the workers that read for `accelerator`.
+    /// Returns the indices of the threads that read for `accelerator`.
     pub(super) fn workers_of(&self, accelerator: u32) -> Range<u32> {
-        let first = (self.earlier_accelerators + accelerator) / self.group * self.workers;
-        first..first + self.workers
+        let first = (self.earlier_accelerators + accelerator) / self.group * self.threads;
+        first..first + self.threads
     }
 
     /// Returns the local accelerators that a worker reads for.

@@ -7,6 +7,7 @@ use super::client::Receiver;
 use super::effects::RealEffects;
 use super::error::RunError;
 use super::receiver;
+use super::requester::Requester;
 use super::shared::{PanicGuard, Shared};
 use super::worker::Worker;
 use crate::clock::Clock;
@@ -153,16 +154,18 @@ impl RealDriver {
         let workers = self.shared.workers.len();
         for worker_index in 0..workers {
             let accelerator = self.shared.placement.accelerators_of(worker_index).start;
-            let worker = self.shared.placement.worker_of(worker_index);
+            let worker = self.shared.placement.thread_of(worker_index);
             let name = format!("a{accelerator}w{worker}");
             let thread = self.spawn(name, accelerator, worker, move |shared| {
-                match Worker::new(shared, worker_index) {
-                    Ok(worker) => worker.run(),
-                    Err(error) => {
-                        shared.fail(error);
-                        Vec::new()
-                    }
-                }
+                let open_files = if shared.requests.is_empty() {
+                    Worker::new(shared, worker_index).map(Worker::run)
+                } else {
+                    Requester::new(shared, worker_index).map(Requester::run)
+                };
+                open_files.unwrap_or_else(|error| {
+                    shared.fail(error);
+                    Vec::new()
+                })
             });
             let thread = thread.map_err(|source| RunError::Thread {
                 worker: worker_index,

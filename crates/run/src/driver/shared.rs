@@ -6,16 +6,19 @@ use super::memory::SampleMemory;
 use super::memory_read::MemoryRead;
 use super::placement::Placement;
 use super::touched::TouchedFiles;
+use crate::buffer::ALIGN;
 use crate::clock::Clock;
 use crate::gate::Gate;
-use crate::layers::{self, GroupStorages};
+use crate::layers::{self, GroupStorages, RecordedStorage};
 use crate::op_log::OpLog;
 use crossbeam_queue::ArrayQueue;
-use feedrate_data::storage::ReadStorage;
+use feedrate_data::storage::{ReadStorage, engine};
 use feedrate_engine::job::ReadJob;
-use feedrate_engine::loader::Queue;
+use feedrate_engine::loader::{Queue, WakeTarget};
+use feedrate_engine::requests::RequestQueue;
 use feedrate_measure::record::IoCounters;
 use feedrate_measure::record::ranges::RangeLog;
+use feedrate_spec::catalog::Ability;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -35,6 +38,8 @@ pub(super) struct Shared {
     /// Capacity of each operation log; `None` if the run is not traced.
     pub(super) op_log_capacity: Option<usize>,
     pub(super) queues: Vec<Queue>,
+    /// The requests of each worker, if workers read whole requests.
+    pub(super) requests: Vec<Mutex<RequestQueue>>,
     pub(super) workers: Vec<WorkerHandle>,
     pub(super) stop: Arc<AtomicBool>,
     /// Number of workers that have finished starting.
@@ -85,6 +90,14 @@ pub(super) struct LaneCounts {
     pub(super) ops: Option<OpLog>,
 }
 
+impl LaneCounts {
+    /// Takes the counters of a thread's reads for one accelerator.
+    pub(super) fn take(io: &mut RecordedStorage, log: &mut RangeLog) -> Self {
+        let ops = io.ops.as_mut().map(OpLog::take);
+        LaneCounts { counters: io.counters.take(), log: log.take(), ops }
+    }
+}
+
 impl Shared {
     pub(super) fn new(
         job: ReadJob,
@@ -97,7 +110,7 @@ impl Shared {
         let loader = &job.plan.loader;
         let accelerators = job.accelerators() as usize;
         let storages = (0..placement.groups()).map(|group| {
-            let group_size = placement.accelerators_of(group * job.workers() as usize).len() as u32;
+            let group_size = placement.accelerators_of(group * job.threads() as usize).len() as u32;
             if loader.is_broadcast() {
                 layers::read_once(&job.storage, group_size)
             } else {
@@ -108,8 +121,9 @@ impl Shared {
             ready: ArrayQueue::new(accelerators),
             computed: ArrayQueue::new(accelerators),
             op_log_capacity: traces
-                .then(|| OPS_MAX / (accelerators * job.workers() as usize).max(1)),
+                .then(|| OPS_MAX / (accelerators * job.threads() as usize).max(1)),
             queues: job.queues(),
+            requests: RequestQueue::for_workers(&job).into_iter().map(Mutex::new).collect(),
             workers: (0..placement.worker_threads()).map(|_| WorkerHandle::default()).collect(),
             storages: storages.collect(),
             groups,
@@ -153,8 +167,37 @@ impl Shared {
             _ => return &self.storages[group],
         };
         storages
-            .get(self.placement.worker_of(worker_index) as usize)
+            .get(self.placement.thread_of(worker_index) as usize)
             .unwrap_or(&self.storages[group])
+    }
+
+    /// Returns the number of bytes at whose multiples reads begin and end.
+    pub(super) fn block_bytes(&self) -> usize {
+        let engine = self.job.plan.storage.engine.as_deref().and_then(engine::find);
+        let reads_blocks =
+            engine.is_some_and(|engine| engine.member().has(Ability::BypassesPageCache));
+        if reads_blocks { ALIGN } else { 1 }
+    }
+
+    /// Creates the recorded storage of a thread's reads for `accelerator`.
+    pub(super) fn recorded_storage(
+        &self,
+        thread_index: usize,
+        accelerator: u32,
+    ) -> RecordedStorage {
+        let thread = self.placement.thread_of(thread_index);
+        RecordedStorage::new(
+            Arc::clone(self.storage_of(thread_index)),
+            self.clock,
+            self.job.reads_for_itself(accelerator),
+            self.op_log_capacity.map(|capacity| OpLog::new(accelerator, thread, capacity)),
+        )
+    }
+
+    /// Creates a thread's log of the ranges that it reads for `accelerator`.
+    pub(super) fn range_log(&self, accelerator: u32) -> RangeLog {
+        let logs = u64::from(self.job.plan.accelerators) * u64::from(self.job.threads());
+        RangeLog::new(self.job.local.start + accelerator, logs)
     }
 
     /// Returns the path of the file that a worker reads or read last.
@@ -213,6 +256,17 @@ impl Shared {
         self.conductor.unpark();
     }
 
+    /// Wakes an idle thread of the same worker, which may have a request now.
+    pub(super) fn wake_sibling(&self, thread_index: usize) {
+        let in_flight = self.job.plan.loader.in_flight() as usize;
+        let first = thread_index - thread_index % in_flight;
+        let others = (1..in_flight).map(|other| first + (thread_index + other) % in_flight);
+        let mut idle = others.filter(|thread| self.workers[*thread].idle.load(SeqCst));
+        if let Some(thread) = idle.next() {
+            self.workers[thread].unpark();
+        }
+    }
+
     /// Wakes the other workers of the group, which may have work now that the batch of this worker is complete.
     pub(super) fn wake_siblings(&self, worker_index: usize) {
         let accelerator = self.placement.accelerators_of(worker_index).start;
@@ -229,6 +283,25 @@ impl Shared {
         let indices = self.placement.workers_of(accelerator);
         let workers = &self.workers[indices.start as usize..indices.end as usize];
         workers.iter().map(|worker| u32::from(worker.is_active())).sum()
+    }
+
+    /// Returns the threads of `accelerator` to wake. Of the threads that read for one worker, one is woken, which wakes the next one.
+    pub(super) fn idle_threads(
+        &self,
+        accelerator: u32,
+        target: WakeTarget,
+    ) -> impl Iterator<Item = u32> {
+        let threads = self.placement.workers_of(accelerator);
+        let in_flight = self.job.plan.loader.in_flight();
+        let workers = match target {
+            WakeTarget::One(worker) => worker..worker + 1,
+            WakeTarget::Any => 0..threads.len() as u32 / in_flight,
+        };
+        workers.filter_map(move |worker| {
+            let first = threads.start + worker * in_flight;
+            let is_idle = |thread: &u32| self.workers[*thread as usize].idle.load(SeqCst);
+            (first..first + in_flight).find(is_idle)
+        })
     }
 
     /// Wakes all workers of `accelerator`.

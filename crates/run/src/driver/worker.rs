@@ -2,14 +2,14 @@
 
 use super::client::burn;
 use super::error::RunError;
+use super::rest::Rest;
 use super::shared::{LaneCounts, Shared, WorkerHandle};
 use crate::buffer::{ALIGN, AlignedBuffer};
 use crate::clock::thread_cpu_ns;
 use crate::gate::Gate;
 use crate::layers::RecordedStorage;
-use crate::op_log::OpLog;
 use feedrate_data::format::{FormatError, PayloadSink};
-use feedrate_data::storage::{Handle, engine};
+use feedrate_data::storage::Handle;
 use feedrate_engine::client::ClientWork;
 use feedrate_engine::durations::Durations;
 use feedrate_engine::job::{ClaimedTask, ReadError, Shard};
@@ -17,18 +17,13 @@ use feedrate_engine::loader::{BatchStatus, Queue, Task, WorkerState};
 use feedrate_engine::reader::{Op, SampleReader};
 use feedrate_engine::sink::Sink;
 use feedrate_measure::record::ranges::RangeLog;
-use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::order::SampleId;
 use std::ops::Range;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-/// Number of times that an idle worker yields and tries to claim a task before it sleeps.
-const YIELDS_BEFORE_SLEEP: u32 = 4;
-/// Number of workers above which yielding costs more than sleeping.
-const YIELDING_WORKERS_MAX: usize = 64;
 /// Upper limit of a worker's initial buffer. It grows with larger reads.
-const BUFFER_BYTES_MAX: usize = 64 << 20;
+pub(super) const BUFFER_BYTES_MAX: usize = 64 << 20;
 
 /// The state of a worker thread.
 pub(super) struct Worker<'s> {
@@ -52,13 +47,7 @@ pub(super) struct Worker<'s> {
     pending_client_bytes: u64,
     /// Buffer for a payload that will be kept in memory.
     scratch: Vec<u8>,
-    /// Number of the last request for counters that was answered.
-    flushed: u32,
-    /// Whether the worker is marked as idle.
-    is_marked_idle: bool,
-    /// Yields since the last task.
-    yields: u32,
-    is_started: bool,
+    rest: Rest<'s>,
 }
 
 /// A worker's reads for one accelerator. A worker has several lanes if it reads for a group.
@@ -75,9 +64,6 @@ impl<'s> Worker<'s> {
     pub(super) fn new(shared: &'s Shared, worker_index: usize) -> Result<Self, RunError> {
         let job = &shared.job;
         let loader = &job.plan.loader;
-        let engine = job.plan.storage.engine.as_deref().and_then(engine::find);
-        let reads_blocks =
-            engine.is_some_and(|engine| engine.member().has(Ability::BypassesPageCache));
         let accelerators = shared.placement.accelerators_of(worker_index);
         Ok(Worker {
             shared,
@@ -89,7 +75,7 @@ impl<'s> Worker<'s> {
             reader: job.reader(),
             sink: job.sink(),
             buffer: buffer(job.buffer_bytes().min(BUFFER_BYTES_MAX))?,
-            block_bytes: if reads_blocks { ALIGN } else { 1 },
+            block_bytes: shared.block_bytes(),
             buffered: 0..0,
             preprocessing: Durations::new(
                 loader.preprocess,
@@ -99,10 +85,7 @@ impl<'s> Worker<'s> {
             cpu_ns: 0,
             pending_client_bytes: 0,
             scratch: Vec::new(),
-            flushed: 0,
-            is_marked_idle: false,
-            yields: 0,
-            is_started: false,
+            rest: Rest::new(shared, &shared.workers[worker_index]),
         })
     }
 
@@ -114,8 +97,7 @@ impl<'s> Worker<'s> {
         while !self.shared.stop.load(Acquire) {
             match self.claim() {
                 Some((lane, task)) => {
-                    self.mark_idle(false);
-                    self.yields = 0;
+                    self.rest.end();
                     between_epochs = false;
                     let queue = self.lanes[lane].queue;
                     let now_ns = self.lanes[lane].io.begin_task(idle_since_ns.take());
@@ -138,7 +120,9 @@ impl<'s> Worker<'s> {
                         let now_ns = self.shared.clock.now_ns();
                         idle_since_ns.get_or_insert(now_ns);
                     }
-                    if self.idle() {
+                    let handle = self.handle();
+                    let Worker { rest, lanes, .. } = &mut self;
+                    if rest.step(|| hand_over(handle, lanes)) {
                         idle_since_ns = None;
                         between_epochs = true;
                     }
@@ -146,7 +130,7 @@ impl<'s> Worker<'s> {
             }
         }
         // After a stop, counters are handed over without a request.
-        self.hand_over();
+        hand_over(self.handle(), &mut self.lanes);
         std::iter::from_fn(|| self.reader.take_open_handle()).collect()
     }
 
@@ -360,58 +344,16 @@ impl<'s> Worker<'s> {
         ReadError::new(&self.reader, source).into()
     }
 
-    /// Moves the counters into the handle, where the conductor collects them.
-    fn hand_over(&mut self) {
-        let mut counted = self.handle().counters.lock().unwrap_or_else(PoisonError::into_inner);
-        counted.clear();
-        counted.extend(self.lanes.iter_mut().map(|lane| {
-            let counters = lane.io.counters.take();
-            let ops = lane.io.ops.as_mut().map(OpLog::take);
-            LaneCounts { counters, log: lane.log.take(), ops }
-        }));
-    }
-
-    /// Takes one step towards sleeping, because there is no task: hands over the counters if requested; otherwise yields a few times, then
-    /// marks the worker as idle, then sleeps until woken. The caller tries to claim a task between these steps. Returns true if the epoch
-    /// has ended.
-    fn idle(&mut self) -> bool {
-        let wanted = self.shared.flush_wanted.load(SeqCst);
-        if wanted != self.flushed {
-            self.flushed = wanted;
-            self.hand_over();
-            self.shared.count_flushed_worker();
-            return true;
-        }
-        // The next batch is often opened sooner than sleeping and waking would take.
-        if self.yields < YIELDS_BEFORE_SLEEP && self.shared.workers.len() <= YIELDING_WORKERS_MAX {
-            self.yields += 1;
-            std::thread::yield_now();
-            return false;
-        }
-        // A batch that opens after the flag is set wakes this worker. An earlier batch is found by the claim before sleeping.
-        if self.is_marked_idle {
-            std::thread::park();
-            self.mark_idle(false);
-        } else {
-            self.mark_idle(true);
-            if !self.is_started {
-                self.is_started = true;
-                self.shared.count_started_worker();
-            }
-        }
-        false
-    }
-
-    fn mark_idle(&mut self, idle: bool) {
-        if self.is_marked_idle != idle {
-            self.handle().idle.store(idle, SeqCst);
-            self.is_marked_idle = idle;
-        }
-    }
-
     fn handle(&self) -> &'s WorkerHandle {
         &self.shared.workers[self.worker_index]
     }
+}
+
+/// Moves the counters of a worker's lanes into its handle, where the conductor collects them.
+fn hand_over(handle: &WorkerHandle, lanes: &mut [WorkerLane]) {
+    let mut counted = handle.counters.lock().unwrap_or_else(PoisonError::into_inner);
+    counted.clear();
+    counted.extend(lanes.iter_mut().map(|lane| LaneCounts::take(&mut lane.io, &mut lane.log)));
 }
 
 /// Returns the opens and reads since the counters were last taken. They are never taken within a task.
@@ -420,27 +362,19 @@ fn operations(io: &RecordedStorage) -> u64 {
 }
 
 /// Allocates a buffer for reads of up to `bytes` bytes.
-fn buffer(bytes: usize) -> Result<AlignedBuffer, RunError> {
+pub(super) fn buffer(bytes: usize) -> Result<AlignedBuffer, RunError> {
     AlignedBuffer::new(bytes + ALIGN).map_err(|source| RunError::Memory { bytes, source })
 }
 
 impl<'s> WorkerLane<'s> {
     fn new(shared: &'s Shared, worker_index: usize, accelerator: u32) -> Self {
-        let job = &shared.job;
-        let logs = u64::from(job.plan.accelerators) * u64::from(job.workers());
-        let worker = shared.placement.worker_of(worker_index);
         WorkerLane {
             accelerator,
-            log: RangeLog::new(job.local.start + accelerator, logs),
+            log: shared.range_log(accelerator),
             queue: &shared.queues[accelerator as usize],
-            state: WorkerState::new(worker),
-            shard: Shard::new(job, accelerator),
-            io: RecordedStorage::new(
-                Arc::clone(shared.storage_of(worker_index)),
-                shared.clock,
-                job.reads_for_itself(accelerator),
-                shared.op_log_capacity.map(|capacity| OpLog::new(accelerator, worker, capacity)),
-            ),
+            state: WorkerState::new(shared.placement.thread_of(worker_index)),
+            shard: Shard::new(&shared.job, accelerator),
+            io: shared.recorded_storage(worker_index, accelerator),
         }
     }
 }

@@ -50,6 +50,21 @@ impl EmulatedStorage {
         }
     }
 
+    /// Executes a read at its emulated cost. `read_bytes` returns the bytes of a result.
+    fn serve<T>(
+        &self,
+        read: impl FnOnce() -> Result<T, StorageError>,
+        read_bytes: impl FnOnce(&T) -> usize,
+    ) -> Result<T, StorageError> {
+        // The gate needs no check of `stop`: after a stop, the waits of admitted readers end early and release their permits.
+        let _permit = self.concurrency.as_ref().map(Gate::enter);
+        self.delay(self.read_delay_ns);
+        let arrived_ns = self.clock.now_ns();
+        let result = read()?;
+        self.clock.sleep_until(self.served_at_ns(arrived_ns, read_bytes(&result)), &self.stop);
+        Ok(result)
+    }
+
     /// Returns the time at which a read of `bytes` that arrived at `now_ns` is finished.
     fn served_at_ns(&self, now_ns: u64, bytes: usize) -> u64 {
         let service_ns = (bytes as f64 * self.ns_per_byte) as u64;
@@ -80,13 +95,17 @@ impl ReadStorage for EmulatedStorage {
         offset: u64,
         buffer: &mut [u8],
     ) -> Result<usize, StorageError> {
-        // The gate needs no check of `stop`: after a stop, the waits of admitted readers end early and release their permits.
-        let _permit = self.concurrency.as_ref().map(Gate::enter);
-        self.delay(self.read_delay_ns);
-        let arrived_ns = self.clock.now_ns();
-        let bytes = self.inner.read_at(file, offset, buffer)?;
-        self.clock.sleep_until(self.served_at_ns(arrived_ns, bytes), &self.stop);
-        Ok(bytes)
+        self.serve(|| self.inner.read_at(file, offset, buffer), |bytes| *bytes)
+    }
+
+    fn read_over(
+        &self,
+        file: &Handle,
+        offset: u64,
+        len: u64,
+        buffer: &mut [u8],
+    ) -> Result<u64, StorageError> {
+        self.serve(|| self.inner.read_over(file, offset, len, buffer), |bytes| *bytes as usize)
     }
 
     fn close(&self, file: Handle) {

@@ -120,11 +120,34 @@ impl RecordedStorage {
         buffer: &mut [u8],
     ) -> Result<usize, StorageError> {
         let result = self.storage.read_at(file, offset, buffer);
+        self.count_read(part, offset, result.as_ref().ok().map(|&bytes| bytes as u64));
+        result
+    }
+
+    /// Reads `len` bytes and drops them, as [`ReadStorage::read_over`]. Counts as one read.
+    ///
+    /// # Errors
+    /// The storage failed.
+    pub fn read_over(
+        &mut self,
+        file: &Handle,
+        part: u64,
+        offset: u64,
+        len: u64,
+        buffer: &mut [u8],
+    ) -> Result<u64, StorageError> {
+        let result = self.storage.read_over(file, offset, len, buffer);
+        self.count_read(part, offset, result.as_ref().ok().copied());
+        result
+    }
+
+    /// Counts a read that has just ended and returned `bytes`; `None` if it failed.
+    fn count_read(&mut self, part: u64, offset: u64, read_bytes: Option<u64>) {
         let ns = self.lap();
-        self.log(OpKind::Read, part, offset, result.as_ref().ok().map(|&bytes| bytes as u64), ns);
+        self.log(OpKind::Read, part, offset, read_bytes, ns);
         self.task.read_ns += ns;
         self.counters.read_ns += ns;
-        let bytes = *result.as_ref().unwrap_or(&0) as u64;
+        let bytes = read_bytes.unwrap_or_default();
         if self.reads_itself {
             self.counters.reads += 1;
             self.counters.read_latency.record(ns);
@@ -133,7 +156,6 @@ impl RecordedStorage {
         } else {
             self.counters.memory_bytes += bytes;
         }
-        result
     }
 
     /// Counts the latest read in the access pattern. The read returned `bytes`; `position` is its relation to the previous read.

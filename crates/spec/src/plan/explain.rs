@@ -119,7 +119,7 @@ fn loader_memory_bytes(plan: &Plan, catalog: &Catalog, layout: &Layout, payload:
         FileAccess::Mpio => whole_read_bytes(plan, catalog, layout),
         _ => loader.buffer_bytes(),
     };
-    let buffers_bytes = u64::from(loader.workers.max(1)).saturating_mul(buffer_bytes);
+    let buffers_bytes = u64::from(loader.streams()).saturating_mul(buffer_bytes);
     let batches_bytes = if loader.materialize {
         let batches = f64::from(loader.batches_in_flight) + 1.0;
         let sample_bytes_mean = payload as f64 / samples.max(1) as f64;

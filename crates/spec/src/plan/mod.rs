@@ -12,6 +12,7 @@ pub mod shards;
 pub mod schedule;
 mod draws;
 mod client;
+mod requests;
 pub mod state;
 mod evaluation;
 mod checkpoint;
@@ -28,6 +29,7 @@ pub use explain::{Estimate, PIECE_BYTES, estimate};
 pub use planner::{
     Context, PlanOptions, RECORDED_EPOCHS_MAX, RECORDED_STEPS_MAX, THREADS_MAX, build,
 };
+pub use requests::{ReadAhead, RequestPlan, RequestUnit};
 
 use crate::catalog::FormatEntry;
 use crate::mlperf::CoreConfig;
@@ -294,6 +296,9 @@ pub struct LoaderPlan {
     /// Additional reads from the start of each opened file; `None` for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<HeadReads>,
+    /// Reads of whole files or row groups without decoding; `None` if samples are read one by one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<RequestPlan>,
     /// Maximum bytes per read: `reader.transfer_size`, else the format's default. A multiple of the page size if the page cache is
     /// bypassed.
     pub piece_bytes: u64,

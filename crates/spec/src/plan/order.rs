@@ -57,6 +57,11 @@ impl Order {
         self.samples
     }
 
+    /// Returns the first position after the file at `position`, if samples are read in the order of their files.
+    pub fn file_end(&self, position: u64) -> u64 {
+        self.bounds.start(self.bounds.file_at(position) + 1)
+    }
+
     /// Returns the sample at `position` of the epoch.
     pub fn sample_at(&self, position: u64) -> SampleId {
         let index =

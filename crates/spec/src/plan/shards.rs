@@ -71,6 +71,14 @@ impl FileSplit {
         }
     }
 
+    /// Returns the positions of `worker` in the order of reading, if they follow each other; `None` if workers take turns.
+    pub fn positions(&self, worker: u32) -> Option<Range<u64>> {
+        match self {
+            FileSplit::Shards(shards) => Some(shards.worker_positions(worker)),
+            FileSplit::Interleave(_) => None,
+        }
+    }
+
     /// Returns the number of workers without a file.
     pub fn idle_workers(&self) -> u64 {
         match self {

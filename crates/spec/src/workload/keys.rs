@@ -196,7 +196,6 @@ impl Workload {
 
 const MERGING: Effect =
     nothing("tensors are generated piece by piece, so there is no equal memory to merge");
-const OBJECT_STORE: Effect = not_yet("object storage");
 const NO_PYTHON: Effect = nothing("no Python class is loaded");
 const NO_TENSOR: Effect = nothing("no tensor is passed to training");
 const UNUSED: Effect = nothing("not used by DLIO either");
@@ -377,9 +376,10 @@ keys! {
         profiling_iostat_devices: Vec<String> = Texts, "profiling.iostat_devices", "[]", "", Effect::Now, "Disks in `iostat.json`; by default all.";
 
         storage_storage_type: String = StorageType, "storage.storage_type", "local_fs", "", Effect::Now,
-            "Storage of the dataset; `local_fs` (or `file`) is any mounted file system.";
+            "Storage of the dataset; `local_fs` (or `file`) is any mounted file system, and `direct_fs` the same, read with O_DIRECT as by MLPerf Storage v3's client.";
         storage_storage_root: String = Text, "storage.storage_root", "./", "", Effect::Now, "Folder or bucket that contains `dataset.data_folder`.";
-        storage_storage_options: Vec<(String, String)> = Options, "storage.storage_options", "{}", "", OBJECT_STORE, "Options of an object storage.";
+        storage_storage_options: Vec<(String, String)> = Options, "storage.storage_options", "{}", "", Effect::Now,
+            "Options of MLPerf Storage v3's client. `storage_library: direct` and `uri_scheme: direct` read files with O_DIRECT, as `storage_type: direct_fs` does; `prefetch_window` is the number of files in a window, or of row groups that are read ahead (`reader.in_flight`). The other options belong to object storages, which are not built yet.";
     }
     feedrate {
         accelerators: Option<u32> = OptionalCount32, "accelerators", "null", "accelerators",
@@ -404,6 +404,8 @@ keys! {
             "How steps are executed: `sleep` (a wait, the default), `none`, or `cuda` (a copy of the batch's size and a kernel on a GPU).";
         output_timeline: bool = Flag, "output.timeline", "true", "",
             "Record the activity in each 100 ms of the run: bytes, operations, CPU, page cache, GPUs.";
+        reader_in_flight: Option<u32> = OptionalPositive32, "reader.in_flight", "null", "requests",
+            "Number of requests that a reading worker of loader `pytorch` keeps outstanding. With more than 1, a request reads a whole file of one sample, or a whole row group of parquet, without decoding; files are read in windows of 256 with the next window behind, and as many row groups ahead as are in flight (`storage.storage_options.prefetch_window`). By default 1, as in PyTorch, except where MLPerf Storage v3's client keeps 64: with `storage_type: direct_fs`, and in `dlio_benchmark` for parquet.";
         reader_materialize: bool = Flag, "reader.materialize", "false", "",
             "Keep complete batches in memory, as frameworks do, instead of reading in pieces.";
         reader_read_at_start: bool = Flag, "reader.read_at_start", "false", "",
@@ -445,7 +447,7 @@ keys! {
             "How the workers of an accelerator divide its samples. `shards`: each worker reads whole files. `samples`: the loader decides. `auto` means `shards` for existing tar files (`dataset.foreign`), unless the loader interleaves whole files itself.";
         reader_verify: bool = Flag, "reader.verify", "false", "", "Compare every byte read with the generated content.";
         reader_decode: bool = Flag, "reader.decode", "true", "",
-            "Decode images and arrays inside existing files of the formats `webdataset`, `parquet` and `tfrecord`; otherwise they are only read. With `false`, files of `jpeg` and `png` are plain bytes of the record length, as in MLPerf's retinanet.";
+            "Decode images and arrays inside existing files of the formats `webdataset`, `parquet` and `tfrecord`; otherwise they are only read. With `false`, files of one sample are read whole, as by MLPerf Storage v3's client, and files of `jpeg` and `png` are plain bytes of the record length, as in its retinanet.";
         reader_check_crc: bool = Flag, "reader.check_crc", "true", "", "Verify the checksums of the file format.";
         storage_engine: Option<String> = OptionalText, "storage.engine", "null", "",
             "How files are read: `psync`, `mmap` or `direct`, and for hdf5 `libhdf5` in builds that include it. By default the engine that the format needs, else `psync`.";

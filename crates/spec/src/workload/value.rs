@@ -253,10 +253,10 @@ kinds! {
         Content::Scalar { text, .. } if text == "null" => Ok("null".into()),
         _ => text(node),
     };
-    StorageType: "local_fs | memory | null | parallel_fs | s3 | aistore" => String, |node| match &node.content {
+    StorageType: "local_fs | direct_fs | memory | null | parallel_fs | s3 | aistore" => String, |node| match &node.content {
         Content::Scalar { text, .. } if text == "null" => Ok("null".into()),
         Content::Scalar { text, .. } if text == "file" => Ok("local_fs".into()),
-        _ => choice(node, &["local_fs", "memory", "null", "parallel_fs", "s3", "aistore"]),
+        _ => choice(node, &["local_fs", "direct_fs", "memory", "null", "parallel_fs", "s3", "aistore"]),
     };
 }
 

@@ -24,6 +24,8 @@ mod page;
 mod hybrid;
 mod values;
 mod footer;
+mod footer_finder;
+mod lister;
 mod chunk;
 mod unread;
 mod group;
@@ -42,7 +44,12 @@ use feedrate_spec::shape::{Compression, Dims, Element, Encoding, FileShape};
 static MEMBER: Member = Member {
     name: "parquet",
     summary: "One row per sample, in row groups; reading a sample reads its row group up to its row.",
-    abilities: &[Ability::RandomAccess, Ability::KeepsOpen, Ability::HoldsFiles],
+    abilities: &[
+        Ability::RandomAccess,
+        Ability::KeepsOpen,
+        Ability::HoldsFiles,
+        Ability::RowGroups,
+    ],
 };
 
 const MAGIC: &[u8; 4] = b"PAR1";
@@ -76,6 +83,7 @@ const RLE: i64 = 3;
 
 pub(super) static FORMAT: Format = Format {
     is_recognised: |head| head.starts_with(MAGIC),
+    lister: Some(|options| Box::new(lister::RowGroupLister::new(options))),
     ..Format::new(
         FormatEntry {
             compressions: &[Compression::Gzip],

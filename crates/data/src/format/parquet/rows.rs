@@ -1,18 +1,13 @@
-//! Finds the rows of one file after another: reads the tail, the footer if it is longer, then the sample's row group.
+//! Finds the rows of one file after another: reads the footer, then the sample's row group.
 //! The footer and the position in the row group are kept for further samples of the same file.
 
-use super::super::ahead::{ByteCollector, Finder, ReadOrder, WantedSample};
+use super::super::ahead::{Finder, ReadOrder, WantedSample};
 use super::super::{CursorOptions, FileMember};
 use super::footer::Footer;
+use super::footer_finder::FooterFinder;
 use super::group::GroupStream;
-use super::{
-    FOOTER_BYTES_MAX, FileShape, FormatError, MAGIC, PayloadSink, TAIL_BYTES, describe_shape,
-    shape_of_bytes, truncated,
-};
+use super::{FileShape, FormatError, PayloadSink, describe_shape, shape_of_bytes, truncated};
 use std::sync::Arc;
-
-/// Length of the first read of a file, from its end, as by pyarrow.
-const TAIL_READ_BYTES: u64 = 64 << 10;
 
 /// [`Finder`] of the format.
 pub(super) struct RowFinder {
@@ -20,15 +15,10 @@ pub(super) struct RowFinder {
     columns: Arc<[String]>,
     /// Whether pages of other programs' files are decompressed.
     unpacks: bool,
-    /// Length of the first read of a file.
-    tail_bytes: u64,
     wanted: WantedSample,
     file_bytes: u64,
     phase: FooterPhase,
-    /// The tail or the footer, while it is read.
-    collected: ByteCollector,
-    /// Offset of `collected` in the file.
-    start: u64,
+    finder: FooterFinder,
     /// Whether `footer` belongs to the current file.
     is_footer_current: bool,
     footer: Footer,
@@ -40,7 +30,6 @@ pub(super) struct RowFinder {
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum FooterPhase {
     #[default]
-    Tail,
     Footer,
     /// The footer is known, and the sample must be looked up.
     Known,
@@ -52,12 +41,10 @@ impl RowFinder {
         RowFinder {
             columns: Arc::clone(&options.members),
             unpacks: options.decodes_members,
-            tail_bytes: TAIL_READ_BYTES.min(options.piece_bytes as u64),
             wanted: WantedSample::default(),
             file_bytes: 0,
-            phase: FooterPhase::Tail,
-            collected: ByteCollector::default(),
-            start: 0,
+            phase: FooterPhase::Footer,
+            finder: FooterFinder::new(options),
             is_footer_current: false,
             footer: Footer::default(),
             group: None,
@@ -65,52 +52,15 @@ impl RowFinder {
         }
     }
 
-    fn seek_tail(&mut self) {
-        self.phase = FooterPhase::Tail;
-        self.start = self.file_bytes.saturating_sub(self.tail_bytes);
-        self.collected.begin((self.file_bytes - self.start) as usize);
-    }
-
-    /// Continues after the tail or the footer has been read completely.
-    fn read_collected(&mut self) -> Result<(), FormatError> {
-        let footer_start = self.footer_start()?;
-        let end = self.collected.bytes.len() - TAIL_BYTES as usize;
-        let Some(skip) = footer_start.checked_sub(self.start) else {
-            self.start = footer_start;
-            self.collected.begin((self.file_bytes - footer_start) as usize);
-            self.phase = FooterPhase::Footer;
+    /// Takes bytes of the tail or the footer, and looks up the sample once the footer is complete.
+    fn read_footer(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
+        if !self.finder.take(bytes, &mut self.footer, &self.columns)? {
             return Ok(());
-        };
-        let footer = &self.collected.bytes[skip as usize..end];
-        self.footer.read(footer, footer_start, &self.columns)?;
+        }
         self.is_footer_current = true;
         self.group = None;
         self.phase = FooterPhase::Known;
         self.look_up()
-    }
-
-    /// Offset of the footer, computed from the tail.
-    fn footer_start(&self) -> Result<u64, FormatError> {
-        let start = self.file_bytes - TAIL_BYTES;
-        let tail = &self.collected.bytes[self.collected.bytes.len() - TAIL_BYTES as usize..];
-        let (length, magic) = tail.split_at(4);
-        if magic != MAGIC {
-            let message = match magic {
-                b"PARE" => "the footer is encrypted, which is not supported",
-                _ => "no `PAR1` at the end: the file is cut off, or is not parquet",
-            };
-            return Err(FormatError::new(start + 4, message));
-        }
-        let bytes = u64::from(length.first_chunk().copied().map_or(0, u32::from_le_bytes));
-        let first = start.checked_sub(bytes).filter(|&first| first >= MAGIC.len() as u64);
-        let message = match first {
-            Some(first) if (1..=FOOTER_BYTES_MAX).contains(&bytes) => return Ok(first),
-            Some(_) if bytes > 0 => {
-                format!("a footer of {bytes} bytes, more than {FOOTER_BYTES_MAX}")
-            }
-            _ => format!("a footer of {bytes} bytes in a file of {}", self.file_bytes),
-        };
-        Err(FormatError::new(start, message))
     }
 
     /// Finds the sample in the footer.
@@ -158,7 +108,8 @@ impl Finder for RowFinder {
         self.wanted = *wanted;
         self.is_footer_current &= order != ReadOrder::NewFile;
         if !self.is_footer_current {
-            return self.seek_tail();
+            self.phase = FooterPhase::Footer;
+            return self.finder.restart();
         }
         self.phase = FooterPhase::Known;
         // `take` repeats the look-up and returns the error.
@@ -167,19 +118,13 @@ impl Finder for RowFinder {
 
     fn set_length(&mut self, bytes: u64) -> Result<(), FormatError> {
         self.file_bytes = bytes;
-        if bytes < TAIL_BYTES + MAGIC.len() as u64 {
-            let message = format!("a file of {bytes} bytes is too short for parquet");
-            return Err(FormatError::new(0, message));
-        }
-        self.seek_tail();
-        Ok(())
+        self.phase = FooterPhase::Footer;
+        self.finder.begin(bytes)
     }
 
     fn offset(&self) -> Option<u64> {
         match self.phase {
-            FooterPhase::Tail | FooterPhase::Footer => {
-                Some(self.start + self.collected.bytes.len() as u64)
-            }
+            FooterPhase::Footer => Some(self.finder.offset()),
             FooterPhase::Group if self.stream.is_complete() => None,
             FooterPhase::Known | FooterPhase::Group => Some(self.stream.offset()),
         }
@@ -189,7 +134,7 @@ impl Finder for RowFinder {
         match self.phase {
             FooterPhase::Group if self.stream.is_complete() => self.stream.offset(),
             FooterPhase::Group => self.stream.run_end(),
-            _ => self.start + self.collected.wanted as u64,
+            _ => self.finder.end(),
         }
     }
 
@@ -201,7 +146,7 @@ impl Finder for RowFinder {
     /// At the end of the values, [`Finder::take`] is called without bytes and reports that they end too early.
     fn has_buffered_bytes(&self) -> bool {
         match self.phase {
-            FooterPhase::Tail | FooterPhase::Footer => false,
+            FooterPhase::Footer => false,
             FooterPhase::Known => true,
             // A row group that ends too early is reported in the same way.
             FooterPhase::Group => {
@@ -214,10 +159,7 @@ impl Finder for RowFinder {
         let taken = match self.phase {
             FooterPhase::Known => return self.look_up(),
             FooterPhase::Group => self.stream.take(bytes, sink),
-            FooterPhase::Tail | FooterPhase::Footer => {
-                self.collected.take(bytes);
-                if self.collected.missing_bytes() > 0 { Ok(()) } else { self.read_collected() }
-            }
+            FooterPhase::Footer => self.read_footer(bytes),
         };
         // The footer of a broken file is not used again.
         self.is_footer_current &= taken.is_ok();

@@ -22,6 +22,7 @@ static MEMBER: Member = Member {
     name: "tfrecord",
     summary: "Records of TensorFlow one after another, with an index for DALI beside them.",
     abilities: &[
+        Ability::Sidecars,
         Ability::RandomAccess,
         Ability::KeepsOpen,
         Ability::ChecksContent,

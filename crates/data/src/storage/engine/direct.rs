@@ -4,7 +4,7 @@
 //! valid for all common block lengths. Aligned requests, such as the requests of a run's workers, are read directly into their
 //! buffer. All others are copied through an aligned bounce buffer.
 
-use super::{Engine, Handle, pread_all};
+use super::{Engine, Handle, pread_all, preadv_over, read_pieces};
 use feedrate_spec::catalog::{Ability, Member};
 use rustix::fd::BorrowedFd;
 use rustix::fs::OFlags;
@@ -41,6 +41,24 @@ impl Engine for Direct {
             return pread_all(fd, offset, buffer, BLOCK_BYTES);
         }
         read_through_bounce_buffer(fd, offset, buffer)
+    }
+
+    fn read_over(
+        &self,
+        file: &Handle,
+        offset: u64,
+        len: u64,
+        buffer: &mut [u8],
+    ) -> Result<u64, Errno> {
+        let block = BLOCK_BYTES as u64;
+        let is_aligned = offset.is_multiple_of(block)
+            && len.is_multiple_of(block)
+            && buffer.len().is_multiple_of(BLOCK_BYTES)
+            && buffer.as_ptr().addr().is_multiple_of(BLOCK_BYTES);
+        if is_aligned {
+            return preadv_over(self.fd(file)?, offset, len, buffer, block);
+        }
+        read_pieces(offset, len, buffer, |offset, piece| self.read_at(file, offset, piece))
     }
 }
 

@@ -11,9 +11,9 @@ mod libhdf5;
 #[cfg(test)]
 mod tests;
 
-use super::Handle;
+use super::{Handle, read_pieces};
 use feedrate_spec::catalog::Member;
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
@@ -67,6 +67,67 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// The system call failed.
     fn read_at(&self, file: &Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno>;
+
+    /// See [`super::ReadStorage::read_over`].
+    ///
+    /// # Errors
+    /// The system call failed.
+    fn read_over(
+        &self,
+        file: &Handle,
+        offset: u64,
+        len: u64,
+        buffer: &mut [u8],
+    ) -> Result<u64, Errno> {
+        read_pieces(offset, len, buffer, |offset, piece| self.read_at(file, offset, piece))
+    }
+}
+
+/// Maximum number of parts of a vectored read (`IOV_MAX`).
+const PARTS_MAX: usize = 1024;
+
+/// Calls `preadv` for `len` bytes with parts that all lie in `buffer`, so that the memory of one part receives them all. Repeats the call
+/// until all are read or the file ends, as [`pread_all`] does.
+fn preadv_over(
+    fd: BorrowedFd<'_>,
+    offset: u64,
+    len: u64,
+    buffer: &mut [u8],
+    block: u64,
+) -> Result<u64, Errno> {
+    let mut done = 0;
+    while done < len {
+        let mut left = len - done;
+        let mut parts = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; PARTS_MAX];
+        let mut count = 0;
+        while left > 0 && count < PARTS_MAX {
+            let iov_len = left.min(buffer.len() as u64) as usize;
+            parts[count] = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len };
+            left -= iov_len as u64;
+            count += 1;
+        }
+        let position = (offset + done) as libc::off_t;
+        // SAFETY: the first `count` parts lie in `buffer`, which this function borrows exclusively. They overlap, and no one reads them.
+        let read =
+            unsafe { libc::preadv(fd.as_raw_fd(), parts.as_ptr(), count as libc::c_int, position) };
+        match u64::try_from(read) {
+            Ok(0) => break,
+            Ok(bytes) => {
+                done += bytes;
+                if !done.is_multiple_of(block) {
+                    break;
+                }
+            }
+            Err(_) => {
+                match std::io::Error::last_os_error().raw_os_error().map(Errno::from_raw_os_error) {
+                    Some(Errno::INTR) => {}
+                    Some(errno) => return Err(errno),
+                    None => return Err(Errno::IO),
+                }
+            }
+        }
+    }
+    Ok(done)
 }
 
 /// Calls `pread` until `buffer` is full or the file ends. A read that returns no multiple of `block` bytes also marks

@@ -1,6 +1,6 @@
 //! Blocking `pread` through the page cache (fio's `psync`).
 
-use super::{Engine, Handle, pread_all};
+use super::{Engine, Handle, pread_all, preadv_over};
 use feedrate_spec::catalog::Member;
 use rustix::io::Errno;
 
@@ -17,5 +17,15 @@ impl Engine for Psync {
     fn read_at(&self, file: &Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
         // With blocks of 1 byte, only a read of 0 bytes is the end of the file.
         pread_all(self.fd(file)?, offset, buffer, 1)
+    }
+
+    fn read_over(
+        &self,
+        file: &Handle,
+        offset: u64,
+        len: u64,
+        buffer: &mut [u8],
+    ) -> Result<u64, Errno> {
+        preadv_over(self.fd(file)?, offset, len, buffer, 1)
     }
 }

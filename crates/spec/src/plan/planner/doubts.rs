@@ -133,7 +133,7 @@ impl Builder<'_> {
 fn window_shorter_than_stock(plan: &Plan) -> Option<PlanDoubt> {
     let excluded = plan.metric.exclude_start_steps.saturating_add(plan.metric.exclude_end_steps);
     let window = plan.train.steps_in_epoch(1).saturating_sub(excluded);
-    let batches = u64::from(plan.loader.batches_in_flight);
+    let batches = plan.stock_batches();
     let steps = if window == 1 { "1 step is".to_string() } else { format!("{window} steps are") };
     let held_batches = counted(batches, "batch");
     let evidence = format!("{steps} judged, and the loader may hold {held_batches} by then");

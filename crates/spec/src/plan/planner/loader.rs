@@ -3,8 +3,8 @@
 use super::{Builder, Context};
 use crate::catalog::{Ability, LoaderEntry};
 use crate::plan::{
-    DatasetPlan, FileAccess, HeadReads, LoaderPlan, PIECE_BYTES, Shuffle, StoragePlan, TrainPlan,
-    WorkerSplit,
+    DatasetPlan, FileAccess, HeadReads, LoaderPlan, PIECE_BYTES, RequestUnit, Shuffle, StoragePlan,
+    TrainPlan, WorkerSplit,
 };
 use crate::units;
 
@@ -80,6 +80,7 @@ impl Builder<'_> {
             shuffle_block: None,
             reread_share: self.reread_share(file_access, split, accelerators),
             head: self.head(storage),
+            requests: None,
             piece_bytes: self.piece_bytes(storage),
             materialize: w.reader_materialize,
             verify: self.verifies(),
@@ -87,6 +88,10 @@ impl Builder<'_> {
             decodes_members: self.decodes_members(),
         };
         loader.shuffle_block = self.shuffle_block(&loader);
+        loader.requests = self.requests(&loader, entry);
+        if loader.requests.is_some_and(|requests| requests.unit == RequestUnit::RowGroup) {
+            loader.split = WorkerSplit::Shards;
+        }
         loader
     }
 
@@ -381,7 +386,7 @@ impl Builder<'_> {
     fn decodes_members(&mut self) -> bool {
         let decodes =
             self.format_has(Ability::HoldsFiles) || self.format_has(Ability::EncodesSamples);
-        if !decodes && self.encoded_format.is_none() {
+        if !decodes && self.encoded_format.is_none() && self.w.reader_decode {
             self.warn_unused("reader.decode", "samples of this format are not encoded");
         }
         decodes && self.w.reader_decode

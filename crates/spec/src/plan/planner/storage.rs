@@ -7,7 +7,27 @@ use crate::plan::{Cache, StageMoment, StagePlan, StoragePlan};
 /// The value of `reader.stage` for shared memory, and the folder of shared memory.
 const SHARED_MEMORY: (&str, &str) = ("memory", "/dev/shm");
 
+/// MLPerf Storage v3's storage of local files that are read with O_DIRECT.
+const DIRECT_STORAGE: &str = "direct_fs";
+/// Options of MLPerf Storage v3's client and the value with which it reads files with O_DIRECT.
+const DIRECT_OPTIONS: [&str; 2] = ["storage_library", "uri_scheme"];
+
 impl Builder<'_> {
+    /// Returns the key of a setting that requires reading around the page cache, if there is one.
+    pub(super) fn direct_setting(&self) -> Option<&'static str> {
+        let options = &self.w.storage_storage_options;
+        let is_direct = |(name, value): &(String, String)| {
+            DIRECT_OPTIONS.contains(&name.as_str()) && value == "direct"
+        };
+        if self.w.reader_odirect {
+            Some("reader.odirect")
+        } else if self.w.storage_storage_type == DIRECT_STORAGE {
+            Some("storage.storage_type")
+        } else {
+            options.iter().any(is_direct).then_some("storage.storage_options")
+        }
+    }
+
     /// Returns the storage of the dataset.
     pub(super) fn storage(&mut self) -> StoragePlan {
         let kind = self.storage_kind();
@@ -105,7 +125,7 @@ impl Builder<'_> {
     /// Returns the name of the storage: `null` for formats without files. Formats with files need a storage that keeps bytes.
     fn storage_kind(&mut self) -> String {
         let kind = match self.w.storage_storage_type.as_str() {
-            "local_fs" | "parallel_fs" => "file",
+            "local_fs" | "parallel_fs" | DIRECT_STORAGE => "file",
             other => other,
         };
         let format = &self.w.dataset_format;
@@ -140,7 +160,7 @@ impl Builder<'_> {
         let key = "storage.engine";
         let format = &self.w.dataset_format;
         let needs_mapping = self.format_has(Ability::Mapped);
-        let odirect = self.w.reader_odirect;
+        let direct = self.direct_setting();
         if !storage.has(Ability::Engines) {
             let storage = storage.name;
             self.refuse_engine_settings(
@@ -169,11 +189,11 @@ impl Builder<'_> {
         if !self.trains() {
             return Some(name);
         }
-        if odirect && !engine.has(Ability::BypassesPageCache) {
+        if let Some(direct) = direct.filter(|_| !engine.has(Ability::BypassesPageCache)) {
             self.error(
-                "reader.odirect",
+                direct,
                 format!("engine `{name}` reads through the page cache"),
-                "set only one of `reader.odirect` and `storage.engine`",
+                &format!("set only one of `{direct}` and `storage.engine`"),
             );
         }
         if engine.has(Ability::ServesSamples) && !self.format_has(Ability::ServesSamples) {
@@ -186,7 +206,7 @@ impl Builder<'_> {
         }
         if needs_mapping && !engine.has(Ability::Mapped) {
             self.error(
-                if odirect { "reader.odirect" } else { key },
+                direct.unwrap_or(key),
                 format!("format `{format}` needs memory-mapped files, which engine `{name}` does not support"),
                 "leave the engine out, or use `dataset.format=indexed_binary`",
             );
@@ -196,7 +216,7 @@ impl Builder<'_> {
 
     /// Returns the first engine with the ability that the settings or the format need.
     fn default_engine(&self) -> &'static str {
-        let needed = if self.w.reader_odirect {
+        let needed = if self.direct_setting().is_some() {
             Some(Ability::BypassesPageCache)
         } else {
             self.format_has(Ability::Mapped).then_some(Ability::Mapped)
@@ -209,13 +229,9 @@ impl Builder<'_> {
 
     /// Refuses engine settings and formats that need memory-mapped files, if no engine is used.
     fn refuse_engine_settings(&mut self, reason: &str, mapping_reason: &str) {
-        for (key, is_configured) in [
-            ("storage.engine", self.w.storage_engine.is_some()),
-            ("reader.odirect", self.w.reader_odirect),
-        ] {
-            if is_configured {
-                self.error(key, reason.into(), "leave it out");
-            }
+        let engine_setting = self.w.storage_engine.as_ref().map(|_| "storage.engine");
+        for key in [engine_setting, self.direct_setting()].into_iter().flatten() {
+            self.error(key, reason.into(), "leave it out");
         }
         if self.format_has(Ability::Mapped) {
             let hint = "use `dataset.format=indexed_binary`, which has the same files";

@@ -1,0 +1,81 @@
+//! Requests: reads of whole files or row groups without decoding, of which each worker keeps several outstanding.
+//!
+//! MLPerf Storage v3's client reads so (`_local_fs_iterable_mixin.py`, `parquet_reader_file_iterable.py` and `torch_data_loader.py` of its
+//! fork of DLIO).
+
+use super::{LoaderPlan, Plan};
+use serde::{Deserialize, Serialize};
+
+/// How workers read whole requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestPlan {
+    /// Maximum number of requests that a worker keeps outstanding.
+    pub in_flight: u32,
+    /// What a request reads.
+    pub unit: RequestUnit,
+    /// How far workers read beyond the batches that the loader has opened.
+    pub ahead: ReadAhead,
+}
+
+/// What one request reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestUnit {
+    /// A whole file, which holds one sample.
+    File,
+    /// A row group, from its first to its last selected column chunk.
+    RowGroup,
+}
+
+/// How far a worker reads beyond the open batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadAhead {
+    /// Only samples of open batches are read.
+    None,
+    /// Requests are read in windows of this number. A batch is delivered when the windows of its samples are complete, and while a window is
+    /// delivered, the next one is read.
+    Windows(u32),
+    /// Up to this number of requests after the one that is being delivered.
+    Sliding(u32),
+}
+
+impl RequestUnit {
+    /// Returns the plural noun for messages.
+    pub fn plural(self) -> &'static str {
+        match self {
+            RequestUnit::File => "whole files",
+            RequestUnit::RowGroup => "whole row groups",
+        }
+    }
+}
+
+impl LoaderPlan {
+    /// Returns the number of requests that a worker keeps outstanding.
+    pub fn in_flight(&self) -> u32 {
+        self.requests.map_or(1, |requests| requests.in_flight.max(1))
+    }
+
+    /// Returns the number of reads that an accelerator can have outstanding: those of all its workers.
+    pub fn streams(&self) -> u32 {
+        self.workers.max(1).saturating_mul(self.in_flight())
+    }
+}
+
+impl Plan {
+    /// Returns the largest number of batches that an accelerator's loader may hold or read in advance: the open batches, and what its
+    /// workers read ahead. For row groups of existing files an estimate, from the planned length of row groups.
+    pub fn stock_batches(&self) -> u64 {
+        let loader = &self.loader;
+        let samples_ahead = loader.requests.map_or(0, |requests| match requests.ahead {
+            ReadAhead::None => 0,
+            // The window that is delivered and the next one.
+            ReadAhead::Windows(files) => 2 * u64::from(files),
+            ReadAhead::Sliding(groups) => {
+                u64::from(groups).saturating_mul(self.dataset.encoding.row_group_samples)
+            }
+        });
+        let samples = samples_ahead.saturating_mul(loader.workers.max(1).into());
+        u64::from(loader.batches_in_flight) + samples.div_ceil(loader.batch_size.max(1))
+    }
+}
