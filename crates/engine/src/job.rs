@@ -170,9 +170,15 @@ impl ReadJob {
         self.plan.loader.workers.max(1)
     }
 
-    /// Returns the number of threads that read for an accelerator: one for each request that its workers keep outstanding.
+    /// Returns the number of threads that read for an accelerator.
     pub fn threads(&self) -> u32 {
-        self.workers() * self.plan.loader.in_flight()
+        self.workers() * self.plan.loader.threads_per_worker()
+    }
+
+    /// Whether a thread of this process only delivers batches, while the other threads of its worker read ahead.
+    pub fn delivers_only(&self, thread_index: usize) -> bool {
+        let threads = self.plan.loader.threads_per_worker() as usize;
+        threads > 1 && thread_index.is_multiple_of(threads)
     }
 
     /// Whether the format has files. Otherwise only the plan says what is read.

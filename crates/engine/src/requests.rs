@@ -28,7 +28,7 @@ pub struct RequestQueue {
     listing: Listing,
     /// File and samples of the last request.
     covered: Option<(u64, Range<u64>)>,
-    /// Requests of the epoch from number `first` on: the last one, and earlier ones with samples that are not delivered.
+    /// Requests of the epoch from number `first` on: the one with the last delivered sample, and all later ones.
     requests: VecDeque<IssuedRequest>,
     first: u64,
     /// End of the requests that have finished, together with all earlier ones.
@@ -83,13 +83,13 @@ pub struct RequestedSamples {
     pub payload_bytes: Option<u64>,
 }
 
-/// A batch, or a part of it, that was delivered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivery {
-    /// Number of samples.
+/// Batches that were delivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delivered {
+    /// Number of their samples.
     pub samples: u64,
-    /// Status of the batch.
-    pub status: BatchStatus,
+    /// Whether the accelerator waits for one of them: it has to be notified.
+    pub is_awaited: bool,
 }
 
 #[derive(Default)]
@@ -150,7 +150,7 @@ impl RequestQueue {
         }
     }
 
-    /// Delivers all batches that are ready to `deliver`, and returns the next request that may begin at `now_ns`, if any.
+    /// Delivers all batches that are ready, and returns the next request that may begin at `now_ns`, if any.
     ///
     /// # Errors
     /// A file does not hold a sample of the plan.
@@ -159,7 +159,7 @@ impl RequestQueue {
         job: &ReadJob,
         queue: &Queue,
         now_ns: u64,
-        deliver: &mut dyn FnMut(Delivery),
+        delivered: &mut Delivered,
     ) -> Result<Option<Request>, ReadError> {
         let mut request = None;
         loop {
@@ -168,9 +168,27 @@ impl RequestQueue {
             if request.is_none() {
                 request = self.next_request(job, queue, now_ns)?;
             }
-            let Some(delivery) = self.deliver(queue) else { return Ok(request) };
-            deliver(delivery);
+            if !self.deliver(queue, delivered) {
+                return Ok(request);
+            }
         }
+    }
+
+    /// Delivers all batches that are ready.
+    pub fn deliver_ready(&mut self, job: &ReadJob, queue: &Queue, delivered: &mut Delivered) {
+        self.claim_delivery(job, queue);
+        while self.deliver(queue, delivered) {
+            self.claim_delivery(job, queue);
+        }
+    }
+
+    /// Whether a request may begin.
+    pub fn has_request(&mut self, job: &ReadJob, queue: &Queue) -> bool {
+        if !self.claim_task(job, queue) {
+            return false;
+        }
+        let listing = &self.listing;
+        if listing.is_complete() { self.may_request() } else { listing.may_continue() }
     }
 
     /// Sets the ranges of a file that was listed.
@@ -368,21 +386,21 @@ impl RequestQueue {
         }
     }
 
-    /// Delivers the claimed task if all its samples are ready.
-    fn deliver(&mut self, queue: &Queue) -> Option<Delivery> {
-        let task = self.delivered_task.take_if(|task| task.epoch == self.epoch)?;
+    /// Delivers the claimed task if all its samples are ready. Returns false if they are not.
+    fn deliver(&mut self, queue: &Queue, delivered: &mut Delivered) -> bool {
+        let claimed = self.delivered_task.take_if(|task| task.epoch == self.epoch);
+        let Some(task) = claimed else { return false };
         let samples = task.samples();
         let last_ready = self.ready.checked_sub(1).and_then(|last| self.request(last));
         let ready_samples = last_ready.map_or(self.delivered_samples, |last| last.end_samples);
         if ready_samples < self.delivered_samples + samples {
             self.delivered_task = Some(task);
-            return None;
+            return false;
         }
         self.delivered_samples += samples;
-        let delivered = self.delivered_samples;
-        while self.requests.len() > 1
-            && self.requests.front().is_some_and(|first| first.end_samples <= delivered)
-        {
+        // The request with the last delivered sample stays, since it is the current one until the next delivery.
+        let end = self.delivered_samples;
+        while self.requests.front().is_some_and(|first| first.end_samples < end) {
             self.requests.pop_front();
             self.first += 1;
         }
@@ -391,7 +409,9 @@ impl RequestQueue {
         let times = self.times.take().unwrap_or(no_times);
         self.last_start_ns = times.task_start_ns;
         let status = queue.finish(task.task.batch, samples, times);
-        Some(Delivery { samples, status })
+        delivered.samples += samples;
+        delivered.is_awaited |= status == BatchStatus::Awaited;
+        true
     }
 }
 
@@ -400,9 +420,14 @@ impl Listing {
         self.ranges.len() == self.files.len()
     }
 
-    /// Requests the next file, if the previous one is listed.
+    /// Whether the next file may be listed, because the previous one is.
+    fn may_continue(&self) -> bool {
+        self.ranges.len() == self.requested
+    }
+
+    /// Requests the next file.
     fn next(&mut self) -> Option<Request> {
-        if self.ranges.len() < self.requested {
+        if !self.may_continue() {
             return None;
         }
         let file = self.files[self.requested];

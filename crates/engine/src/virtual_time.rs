@@ -80,7 +80,7 @@ impl VirtualTime {
             heap: BinaryHeap::new(),
             woken: Vec::new(),
             threads_per_accelerator: job.threads(),
-            threads_per_worker: job.plan.loader.in_flight(),
+            threads_per_worker: job.plan.loader.threads_per_worker(),
             idle: vec![true; accelerators * job.threads() as usize],
         }
     }
@@ -107,13 +107,9 @@ impl Effects for VirtualTime {
             WakeTarget::One(worker) => worker..worker + 1,
             WakeTarget::Any => 0..self.threads_per_accelerator / per_worker,
         };
-        // Reversed, since the worker pushed last runs first: worker 0 comes first. Of the threads of a worker, one is woken, which wakes
-        // the next one.
-        for worker in workers.rev() {
-            let mut threads = (first + worker * per_worker..).take(per_worker as usize);
-            let idle = threads.find(|thread| per_worker == 1 || self.idle[*thread as usize]);
-            self.woken.extend(idle.map(|thread| thread as usize));
-        }
+        // Reversed, since the worker pushed last runs first: worker 0 comes first. The first thread of a worker wakes the others.
+        let threads = workers.rev().map(|worker| (first + worker * per_worker) as usize);
+        self.woken.extend(threads);
     }
 
     fn compute(&mut self, accelerator: u32, _: u64, end_ns: u64) {

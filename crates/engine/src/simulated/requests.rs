@@ -1,10 +1,9 @@
 //! Whole requests in virtual time. A request takes an open, then one read of all its bytes; the bytes themselves are not read.
 
 use super::SimulatedDriver;
-use crate::effects::Effects;
 use crate::job::{ReadError, ReadJob};
-use crate::loader::{BatchStatus, ReadTimes, WakeTarget};
-use crate::requests::Request;
+use crate::loader::ReadTimes;
+use crate::requests::{Delivered, Request};
 use crate::virtual_time::TimedEvent;
 use feedrate_data::format::Lister;
 use feedrate_data::storage::Handle;
@@ -72,23 +71,29 @@ impl SimulatedDriver {
     fn begin_request(&mut self, thread: usize) -> Result<Option<u64>, ReadError> {
         let now_ns = self.time.now_ns;
         let accelerator = self.workers[thread].accelerator;
-        let worker = thread / self.job.plan.loader.in_flight() as usize;
+        let worker = thread / self.threads_per_worker();
         let requests = &mut self.requests[worker];
         let queue = &self.queues[accelerator as usize];
-        let counters = &mut self.workers[thread].counters;
-        let mut is_awaited = false;
-        let request = requests.advance(&self.job, queue, now_ns, &mut |delivery| {
-            counters.samples += delivery.samples;
-            is_awaited |= delivery.status == BatchStatus::Awaited;
-        })?;
+        let mut delivered = Delivered::default();
+        let request = if self.job.delivers_only(thread) {
+            requests.deliver_ready(&self.job, queue, &mut delivered);
+            None
+        } else {
+            requests.advance(&self.job, queue, now_ns, &mut delivered)?
+        };
+        let has_request = requests.has_request(&self.job, queue);
         let counts = requests.take_counts();
+        let counters = &mut self.workers[thread].counters;
+        counters.samples += delivered.samples;
         counters.access.count_samples(counts.samples, counts.payload_bytes);
-        if is_awaited {
+        self.time.idle[thread] = request.is_none();
+        if delivered.is_awaited {
             self.conductor.retry(accelerator, &self.queues, &mut self.time);
         }
-        self.time.idle[thread] = request.is_none();
+        if has_request {
+            self.wake_reader(thread);
+        }
         let Some(request) = request else { return Ok(None) };
-        self.wake_sibling(thread);
         let requester = &mut self.requesters[thread];
         self.job.layout.write_path(request.file(), &mut requester.path);
         let handle = self.job.storage.open(&requester.path)?;
@@ -157,8 +162,8 @@ impl SimulatedDriver {
     }
 
     fn end_request(&mut self, thread: usize, request: Request) {
+        let worker = thread / self.threads_per_worker();
         let requester = &self.requesters[thread];
-        let worker = thread / self.job.plan.loader.in_flight() as usize;
         let requests = &mut self.requests[worker];
         match request {
             Request::List { file } => {
@@ -173,10 +178,17 @@ impl SimulatedDriver {
         }
     }
 
-    /// Wakes an idle thread of the same worker, which may have a request now. It wakes the next one.
-    fn wake_sibling(&mut self, thread: usize) {
-        let in_flight = self.job.plan.loader.in_flight();
-        let worker = thread as u32 / in_flight % self.job.workers();
-        self.time.wake(self.workers[thread].accelerator, WakeTarget::One(worker));
+    /// Wakes an idle thread of the same worker for a request.
+    fn wake_reader(&mut self, thread: usize) {
+        let first = thread - thread % self.threads_per_worker();
+        let mut readers = first..first + self.threads_per_worker();
+        let is_idle = |reader: &usize| self.time.idle[*reader] && !self.job.delivers_only(*reader);
+        if let Some(reader) = readers.find(is_idle) {
+            self.time.woken.push(reader);
+        }
+    }
+
+    fn threads_per_worker(&self) -> usize {
+        self.job.plan.loader.threads_per_worker() as usize
     }
 }

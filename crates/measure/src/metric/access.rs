@@ -91,7 +91,7 @@ pub static REQUESTS_IN_FLIGHT: Metric = Metric {
     id: MetricId("requests_in_flight"),
     title: "requests in flight per worker",
     definition: "Number of requests that a worker has outstanding, from before the open to after the close of the file, mean over the workers and the time of the epochs",
-    source: "Integral of the outstanding requests over time ÷ time; `reader.in_flight` is its upper limit",
+    source: "feedrate, as the integral of the outstanding requests over time ÷ time; `reader.in_flight` is its upper limit",
     path: "access.requests_in_flight",
     formula: Formula::PerSecond(|scope, accelerator| {
         let plan = scope.plan;

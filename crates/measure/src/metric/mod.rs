@@ -123,8 +123,7 @@ pub struct Metric {
     pub formula: Formula,
     /// Key of DLIO's `summary.json`, and the factor that converts its number to this metric.
     pub reported_as: Option<(&'static str, f64)>,
-    /// Key that feedrate adds to DLIO's `summary.json`, and the divisor that converts this metric to its number. A metric on a separate line
-    /// of the run's page that has no such key is added as `train_` and its name.
+    /// Key added to DLIO's `summary.json`, with the divisor to its number. Others with a line on a run's page become `train_` + name.
     pub added_as: Option<(&'static str, f64)>,
 }
 

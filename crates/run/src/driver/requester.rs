@@ -1,5 +1,5 @@
 //! A thread of a worker that reads whole requests: takes the worker's next request, executes it with blocking calls, and drops the bytes.
-//! A worker has one thread for each request that it keeps outstanding.
+//! A worker has one thread for each request that it keeps outstanding, and one that only delivers batches, as all others may be reading.
 
 use super::error::RunError;
 use super::rest::Rest;
@@ -9,8 +9,8 @@ use crate::buffer::{ALIGN, AlignedBuffer};
 use crate::layers::RecordedStorage;
 use feedrate_data::format::Lister;
 use feedrate_data::storage::{Handle, StorageError};
-use feedrate_engine::loader::{BatchStatus, Queue};
-use feedrate_engine::requests::{Request, RequestQueue};
+use feedrate_engine::loader::Queue;
+use feedrate_engine::requests::{Delivered, Request, RequestQueue};
 use feedrate_measure::record::access::ReadPosition;
 use feedrate_measure::record::ranges::RangeLog;
 use std::ops::Range;
@@ -40,7 +40,7 @@ impl<'s> Requester<'s> {
     pub(super) fn new(shared: &'s Shared, thread_index: usize) -> Result<Self, RunError> {
         let job = &shared.job;
         let accelerator = shared.placement.accelerators_of(thread_index).start;
-        let worker = thread_index / job.plan.loader.in_flight() as usize;
+        let worker = thread_index / job.plan.loader.threads_per_worker() as usize;
         Ok(Requester {
             shared,
             thread_index,
@@ -69,7 +69,6 @@ impl<'s> Requester<'s> {
                     self.rest.end();
                     between_epochs = false;
                     self.io.begin_task(idle_since_ns.take());
-                    self.shared.wake_sibling(self.thread_index);
                     self.execute(request)
                 }
                 Ok(None) => {
@@ -101,23 +100,29 @@ impl<'s> Requester<'s> {
 
     /// Delivers the worker's batches that are ready, and takes its next request, if it may have another one.
     fn next_request(&mut self) -> Result<Option<Request>, RunError> {
+        let job = &self.shared.job;
         let now_ns = self.shared.clock.now_ns();
-        let mut is_awaited = false;
-        let mut samples = 0;
+        let mut delivered = Delivered::default();
         let mut requests = self.lock();
-        let request = requests.advance(&self.shared.job, self.queue, now_ns, &mut |delivery| {
-            samples += delivery.samples;
-            is_awaited |= delivery.status == BatchStatus::Awaited;
-        });
+        let request = if job.delivers_only(self.thread_index) {
+            requests.deliver_ready(job, self.queue, &mut delivered);
+            None
+        } else {
+            requests.advance(job, self.queue, now_ns, &mut delivered)?
+        };
         let counts = requests.take_counts();
+        let has_request = requests.has_request(job, self.queue);
         drop(requests);
-        if is_awaited {
+        if delivered.is_awaited {
             self.shared.notify_ready(self.accelerator);
         }
+        if has_request {
+            self.shared.wake_reader(self.thread_index);
+        }
         let counters = &mut self.io.counters;
-        counters.samples += samples;
+        counters.samples += delivered.samples;
         counters.access.count_samples(counts.samples, counts.payload_bytes);
-        Ok(request?)
+        Ok(request)
     }
 
     /// Executes a request and reports its end.

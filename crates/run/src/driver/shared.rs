@@ -256,12 +256,14 @@ impl Shared {
         self.conductor.unpark();
     }
 
-    /// Wakes an idle thread of the same worker, which may have a request now.
-    pub(super) fn wake_sibling(&self, thread_index: usize) {
-        let in_flight = self.job.plan.loader.in_flight() as usize;
-        let first = thread_index - thread_index % in_flight;
-        let others = (1..in_flight).map(|other| first + (thread_index + other) % in_flight);
-        let mut idle = others.filter(|thread| self.workers[*thread].idle.load(SeqCst));
+    /// Wakes an idle thread of the same worker for a request.
+    pub(super) fn wake_reader(&self, thread_index: usize) {
+        let threads = self.job.plan.loader.threads_per_worker() as usize;
+        let first = thread_index - thread_index % threads;
+        let others = (1..threads).map(|other| first + (thread_index + other) % threads);
+        let mut idle = others.filter(|&thread| {
+            !self.job.delivers_only(thread) && self.workers[thread].idle.load(SeqCst)
+        });
         if let Some(thread) = idle.next() {
             self.workers[thread].unpark();
         }
@@ -285,23 +287,20 @@ impl Shared {
         workers.iter().map(|worker| u32::from(worker.is_active())).sum()
     }
 
-    /// Returns the threads of `accelerator` to wake. Of the threads that read for one worker, one is woken, which wakes the next one.
+    /// Returns the idle threads of `accelerator` to wake: of each worker the first, which wakes the others.
     pub(super) fn idle_threads(
         &self,
         accelerator: u32,
         target: WakeTarget,
     ) -> impl Iterator<Item = u32> {
         let threads = self.placement.workers_of(accelerator);
-        let in_flight = self.job.plan.loader.in_flight();
+        let per_worker = self.job.plan.loader.threads_per_worker();
         let workers = match target {
             WakeTarget::One(worker) => worker..worker + 1,
-            WakeTarget::Any => 0..threads.len() as u32 / in_flight,
+            WakeTarget::Any => 0..threads.len() as u32 / per_worker,
         };
-        workers.filter_map(move |worker| {
-            let first = threads.start + worker * in_flight;
-            let is_idle = |thread: &u32| self.workers[*thread as usize].idle.load(SeqCst);
-            (first..first + in_flight).find(is_idle)
-        })
+        let firsts = workers.map(move |worker| threads.start + worker * per_worker);
+        firsts.filter(|thread| self.workers[*thread as usize].idle.load(SeqCst))
     }
 
     /// Wakes all workers of `accelerator`.

@@ -349,7 +349,7 @@ impl<'a> CeilingMeasurement<'a> {
 
     /// Returns the number of reading threads of all accelerators.
     fn workers(&self) -> u32 {
-        self.plan.readers().saturating_mul(self.plan.loader.workers.max(1))
+        self.plan.readers().saturating_mul(self.plan.loader.streams())
     }
 
     /// Returns a storage whose engine reads bytes: the dataset's, unless its engine serves samples.

@@ -56,6 +56,12 @@ impl LoaderPlan {
         self.requests.map_or(1, |requests| requests.in_flight.max(1))
     }
 
+    /// Returns the number of threads of a worker: one for each request, and one that delivers batches while all others read ahead.
+    pub fn threads_per_worker(&self) -> u32 {
+        let is_ahead = self.requests.is_some_and(|requests| requests.ahead != ReadAhead::None);
+        self.in_flight().saturating_add(u32::from(is_ahead))
+    }
+
     /// Returns the number of reads that an accelerator can have outstanding: those of all its workers.
     pub fn streams(&self) -> u32 {
         self.workers.max(1).saturating_mul(self.in_flight())

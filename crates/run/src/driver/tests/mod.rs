@@ -14,7 +14,7 @@ use feedrate_engine::loader;
 use feedrate_engine::simulated::{SimulatedDriver, SimulatedStorage};
 use feedrate_measure::example;
 use feedrate_measure::record::AcceleratorEpoch;
-use feedrate_spec::plan::{ClientPlan, Plan};
+use feedrate_spec::plan::{ClientPlan, Plan, ReadAhead, RequestPlan, RequestUnit, WorkerSplit};
 use feedrate_spec::workload::TimeSpec;
 use std::path::Path;
 use std::sync::Arc;
@@ -85,6 +85,44 @@ fn threads_read_as_much_as_the_simulation() {
             assert_eq!(real.io.opens, simulated.io.opens);
             assert_eq!(real.blocks[0].load_ns.len(), 200);
             assert!(real.last_read_start_ns.is_some());
+        }
+    }
+}
+
+#[test]
+fn threads_of_requests_read_as_much_as_the_simulation() {
+    for (unit, in_flight, ahead) in [
+        (RequestUnit::File, 1, ReadAhead::None),
+        (RequestUnit::File, 8, ReadAhead::Windows(16)),
+        (RequestUnit::File, 64, ReadAhead::Windows(7)),
+        (RequestUnit::RowGroup, 4, ReadAhead::Sliding(4)),
+        (RequestUnit::RowGroup, 9, ReadAhead::Sliding(2)),
+    ] {
+        let case =
+            Case { loader: "pytorch", accelerators: 2, workers: 2, steps: 200, compute_s: 0.0 };
+        let mut plan = plan(case);
+        plan.loader.requests = Some(RequestPlan { in_flight, unit, ahead });
+        if unit == RequestUnit::RowGroup {
+            plan.loader.split = WorkerSplit::Shards;
+            plan.dataset.files_train = 40;
+            plan.dataset.samples_per_file = 10;
+            plan.dataset.encoding.row_group_samples = 4;
+        }
+        plan.train.epochs = 2;
+        let mut simulated = SimulatedDriver::new(job(&plan), SimulatedStorage::default());
+        let mut real = driver(&plan);
+        for _ in 0..2 {
+            let simulated = simulated.run_epoch(200).unwrap();
+            let real = check_unfailed(real.run_epoch(200, &mut |_| Ok(())));
+            for (real, simulated) in real.iter().zip(simulated) {
+                let name = format!("{in_flight} in flight, {ahead:?}");
+                assert_eq!(real.io.samples, 200, "{name}");
+                assert_eq!(simulated.io.samples, 200, "{name}");
+                assert_eq!(real.io.read_bytes, simulated.io.read_bytes, "{name}");
+                assert_eq!(real.io.opens, simulated.io.opens, "{name}");
+                assert_eq!(real.io.access.samples_read, 200, "{name}");
+                assert!(real.last_read_start_ns.is_some());
+            }
         }
     }
 }

@@ -263,15 +263,14 @@ impl Builder<'_> {
         let process_accelerators =
             self.options.processes.map_or(0, |count| accelerators.div_ceil(count.max(1)));
         let readers = process_accelerators.div_ceil(loader.group_accelerators.max(1));
-        let threads = u64::from(readers) * u64::from(loader.streams());
+        let worker_threads = loader.workers.max(1).saturating_mul(loader.threads_per_worker());
+        let threads = u64::from(readers) * u64::from(worker_threads);
         if threads > THREADS_MAX {
-            let each = counted(loader.workers.into(), "thread");
-            let each = match loader.in_flight() {
-                1 => each,
-                requests => format!("{each} and {requests} requests in flight"),
-            };
-            let readers = counted(readers.into(), "reading accelerator");
-            let message = format!("{readers} with {each} each need `{threads}` threads");
+            let message = format!(
+                "{} with {} each need `{threads}` threads",
+                counted(readers.into(), "reading accelerator"),
+                counted(worker_threads.into(), "thread")
+            );
             self.error(
                 "reader.read_threads",
                 message,

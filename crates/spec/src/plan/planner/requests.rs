@@ -50,13 +50,16 @@ impl Builder<'_> {
         Some(RequestPlan { in_flight, unit, ahead })
     }
 
-    /// Returns the number of requests of MLPerf Storage v3's client if the workload is read as by that client, else 1.
+    /// Returns the number of requests of MLPerf Storage v3's client if the workload is read as by that client, else 1. Existing parquet files
+    /// are read by other clients too.
     fn default_in_flight(&self) -> u32 {
         let is_decoded = self.w.is_given("reader.decode") && self.w.reader_decode;
-        let reads_row_groups = self.options.as_dlio && self.format_has(Ability::RowGroups);
         let bypasses = self.direct_setting().is_some_and(|key| key != "reader.odirect");
-        let is_mlperf = !is_decoded && !self.w.dataset_foreign && (bypasses || reads_row_groups);
-        if is_mlperf { MLPERF_IN_FLIGHT } else { 1 }
+        let is_mlperf = match self.format_has(Ability::RowGroups) {
+            true => (bypasses || self.options.as_dlio) && !self.w.dataset_foreign,
+            false => bypasses,
+        };
+        if is_mlperf && !is_decoded { MLPERF_IN_FLIGHT } else { 1 }
     }
 
     fn read_ahead(&mut self, unit: RequestUnit, in_flight: u32) -> ReadAhead {
