@@ -170,11 +170,6 @@ impl ReadJob {
         self.plan.loader.workers.max(1)
     }
 
-    /// Returns the number of threads that read for an accelerator.
-    pub fn threads(&self) -> u32 {
-        self.workers() * self.plan.loader.threads_per_worker()
-    }
-
     /// Whether a thread of this process only delivers batches, while the other threads of its worker read ahead.
     pub fn delivers_only(&self, thread_index: usize) -> bool {
         let threads = self.plan.loader.threads_per_worker() as usize;

@@ -91,7 +91,7 @@ impl SimulatedDriver {
     /// Creates a driver of `job` with `model`. Groups that share one reader, samples kept in memory and the number of files read are not
     /// modelled. Checkpoints take no time.
     pub fn new(job: ReadJob, model: SimulatedStorage) -> Self {
-        let threads_per_accelerator = job.threads();
+        let threads_per_accelerator = job.plan.loader.threads();
         let loader = &job.plan.loader;
         let workers: Vec<_> = (0..job.accelerators() * threads_per_accelerator)
             .map(|worker_index| SimulatedWorker {

@@ -79,9 +79,9 @@ impl VirtualTime {
             sequence: 0,
             heap: BinaryHeap::new(),
             woken: Vec::new(),
-            threads_per_accelerator: job.threads(),
+            threads_per_accelerator: job.plan.loader.threads(),
             threads_per_worker: job.plan.loader.threads_per_worker(),
-            idle: vec![true; accelerators * job.threads() as usize],
+            idle: vec![true; accelerators * job.plan.loader.threads() as usize],
         }
     }
 

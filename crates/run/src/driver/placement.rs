@@ -19,7 +19,7 @@ impl Placement {
         let group = job.plan.loader.group_accelerators.max(1);
         Placement {
             accelerators: job.accelerators(),
-            threads: job.threads(),
+            threads: job.plan.loader.threads(),
             group,
             earlier_accelerators: job.local.start % group,
         }

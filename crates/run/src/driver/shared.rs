@@ -110,7 +110,8 @@ impl Shared {
         let loader = &job.plan.loader;
         let accelerators = job.accelerators() as usize;
         let storages = (0..placement.groups()).map(|group| {
-            let group_size = placement.accelerators_of(group * job.threads() as usize).len() as u32;
+            let group_size =
+                placement.accelerators_of(group * job.plan.loader.threads() as usize).len() as u32;
             if loader.is_broadcast() {
                 layers::read_once(&job.storage, group_size)
             } else {
@@ -121,7 +122,7 @@ impl Shared {
             ready: ArrayQueue::new(accelerators),
             computed: ArrayQueue::new(accelerators),
             op_log_capacity: traces
-                .then(|| OPS_MAX / (accelerators * job.threads() as usize).max(1)),
+                .then(|| OPS_MAX / (accelerators * job.plan.loader.threads() as usize).max(1)),
             queues: job.queues(),
             requests: RequestQueue::for_workers(&job).into_iter().map(Mutex::new).collect(),
             workers: (0..placement.worker_threads()).map(|_| WorkerHandle::default()).collect(),
@@ -196,7 +197,8 @@ impl Shared {
 
     /// Creates a thread's log of the ranges that it reads for `accelerator`.
     pub(super) fn range_log(&self, accelerator: u32) -> RangeLog {
-        let logs = u64::from(self.job.plan.accelerators) * u64::from(self.job.threads());
+        let logs =
+            u64::from(self.job.plan.accelerators) * u64::from(self.job.plan.loader.threads());
         RangeLog::new(self.job.local.start + accelerator, logs)
     }
 

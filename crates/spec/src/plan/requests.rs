@@ -62,6 +62,11 @@ impl LoaderPlan {
         self.in_flight().saturating_add(u32::from(is_ahead))
     }
 
+    /// Returns the number of threads that read for an accelerator.
+    pub fn threads(&self) -> u32 {
+        self.workers.max(1).saturating_mul(self.threads_per_worker())
+    }
+
     /// Returns the number of reads that an accelerator can have outstanding: those of all its workers.
     pub fn streams(&self) -> u32 {
         self.workers.max(1).saturating_mul(self.in_flight())

@@ -263,13 +263,12 @@ impl Builder<'_> {
         let process_accelerators =
             self.options.processes.map_or(0, |count| accelerators.div_ceil(count.max(1)));
         let readers = process_accelerators.div_ceil(loader.group_accelerators.max(1));
-        let worker_threads = loader.workers.max(1).saturating_mul(loader.threads_per_worker());
-        let threads = u64::from(readers) * u64::from(worker_threads);
+        let threads = u64::from(readers) * u64::from(loader.threads());
         if threads > THREADS_MAX {
             let message = format!(
                 "{} with {} each need `{threads}` threads",
                 counted(readers.into(), "reading accelerator"),
-                counted(worker_threads.into(), "thread")
+                counted(loader.threads().into(), "thread")
             );
             self.error(
                 "reader.read_threads",

@@ -55,9 +55,10 @@ impl Builder<'_> {
     fn default_in_flight(&self) -> u32 {
         let is_decoded = self.w.is_given("reader.decode") && self.w.reader_decode;
         let bypasses = self.direct_setting().is_some_and(|key| key != "reader.odirect");
-        let is_mlperf = match self.format_has(Ability::RowGroups) {
-            true => (bypasses || self.options.as_dlio) && !self.w.dataset_foreign,
-            false => bypasses,
+        let is_mlperf = if self.format_has(Ability::RowGroups) {
+            (bypasses || self.options.as_dlio) && !self.w.dataset_foreign
+        } else {
+            bypasses
         };
         if is_mlperf && !is_decoded { MLPERF_IN_FLIGHT } else { 1 }
     }
