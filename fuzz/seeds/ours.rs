@@ -83,7 +83,7 @@ fn main() -> std::io::Result<()> {
                     };
                     let is_supported =
                         is_contiguous || entry.encoding_keys.contains(&"dataset.hdf5.chunk_dims");
-                    if is_supported && (entry.unfit)(shape, &encoding).is_none() {
+                    if is_supported && (entry.unsupported_setting)(shape, &encoding).is_none() {
                         let name = format!("ours_{i}_{}_{is_contiguous}", compression.name());
                         std::fs::write(folder.join(name), seed(format, shape, &encoding))?;
                     }

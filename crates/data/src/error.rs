@@ -114,6 +114,11 @@ pub enum DatasetError {
 }
 
 impl DatasetError {
+    /// Whether a file has fewer samples than requested.
+    pub(crate) fn is_missing_sample(&self) -> bool {
+        matches!(self, DatasetError::Format { source, .. } if source.samples.is_some())
+    }
+
     /// Advice for common errors.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {

@@ -48,7 +48,7 @@ pub struct Probe {
 }
 
 /// One file that was opened.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProbedFile {
     /// Relative to the dataset's folder.
     pub path: String,
@@ -78,11 +78,24 @@ pub fn probe_foreign(
     let is_encoded = names.format.member().has(Ability::EncodesSamples);
     let mut opener = Opener::new(storage, names, is_encoded);
     let needs_plan = names.format.member().has(Ability::NeedsPlan) && plan.samples_per_file > 1;
-    let probed = file_numbers_to_probe(layout.files()).map(|file| {
+    let holds_one_sample = !names.format.member().has(Ability::KeepsOpen);
+    let mut broken = BTreeMap::new();
+    let mut files = Vec::new();
+    for file in file_numbers_to_probe(layout.files()) {
         let shape = layout.shape(file);
-        opener.probe(file, shape.samples.saturating_sub(1), needs_plan.then_some(&shape))
-    });
-    let files = probed.collect::<Result<Vec<_>, _>>()?;
+        let last_sample = shape.samples.saturating_sub(1);
+        match opener.probe(file, last_sample, needs_plan.then_some(&shape)) {
+            // A run counts such a file as a sample that is not decoded.
+            Err(error @ DatasetError::Format { .. })
+                if holds_one_sample && !error.is_missing_sample() =>
+            {
+                broken.insert(file, error);
+                files.push(ProbedFile::default());
+            }
+            probed => files.push(probed?),
+        }
+    }
+    check_minority(&mut broken, files.len() as u64)?;
     let notes = describe_differences(&files, names);
     let other_sample_bytes =
         if has_planned_size(plan) { other_sample_bytes(&files, names) } else { None };
@@ -142,6 +155,16 @@ fn file_numbers_to_probe(files: u64) -> impl Iterator<Item = u64> {
     })
 }
 
+/// Returns the first error unless the broken files are the minority of `files`.
+fn check_minority(
+    broken: &mut BTreeMap<u64, DatasetError>,
+    files: u64,
+) -> Result<(), DatasetError> {
+    let is_minority = 2 * (broken.len() as u64) < files;
+    let error = if is_minority { None } else { broken.pop_first() };
+    error.map_or(Ok(()), |(_, error)| Err(error))
+}
+
 fn describe_differences(
     files: &[ProbedFile],
     FileNames { plan, layout, format }: FileNames<'_>,
@@ -175,7 +198,7 @@ fn describe_differences(
 struct MeanSizes {
     found: f64,
     planned: f64,
-    /// Whether `found` is the length of files for each sample, which includes other parts than the sample.
+    /// Whether `found` follows from the length of files, which have other parts than the sample.
     is_rough: bool,
 }
 
@@ -183,12 +206,13 @@ impl MeanSizes {
     /// Sizes of samples; `None` if a file does not state its shape.
     fn for_samples(
         files: &[ProbedFile],
-        FileNames { layout, format, .. }: FileNames<'_>,
+        FileNames { plan, layout, format }: FileNames<'_>,
     ) -> Option<Self> {
         let planned = mean(planned_shapes(layout).map(|shape| shape.sample_bytes()))?;
         if has_own_sizes(format) {
-            let samples = mean(planned_shapes(layout).map(|shape| shape.samples))?;
-            let found = mean(files.iter().map(|file| file.bytes))? / samples;
+            let file_bytes = |shape: FileShape| format.file_bytes(&shape, &plan.encoding);
+            let planned_files = mean(planned_shapes(layout).map(file_bytes))?;
+            let found = planned * mean(files.iter().map(|file| file.bytes))? / planned_files;
             return Some(MeanSizes { found, planned, is_rough: true });
         }
         let found: Option<Vec<u64>> =
@@ -248,7 +272,7 @@ fn other_sample_bytes(files: &[ProbedFile], names: FileNames<'_>) -> Option<f64>
     })?;
     let standard_error = plan.record_stdev_bytes / (files.len() as f64).sqrt();
     let is_random = sizes.excess().abs() <= RANDOM_FACTOR * standard_error;
-    (sizes.differ() && !is_random).then_some(sizes.found)
+    (sizes.differ() && !is_random && sizes.found > 0.0).then_some(sizes.found)
 }
 
 /// A note if the samples do not have the planned length. Runs read the real length, but nominal rates use the plan's.
@@ -389,9 +413,12 @@ pub fn find_samples(
     let is_text = names.format.member().has(Ability::Undescribed);
     let mut opener = Opener::new(storage, names, true);
     let mut files = Vec::new();
+    let mut broken = BTreeMap::new();
     for file in file_numbers_to_probe(plan.files_train) {
         match opener.probe(file, 0, None) {
-            Err(DatasetError::Format { .. }) if has_many_samples => {}
+            Err(error @ DatasetError::Format { .. }) => {
+                broken.insert(file, error);
+            }
             probed => files.push(probed?),
         }
     }
@@ -403,7 +430,7 @@ pub fn find_samples(
     }
     let chosen_plan = DatasetPlan { members: found.members.choice.clone(), ..plan.clone() };
     found.per_file = 1;
-    found.total = plan.files_train;
+    found.total = plan.files_train - broken.len() as u64;
     found.probed_files =
         if has_many_samples { plan.files_train } else { plan.files_train.min(PROBED_MAX) };
     if has_many_samples {
@@ -425,7 +452,8 @@ pub fn find_samples(
             }
             Ok::<(), DatasetError>(())
         })?;
-        let (counts, mut broken) = counted.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (counts, unreadable) = counted.into_inner().unwrap_or_else(PoisonError::into_inner);
+        broken = unreadable;
         let has_many_files = UNEQUAL_FILES_MAX < plan.files_train;
         let common_samples = if has_many_files { best_samples_per_file(&counts) } else { 1 };
         let samples_min = plan.samples_per_file.max(common_samples);
@@ -438,30 +466,29 @@ pub fn find_samples(
         let used_samples = |samples: u64| if has_many_files { samples_min } else { samples };
         let used = counts.iter().filter(|samples| !is_short(samples));
         found.set_counts(used.map(|samples| used_samples(*samples)).collect());
-        let unreadable: Vec<u64> = broken.keys().copied().collect();
-        let mut unreadable_reason = String::new();
-        if let Some((_, error)) = broken.pop_first() {
-            if plan.files_train <= 2 * unreadable.len() as u64 {
-                return Err(error);
-            }
-            unreadable_reason = format!("unreadable ({error})");
-        }
+        check_minority(&mut broken, plan.files_train)?;
         let short_reason = match samples_min {
             1 => "without samples".to_string(),
             _ => format!("with fewer than {samples_min} samples"),
         };
-        for (numbers, reason) in [(unreadable, unreadable_reason), (short, short_reason)] {
-            found.unfit_files.push(UnfitFiles::new(storage, &layout, numbers, reason)?);
+        found.unfit_files.push(UnfitFiles::new(storage, &layout, short, short_reason)?);
+    } else {
+        let probed_files = (files.len() + broken.len()) as u64;
+        check_minority(&mut broken, probed_files)?;
+    }
+    if let Some((_, error)) = broken.first_key_value() {
+        let reason = format!("unreadable ({error})");
+        let numbers = broken.keys().copied().collect();
+        found.unfit_files.insert(0, UnfitFiles::new(storage, &layout, numbers, reason)?);
+    }
+    if has_many_samples && has_parts {
+        let unfit: HashSet<&u64> =
+            found.unfit_files.iter().flat_map(|files| &files.numbers).collect();
+        let mut bytes = 0;
+        for file in (0..plan.files_train).filter(|file| !unfit.contains(file)) {
+            bytes += part_bytes(storage, names.format.parts, &file_path(&layout, file))?;
         }
-        if has_parts {
-            let unfit: HashSet<&u64> =
-                found.unfit_files.iter().flat_map(|files| &files.numbers).collect();
-            let mut bytes = 0;
-            for file in (0..plan.files_train).filter(|file| !unfit.contains(file)) {
-                bytes += part_bytes(storage, names.format.parts, &file_path(&layout, file))?;
-            }
-            found.part_bytes = Some(bytes);
-        }
+        found.part_bytes = Some(bytes);
     }
     Ok(found)
 }
@@ -584,7 +611,7 @@ impl<'o> Opener<'o> {
         });
         self.close();
         let (bytes, read) = probed?;
-        match read {
+        match read.and_then(|()| self.check_length(bytes)) {
             Ok(()) => {
                 let mut shape = self.cursor.decoded_shape().or_else(|| self.cursor.file_shape());
                 if plan.samples_per_file <= 1 && !format.member().has(Ability::KeepsOpen) {
@@ -597,6 +624,20 @@ impl<'o> Opener<'o> {
                 Err(DatasetError::Format { path: self.storage.real_path(&path), source })
             }
         }
+    }
+
+    /// Returns an error if the file is shorter than its array. Of formats without compression, only the header was read.
+    fn check_length(&self, bytes: u64) -> Result<(), FormatError> {
+        let format = self.names.format;
+        let can_be_shorter = format.member().has(Ability::EncodesSamples)
+            || !format.entry.compressions.is_empty()
+            || format.member().has(Ability::KeepsOpen);
+        let array_bytes = self.cursor.file_shape().map_or(0, |shape| shape.payload_bytes());
+        if can_be_shorter || array_bytes <= bytes {
+            return Ok(());
+        }
+        let message = format!("the file ends after {bytes} bytes, but its array has {array_bytes}");
+        Err(FormatError::new(bytes, message))
     }
 
     /// Number of samples in a file. Requests a sample that cannot exist, because the resulting error contains the number.

@@ -28,6 +28,10 @@ enum FilePurpose {
     Unknown,
 }
 
+/// Names of files that describe a dataset of TensorFlow, Hugging Face or MosaicML. They are not left out, as they hold no samples.
+const DESCRIPTIONS: [&str; 5] =
+    ["dataset_info.json", "features.json", "dataset_dict.json", "state.json", "index.json"];
+
 const TRAIN: [&str; 2] = ["train", "training"];
 const EVALUATION: [&str; 5] = ["valid", "val", "validation", "test", "eval"];
 
@@ -67,6 +71,8 @@ struct FileGroup {
     by_content: bool,
     /// One tally for each [`FilePurpose`].
     tallies: [FileTally; 3],
+    /// Number of files that describe a dataset.
+    descriptions: u64,
 }
 
 impl FileGroup {
@@ -293,8 +299,9 @@ impl Listing {
     /// evaluation files of the selected group are included.
     fn left_out(&self, selected: Option<usize>, is_split: bool) -> Vec<(String, u64)> {
         let others = self.groups.iter().enumerate().filter(|(i, _)| Some(*i) != selected);
-        let mut counts: Vec<(String, u64)> =
-            others.map(|(_, group)| (group.name.clone(), group.total().files)).collect();
+        let mut counts: Vec<(String, u64)> = others
+            .map(|(_, group)| (group.name.clone(), group.total().files - group.descriptions))
+            .collect();
         if let (Some(selected), true) = (selected, is_split) {
             let eval = self.groups[selected].tallies[FilePurpose::Evaluation as usize];
             counts.push(("to evaluate on".into(), eval.files));

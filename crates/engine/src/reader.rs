@@ -42,7 +42,14 @@ pub struct SampleReader {
     /// Whether a file holds one sample, even if the first axis of its array could be a sample axis.
     is_single_sample: bool,
     pending: Pending,
+    /// Whether the current sample is broken, so that the rest of it is not read.
+    is_broken: bool,
+    broken_samples: u64,
+    complete_samples: u64,
 }
+
+/// Kind of foreign samples whose content contradicts their format.
+const BROKEN: &str = "broken file";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pending {
@@ -103,6 +110,9 @@ impl SampleReader {
             payload_bytes: None,
             is_single_sample: false,
             pending: Pending::Nothing,
+            is_broken: false,
+            broken_samples: 0,
+            complete_samples: 0,
         }
     }
 
@@ -123,6 +133,7 @@ impl SampleReader {
         self.payload_bytes = shape.map(|shape| shape.sample_bytes());
         self.is_single_sample = !self.keeps_open && layout.samples_per_file() == 1;
         self.cursor.begin(id.file, id.sample, shape.as_ref());
+        self.is_broken = false;
         self.pending = if self.file == Some(id.file) { Pending::Cursor } else { Pending::Nothing };
         self.file = Some(id.file);
     }
@@ -142,19 +153,27 @@ impl SampleReader {
             }
             self.pending = Pending::Cursor;
         }
-        let need = self.cursor.need()?;
+        let need = match self.cursor.need() {
+            _ if self.is_broken => Need::Done,
+            Ok(need) => need,
+            Err(error) => {
+                self.tolerate(error)?;
+                Need::Done
+            }
+        };
         let part = match need {
             Need::Bytes { part, .. } | Need::Again { part, .. } | Need::Length { part } => part,
             Need::Buffered => return Ok(Op::Kept),
-            Need::Done if self.keeps_open => return Ok(Op::Done),
             Need::Done => {
-                return Ok(match self.take_open_handle() {
-                    Some(handle) => Op::Close(handle),
-                    None => {
-                        self.file = None;
-                        Op::Done
-                    }
-                });
+                let handle = if self.keeps_open { None } else { self.take_open_handle() };
+                if let Some(handle) = handle {
+                    return Ok(Op::Close(handle));
+                }
+                if !self.keeps_open {
+                    self.file = None;
+                }
+                self.complete_samples += u64::from(!self.is_broken);
+                return Ok(Op::Done);
             }
         };
         self.part = part;
@@ -220,7 +239,7 @@ impl SampleReader {
 
     /// Returns the kind of the complete sample if it should have been decoded but could not be decoded.
     pub fn undecoded(&self) -> Option<&'static str> {
-        self.cursor.undecoded_type()
+        if self.is_broken { Some(BROKEN) } else { self.cursor.undecoded_type() }
     }
 
     /// Passes the requested bytes to the cursor. At the end of the file, `bytes` may be shorter than requested.
@@ -234,7 +253,20 @@ impl SampleReader {
             self.head_offset += bytes.len() as u64;
             return Ok(());
         }
-        self.cursor.feed(bytes, sink)
+        let fed = self.cursor.feed(bytes, sink);
+        fed.or_else(|error| self.tolerate(error))
+    }
+
+    /// Ends a foreign sample that is broken, so that one file in a large folder does not end a run. Returns the error if most of the
+    /// samples are broken, or if the file has no such sample.
+    fn tolerate(&mut self, error: FormatError) -> Result<(), FormatError> {
+        let is_missing = error.samples.is_some();
+        if self.trusts_plan || is_missing || self.complete_samples < self.broken_samples {
+            return Err(error);
+        }
+        self.broken_samples += 1;
+        self.is_broken = true;
+        Ok(())
     }
 
     /// Returns the head reads if one of them is the next operation.

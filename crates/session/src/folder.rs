@@ -20,6 +20,7 @@ use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::listener::Listener;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::refusal::{Refusal, refuse};
+use feedrate_spec::shape::{Dims, Element, Encoding, FileShape};
 use feedrate_spec::units;
 use feedrate_spec::workload::{self, Strictness, yaml_text};
 use schemars::JsonSchema;
@@ -95,7 +96,7 @@ struct FilesLeft {
 pub fn list(plan: &DatasetPlan, root: &Path, names: &Path) -> anyhow::Result<[u64; 2]> {
     let format = format::find(&plan.format).context("the plan's format is not built in")?;
     let mut selected = listing::list(root, names)?.select(format)?;
-    if plan.files_train < selected.train.files && format.member().has(Ability::KeepsOpen) {
+    if plan.files_train < selected.train.files && !format.member().has(Ability::NeedsPlan) {
         leave_out_unfit(&mut selected, plan, root, names)?;
     }
     Ok([selected.train.files, selected.eval])
@@ -224,7 +225,9 @@ pub fn scan(folder: &Path, names: &Path, members: &[String]) -> anyhow::Result<F
         _ => with_choice_hint(error),
     })?;
     let members = file_members(&samples.members);
-    let dims = (!samples.dims.is_empty()).then_some(samples.dims);
+    // Arrays without dimensions hold a single number.
+    let is_known = !samples.dims.is_empty() || samples.element.is_some() && samples.has_equal_dims;
+    let dims = is_known.then_some(samples.dims);
     let left_out = files.left_out.iter();
     Ok(FoundFolder {
         folder: std::path::absolute(folder)?,
@@ -389,7 +392,7 @@ impl FoundFolder {
             units::counted(self.folders, "folder"),
         ];
         words.extend(self.samples_words());
-        words.extend(self.dims.as_ref().map(|dims| {
+        words.extend(self.dims.as_ref().filter(|dims| !dims.is_empty()).map(|dims| {
             // Height and width suffice for pictures.
             let is_picture = dims.len() == 3 && dims[2] <= 4;
             let plane = if is_picture { &dims[..2] } else { dims };
@@ -467,15 +470,14 @@ impl FoundFolder {
         let has_mean_dims = self.has(Ability::EstimatedSize) && !self.has(Ability::ReadOnly);
         let gives_dims = has_plain_samples || has_mean_dims;
         match &self.dims {
-            Some(dims) if gives_dims => {
+            // Samples of empty arrays count with the length of their files.
+            Some(dims) if gives_dims && !dims.contains(&0) => {
                 let extents: Vec<String> = dims.iter().map(u64::to_string).collect();
-                yaml += &format!("  record_dims: [{}]\n", extents.join(", "));
+                let extents = if dims.is_empty() { "1".into() } else { extents.join(", ") };
+                yaml += &format!("  record_dims: [{extents}]\n");
             }
             _ => {
-                let read_share = self.members.as_ref().and_then(FileMembers::read_share);
-                let read_bytes = self.bytes as f64 * read_share.unwrap_or(1.0);
-                let bytes = read_bytes as u64 / self.samples.max(1);
-                yaml += &format!("  record_length_bytes: {}\n", bytes.max(1));
+                yaml += &format!("  record_length_bytes: {}\n", self.record_length_bytes());
             }
         }
         if !self.choice.is_empty() {
@@ -486,6 +488,24 @@ impl FoundFolder {
             yaml += &format!("  record_element_type: {element}\n");
         }
         yaml
+    }
+
+    /// Returns the mean length of the members that are read, or else the length of samples with which planned files are as long as the found ones.
+    fn record_length_bytes(&self) -> u64 {
+        let read_share = self.members.as_ref().and_then(FileMembers::read_share);
+        let read_bytes = self.bytes as f64 * read_share.unwrap_or(1.0);
+        let bytes = read_bytes as u64 / self.samples.max(1);
+        if read_share.is_some() {
+            return bytes.max(1);
+        }
+        let samples = self.samples_per_file.max(1);
+        let planned_bytes =
+            format::find(self.format).zip(Dims::new(&[bytes])).map(|(format, dims)| {
+                let shape = FileShape { dims, element: Element::Uint8, samples };
+                format.file_bytes(&shape, &Encoding::default()) / samples
+            });
+        let overhead_bytes = planned_bytes.map_or(0, |planned| planned.saturating_sub(bytes));
+        bytes.saturating_sub(overhead_bytes).max(1)
     }
 
     fn has(&self, ability: Ability) -> bool {

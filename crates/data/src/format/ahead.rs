@@ -87,6 +87,11 @@ pub(super) trait Finder: Send {
         Vec::new()
     }
 
+    /// See [`Cursor::decoded_shape`].
+    fn decoded_shape(&self) -> Option<FileShape> {
+        None
+    }
+
     /// See [`Cursor::undecoded_type`].
     fn undecoded_type(&self) -> Option<&'static str> {
         None
@@ -278,6 +283,10 @@ impl<S: Finder> Cursor for ReadAheadCursor<S> {
 
     fn payload_bytes(&self) -> Option<u64> {
         self.finder.payload_bytes()
+    }
+
+    fn decoded_shape(&self) -> Option<FileShape> {
+        self.finder.decoded_shape()
     }
 
     fn members(&self) -> Vec<FileMember> {

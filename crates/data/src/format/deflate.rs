@@ -1,6 +1,5 @@
 //! Streaming compression and decompression by deflate, in constant memory. Shared by the formats that use deflate.
 
-use super::gunzip::{Gunzip, StreamKind};
 use super::{FileSink, FormatError, SinkError};
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
@@ -220,19 +219,6 @@ impl Inflate {
             }
         }
     }
-}
-
-/// The first bytes of the content of a gzip or zlib stream that begins with `head`, at most `bytes_max`; `None` if it is not
-/// such a stream.
-pub(super) fn unpack_head(head: &[u8], bytes_max: usize) -> Option<Vec<u8>> {
-    let kind = StreamKind::recognise(head)?;
-    let mut stream = Gunzip::new(kind);
-    stream.begin(kind);
-    let fed_bytes = stream.feed(head) as u64;
-    // A stream that is broken here is not recognised, as other content is not.
-    let is_read = stream.unpack(fed_bytes).ok()?;
-    let text = stream.text();
-    is_read.then(|| text[..text.len().min(bytes_max)].to_vec())
 }
 
 /// Length of the gzip header (RFC 1952) that `header` begins with; `None` if it is incomplete.

@@ -153,7 +153,7 @@ impl Cursor for DecodingCursor {
     }
 
     fn decoded_shape(&self) -> Option<FileShape> {
-        self.member.decoded
+        self.member.decoded.or_else(|| self.container.decoded_shape())
     }
 
     fn members(&self) -> Vec<FileMember> {

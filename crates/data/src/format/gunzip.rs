@@ -1,20 +1,28 @@
-//! Decompresses gzip files with one or more members, and files that are one zlib stream, one window at a time.
+//! Decompresses gzip files with one or more members, Zstandard files with one or more frames, and files that are one zlib
+//! stream, one window at a time.
 
 use super::FormatError;
-use flate2::bufread::{GzDecoder, ZlibDecoder};
+use flate2::bufread::GzDecoder;
+use flate2::{Decompress, FlushDecompress, Status};
 use std::io::{self, BufRead, ErrorKind, Read};
 use std::ops::Range;
+use zstd::stream::raw::{Decoder as ZstdDecoder, Operation};
 
 /// Length of the window, and upper limit on the compressed bytes in memory.
 const WINDOW_BYTES: usize = 64 << 10;
 
-/// Wrapper of a deflate stream.
+/// First bytes of a Zstandard frame.
+pub(super) const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// Kind of a compressed stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StreamKind {
     /// RFC 1952; a file may hold several members.
     Gzip,
     /// RFC 1950.
     Zlib,
+    /// RFC 8878; a file may hold several frames.
+    Zstd,
 }
 
 impl StreamKind {
@@ -22,6 +30,7 @@ impl StreamKind {
     pub(super) fn recognise(head: &[u8]) -> Option<Self> {
         match *head {
             [0x1f, 0x8b, 8, ..] => Some(StreamKind::Gzip),
+            [a, b, c, d, ..] if [a, b, c, d] == ZSTD_MAGIC => Some(StreamKind::Zstd),
             // Deflate with a window of 32 KiB, without a dictionary.
             [0x78, flags, ..] if flags & 0x20 == 0 && (0x7800 + u16::from(flags)) % 31 == 0 => {
                 Some(StreamKind::Zlib)
@@ -34,57 +43,188 @@ impl StreamKind {
         match self {
             StreamKind::Gzip => "gzip",
             StreamKind::Zlib => "zlib",
+            StreamKind::Zstd => "zstd",
         }
     }
 }
 
+/// The first bytes of the content of a compressed stream that begins with `head`, at most `bytes_max`; `None` if it is not such a
+/// stream.
+pub(super) fn unpack_head(head: &[u8], bytes_max: usize) -> Option<Vec<u8>> {
+    let kind = StreamKind::recognise(head)?;
+    let mut stream = Gunzip::new(kind);
+    stream.begin(kind);
+    let mut fed_bytes = 0;
+    let mut content = Vec::new();
+    while content.len() < bytes_max {
+        // A stream that is broken here is not recognised, as other content is not.
+        if stream.unpack(fed_bytes as u64).ok()? {
+            content.extend_from_slice(stream.text());
+            stream.consume_text(stream.text().len());
+        } else if fed_bytes < head.len() {
+            fed_bytes += stream.feed(&head[fed_bytes..]);
+        } else {
+            break;
+        }
+    }
+    content.truncate(bytes_max);
+    (!content.is_empty()).then_some(content)
+}
+
 enum StreamDecoder {
     Gzip(GzDecoder<PackedBytes>),
-    Zlib(ZlibDecoder<PackedBytes>),
+    Raw(RawStream),
+}
+
+/// A stream without members, over the bytes that were fed.
+struct RawStream {
+    decoder: RawDecoder,
+    packed: PackedBytes,
+    has_ended: bool,
+    /// Whether the decoder may hold bytes that did not fit into the last window.
+    has_output: bool,
+}
+
+enum RawDecoder {
+    Zlib(Decompress),
+    /// `None` if there was no memory for it.
+    Zstd(Option<ZstdDecoder<'static>>),
+}
+
+/// Result of a step of a decoder.
+struct DecoderStep {
+    read_bytes: usize,
+    written_bytes: usize,
+    has_ended: bool,
+}
+
+impl RawDecoder {
+    fn begin(&mut self) {
+        match self {
+            RawDecoder::Zlib(decoder) => decoder.reset(true),
+            RawDecoder::Zstd(decoder) => {
+                if decoder.as_mut().is_none_or(|decoder| decoder.reinit().is_err()) {
+                    *decoder = ZstdDecoder::new().ok();
+                }
+            }
+        }
+    }
+
+    fn run(&mut self, packed: &[u8], window: &mut [u8]) -> io::Result<DecoderStep> {
+        match self {
+            RawDecoder::Zlib(decoder) => {
+                let before = [decoder.total_in(), decoder.total_out()];
+                let status = decoder.decompress(packed, window, FlushDecompress::None);
+                let status = status.map_err(io::Error::other)?;
+                Ok(DecoderStep {
+                    read_bytes: (decoder.total_in() - before[0]) as usize,
+                    written_bytes: (decoder.total_out() - before[1]) as usize,
+                    has_ended: status == Status::StreamEnd,
+                })
+            }
+            RawDecoder::Zstd(decoder) => {
+                let decoder = decoder.as_mut().ok_or(ErrorKind::OutOfMemory)?;
+                let status = decoder.run_on_buffers(packed, window)?;
+                Ok(DecoderStep {
+                    read_bytes: status.bytes_read,
+                    written_bytes: status.bytes_written,
+                    has_ended: status.remaining == 0,
+                })
+            }
+        }
+    }
+}
+
+impl RawStream {
+    fn new(decoder: RawDecoder, packed: PackedBytes) -> Self {
+        RawStream { decoder, packed, has_ended: false, has_output: false }
+    }
+
+    fn begin(&mut self) {
+        self.decoder.begin();
+        self.has_ended = false;
+        self.has_output = false;
+    }
+
+    /// Reads decompressed bytes; none at the end of the stream.
+    fn read(&mut self, window: &mut [u8]) -> io::Result<usize> {
+        while !self.has_ended {
+            let step = self.decoder.run(self.packed.remaining(), window)?;
+            self.packed.consume(step.read_bytes);
+            self.has_ended = step.has_ended;
+            self.has_output = !step.has_ended && step.written_bytes == window.len();
+            if step.written_bytes > 0 {
+                return Ok(step.written_bytes);
+            }
+            if !step.has_ended && self.packed.remaining().is_empty() {
+                return Err(ErrorKind::WouldBlock.into());
+            }
+            if !step.has_ended && step.read_bytes == 0 {
+                return Err(io::Error::other("it makes no progress"));
+            }
+        }
+        Ok(0)
+    }
 }
 
 impl StreamDecoder {
     fn new(kind: StreamKind, packed: PackedBytes) -> Self {
-        match kind {
-            StreamKind::Gzip => StreamDecoder::Gzip(GzDecoder::new(packed)),
-            StreamKind::Zlib => StreamDecoder::Zlib(ZlibDecoder::new(packed)),
-        }
+        let decoder = match kind {
+            StreamKind::Gzip => return StreamDecoder::Gzip(GzDecoder::new(packed)),
+            StreamKind::Zlib => RawDecoder::Zlib(Decompress::new(true)),
+            StreamKind::Zstd => RawDecoder::Zstd(None),
+        };
+        StreamDecoder::Raw(RawStream::new(decoder, packed))
     }
 
     fn kind(&self) -> StreamKind {
         match self {
             StreamDecoder::Gzip(_) => StreamKind::Gzip,
-            StreamDecoder::Zlib(_) => StreamKind::Zlib,
+            StreamDecoder::Raw(RawStream { decoder: RawDecoder::Zlib(_), .. }) => StreamKind::Zlib,
+            StreamDecoder::Raw(RawStream { decoder: RawDecoder::Zstd(_), .. }) => StreamKind::Zstd,
         }
     }
 
     fn packed(&self) -> &PackedBytes {
         match self {
             StreamDecoder::Gzip(decoder) => decoder.get_ref(),
-            StreamDecoder::Zlib(decoder) => decoder.get_ref(),
+            StreamDecoder::Raw(stream) => &stream.packed,
         }
     }
 
     fn packed_mut(&mut self) -> &mut PackedBytes {
         match self {
             StreamDecoder::Gzip(decoder) => decoder.get_mut(),
-            StreamDecoder::Zlib(decoder) => decoder.get_mut(),
+            StreamDecoder::Raw(stream) => &mut stream.packed,
         }
+    }
+
+    /// Whether the decoder may hold bytes that it can return without further input. Gzip ends with a checksum, which is read after
+    /// all bytes.
+    fn has_output(&self) -> bool {
+        matches!(self, StreamDecoder::Raw(stream) if stream.has_output)
+    }
+
+    /// Whether all bytes of the stream were returned. Gzip reports its end by a read without bytes.
+    fn has_ended(&self) -> bool {
+        matches!(self, StreamDecoder::Raw(stream) if stream.has_ended)
     }
 
     /// Begins another stream, whose first bytes may be fed already.
     fn begin_stream(&mut self) {
-        let packed = std::mem::take(self.packed_mut());
         match self {
-            StreamDecoder::Gzip(decoder) => drop(decoder.reset(packed)),
-            StreamDecoder::Zlib(decoder) => drop(decoder.reset(packed)),
+            StreamDecoder::Gzip(decoder) => {
+                let packed = std::mem::take(decoder.get_mut());
+                drop(decoder.reset(packed));
+            }
+            StreamDecoder::Raw(stream) => stream.begin(),
         }
     }
 
     fn read(&mut self, window: &mut [u8]) -> io::Result<usize> {
         match self {
             StreamDecoder::Gzip(decoder) => decoder.read(window),
-            StreamDecoder::Zlib(decoder) => decoder.read(window),
+            StreamDecoder::Raw(stream) => stream.read(window),
         }
     }
 }
@@ -135,12 +275,14 @@ impl Gunzip {
 
     /// Whether more text may follow without further bytes of the file.
     pub(super) fn has_more(&self) -> bool {
-        !self.text.is_empty() || !self.decoder.packed().remaining().is_empty()
+        !self.text.is_empty()
+            || !self.decoder.packed().remaining().is_empty()
+            || self.decoder.has_output()
     }
 
     /// Whether all members have ended and all text was taken.
     pub(super) fn is_complete(&self) -> bool {
-        self.is_between_members && !self.has_more()
+        (self.is_between_members || self.decoder.has_ended()) && !self.has_more()
     }
 
     /// Takes the next bytes of the file, up to a limit, and returns their number. Must only be called after [`Gunzip::unpack`] has

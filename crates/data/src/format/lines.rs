@@ -1,7 +1,8 @@
 //! Shared code of the formats `jsonl`, `csv_text` and `txt`: text in which each row is a sample. Rows are read, not parsed:
-//! the payload is the row without its newline. A file is read from its start, also if it is compressed by gzip.
+//! the payload is the row without its newline. A file is read from its start, also if it is compressed.
 
 use super::ahead::{Finder, ReadAheadCursor, ReadOrder, WantedSample};
+use super::gunzip::StreamKind;
 use super::unpacked::Unpacked;
 use super::{CursorOptions, Format, FormatError, PayloadSink, truncated};
 use feedrate_spec::catalog::{FormatEntry, Member};
@@ -38,7 +39,11 @@ pub(super) const fn format(
 
 /// A cursor for files of rows.
 pub(super) fn cursor(options: &CursorOptions, rules: RowRules) -> Box<dyn super::Cursor> {
-    let rows = Unpacked::new(Rows::new(rules), |head| head.first() != Some(&0x1f));
+    // Text can begin like a zlib stream, but not like the others.
+    let is_text = |head: &[u8]| {
+        !matches!(StreamKind::recognise(head), Some(StreamKind::Gzip | StreamKind::Zstd))
+    };
+    let rows = Unpacked::new(Rows::new(rules), is_text);
     Box::new(ReadAheadCursor::new(options.piece_bytes, rows))
 }
 

@@ -4,13 +4,14 @@
 
 use super::ahead::WantedSample;
 use super::located::{LocatedCursor, Locator, Lookup};
+use super::mds_shard::{ENTRY_BYTES, begins_shard, description_start, entries};
 use super::payload_range::PayloadRange;
 use super::{Format, FormatError, shape_of_bytes};
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
 
 static MEMBER: Member = Member {
     name: "mds",
-    summary: "Shards of MosaicML Streaming; samples are read and not decoded.",
+    summary: "Uncompressed shards of MosaicML Streaming; samples are read and not decoded.",
     abilities: &[
         Ability::RandomAccess,
         Ability::KeepsOpen,
@@ -19,40 +20,12 @@ static MEMBER: Member = Member {
     ],
 };
 
-/// Length of the number of samples, and of an offset.
-const ENTRY_BYTES: u64 = 4;
-/// Length of a head with enough offsets to recognise a shard by them alone.
-const OFFSETS_MIN: usize = 1024;
-
 pub(super) static FORMAT: Format = Format {
     is_recognised: begins_shard,
     ..Format::read_only(FormatEntry::new(&MEMBER, |shape, _| shape.payload_bytes()), |options| {
         Box::new(LocatedCursor::<Shard>::new(options.piece_bytes))
     })
 };
-
-/// Start of the columns' description, which follows the offsets.
-fn description_start(samples: u64) -> u64 {
-    (samples + 2) * ENTRY_BYTES
-}
-
-fn entries(bytes: &[u8]) -> impl Iterator<Item = u64> {
-    bytes.as_chunks().0.iter().map(|entry| u32::from_le_bytes(*entry).into())
-}
-
-/// Whether a file begins with a number of samples, ascending offsets, and the columns' description.
-fn begins_shard(head: &[u8]) -> bool {
-    let mut numbers = entries(head);
-    let (Some(samples), Some(first)) = (numbers.next(), numbers.next()) else { return false };
-    let start = description_start(samples);
-    let offsets = entries(head).skip(1).take(samples as usize + 1);
-    let is_ascending = offsets.is_sorted() && start < first;
-    let has_description = match head.get(start as usize) {
-        Some(byte) => *byte == b'{',
-        None => OFFSETS_MIN <= head.len(),
-    };
-    samples > 0 && is_ascending && has_description
-}
 
 /// The entries of one shard.
 #[derive(Default)]

@@ -39,7 +39,9 @@ mod csv_text;
 mod txt;
 mod arrow;
 mod megatron;
+mod mds_shard;
 mod mds;
+mod mds_packed;
 mod whole_image;
 mod jpeg;
 mod png;
@@ -78,6 +80,7 @@ pub static FORMATS: &[&Format] = &[
     &arrow::FORMAT,
     &megatron::FORMAT,
     &mds::FORMAT,
+    &mds_packed::FORMAT,
     &png::FORMAT,
     &jpeg::FORMAT,
     &synthetic::FORMAT,
@@ -120,19 +123,28 @@ pub struct Format {
     pub is_recognised: fn(&[u8]) -> bool,
     /// Further extensions of the files of other programs.
     pub extensions: &'static [&'static str],
-    /// Whether the reader decompresses files that are one gzip stream. Such files of other programs end in `.gz`.
+    /// Whether the reader decompresses files that are one compressed stream. Such files of other programs end in one of
+    /// [`PACKED_EXTENSIONS`].
     pub unpacks_streams: bool,
 }
 
-/// Number of bytes at the start of a file that are enough to recognise its format.
+/// Number of bytes at the start of an uncompressed file that are enough to recognise its format.
 pub const HEAD_BYTES: usize = 4096;
-/// Extension of compressed files, after the extension of their content.
-const PACKED_SUFFIX: &str = ".gz";
+/// The same for Zstandard, which is decompressed in blocks.
+const ZSTD_HEAD_BYTES: usize = 256 << 10;
+/// Extensions of compressed files, after the extension of their content.
+pub const PACKED_EXTENSIONS: [&str; 3] = ["gz", "zst", "zstd"];
 
-/// Recognises the format of a file by its first bytes, or else by its extension. Also returns whether the bytes were
+/// Number of bytes at the start of a file that are enough to recognise its format, given its first [`HEAD_BYTES`] bytes.
+pub fn head_bytes(start: &[u8]) -> usize {
+    if start.starts_with(&gunzip::ZSTD_MAGIC) { ZSTD_HEAD_BYTES } else { HEAD_BYTES }
+}
+
+/// Recognises the format of a file by its first [`head_bytes`] bytes, or else by its extension. Also returns whether the bytes were
 /// decisive.
-pub fn recognise(head: &[u8], extension: &str) -> Option<(&'static Format, bool)> {
-    let unpacked = deflate::unpack_head(head, HEAD_BYTES);
+pub fn recognise(start: &[u8], extension: &str) -> Option<(&'static Format, bool)> {
+    let unpacked = gunzip::unpack_head(start, HEAD_BYTES);
+    let head = &start[..start.len().min(HEAD_BYTES)];
     let has_signature = |format: &&&Format| {
         let has_packed_signature = || {
             let unpacked = unpacked.as_deref().filter(|_| format.unpacks_streams);
@@ -182,8 +194,12 @@ impl Format {
 
     /// Whether the format has no signature and its files can have this extension.
     pub fn reads_extension(&self, extension: &str) -> bool {
-        let inner = match extension.strip_suffix(PACKED_SUFFIX) {
-            Some(inner) if self.unpacks_streams => inner,
+        let inner = match extension.rsplit_once('.') {
+            Some((inner, suffix))
+                if self.unpacks_streams && PACKED_EXTENSIONS.contains(&suffix) =>
+            {
+                inner
+            }
             _ => extension,
         };
         let mut extensions =

@@ -1,4 +1,4 @@
-//! Reads files that are whole-file gzip or zlib streams through a [`Finder`] of the format inside. Such a file is read
+//! Reads files that are one gzip, zlib or Zstandard stream through a [`Finder`] of the format inside. Such a file is read
 //! from its start up to the requested sample; samples in ascending order continue where the last one ended.
 
 use super::ahead::{Finder, ReadOrder, WantedSample};
@@ -197,5 +197,13 @@ impl<F: Finder> Finder for Unpacked<F> {
 
     fn payload_bytes(&self) -> Option<u64> {
         self.inner.payload_bytes()
+    }
+
+    fn decoded_shape(&self) -> Option<FileShape> {
+        self.inner.decoded_shape()
+    }
+
+    fn undecoded_type(&self) -> Option<&'static str> {
+        self.inner.undecoded_type()
     }
 }

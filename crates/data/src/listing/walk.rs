@@ -1,8 +1,10 @@
 //! Walks the folders of a foreign dataset and assigns each file to a group by its extension and first bytes.
 
-use super::{FileGroup, FilePurpose, GROUP_SHIFT, GROUPS_MAX, Listing, PURPOSE_SHIFT};
+use super::{
+    DESCRIPTIONS, FileGroup, FilePurpose, GROUP_SHIFT, GROUPS_MAX, Listing, PURPOSE_SHIFT,
+};
 use crate::file_index::{NameWriter, PATH_BYTES_MAX};
-use crate::format::{self, HEAD_BYTES};
+use crate::format::{self, HEAD_BYTES, PACKED_EXTENSIONS};
 use crate::manifest::{self, Manifest};
 use crate::storage::StorageError;
 use std::cmp::Reverse;
@@ -174,8 +176,9 @@ impl FolderWalk<'_> {
             FilePurpose::Unknown => FilePurpose::from_file_name(name),
             known => known,
         };
-        let tallies = &mut self.listing.groups[usize::from(group)].tallies;
-        tallies[purpose as usize].add(metadata.len(), self.folder_number);
+        let found = &mut self.listing.groups[usize::from(group)];
+        found.tallies[purpose as usize].add(metadata.len(), self.folder_number);
+        found.descriptions += u64::from(DESCRIPTIONS.contains(&name));
         let start = self.text.len() as u32;
         self.text.push_str(name);
         let group_and_purpose = u64::from(group) << GROUP_SHIFT | (purpose as u64) << PURPOSE_SHIFT;
@@ -216,6 +219,7 @@ impl FolderWalk<'_> {
                 format,
                 by_content: by_content.unwrap_or(false),
                 tallies: Default::default(),
+                descriptions: 0,
             };
             match known {
                 None if groups.len() > GROUPS_MAX => GROUPS_MAX,
@@ -227,7 +231,8 @@ impl FolderWalk<'_> {
                 Some(known) => {
                     // The extension is recognised now: its group gets the format and keeps its files.
                     let number = usize::from(known.group);
-                    groups[number] = FileGroup { tallies: groups[number].tallies, ..new };
+                    let FileGroup { tallies, descriptions, .. } = groups[number];
+                    groups[number] = FileGroup { tallies, descriptions, ..new };
                     number
                 }
                 None => {
@@ -278,10 +283,10 @@ fn listed_extension(name: &str) -> String {
     {
         extension.truncate(word.len());
     }
-    if extension == "gz" {
-        let inner = extension_of(&name[..name.len() - ".gz".len()]);
+    if PACKED_EXTENSIONS.contains(&extension.as_str()) {
+        let inner = extension_of(&name[..name.len() - 1 - extension.len()]);
         if format::named(&inner).next().is_some() {
-            return format!("{inner}.gz");
+            return format!("{inner}.{extension}");
         }
     }
     extension
@@ -290,6 +295,9 @@ fn listed_extension(name: &str) -> String {
 /// The first bytes of a file; `None` if it cannot be read.
 fn read_head(path: &Path) -> Option<Vec<u8>> {
     let mut head = Vec::with_capacity(HEAD_BYTES);
-    File::open(path).ok()?.take(HEAD_BYTES as u64).read_to_end(&mut head).ok()?;
+    let mut file = File::open(path).ok()?;
+    file.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head).ok()?;
+    let missing_bytes = format::head_bytes(&head).saturating_sub(HEAD_BYTES);
+    file.take(missing_bytes as u64).read_to_end(&mut head).ok()?;
     Some(head)
 }

@@ -98,7 +98,7 @@ fn odd_files_among_pictures_are_read_and_named() {
     let doubt = doubts.iter().find(|doubt| doubt["name"] == "members_not_decoded").unwrap();
     let evidence = doubt["evidence"].as_str().unwrap();
     assert!(
-        evidence.starts_with("4 samples of 28 samples were not decoded: 4 jpeg (`"),
+        evidence.starts_with("read but not decoded: 4 samples of 28 samples (4 jpeg (`"),
         "{evidence}"
     );
     assert!(

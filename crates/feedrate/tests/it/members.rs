@@ -14,7 +14,7 @@ fn samples_that_are_not_decoded_are_reported() {
     test.python(&venv_python(), "members.py", ["."].map(String::from));
     for (format, data) in [("webdataset", "tar"), ("parquet", "parquet")] {
         for (decode, evidence) in [
-            ("true", Some("12 samples of 24 samples were not decoded: 12 webp (`")),
+            ("true", Some("read but not decoded: 12 samples of 24 samples (12 webp (`")),
             ("false", None),
         ] {
             let (format, decode) =

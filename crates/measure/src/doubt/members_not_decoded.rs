@@ -10,7 +10,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         severity: Severity::Warning,
         bias: Bias::Raised,
         meaning: "Samples with an unknown encoding or damaged content were not decoded: a framework's reader would be slower, or would fail.",
-        evidence: "{undecoded_samples} of {read_samples} were not decoded: {kinds}",
+        evidence: "read but not decoded: {undecoded_samples} of {read_samples} ({kinds})",
         advice: "use only the read metrics, or convert the samples to jpeg, png or npy; `reader.decode=false` reads without decoding",
     },
     needs_loader: false,
@@ -38,7 +38,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     #[cfg(test)]
     cases: &[
         super::tests::fires(
-            "3 samples of 40 samples were not decoded: 2 webp (`w/0.tar`); 1 jpeg",
+            "read but not decoded: 3 samples of 40 samples (2 webp (`w/0.tar`); 1 jpeg)",
             |r| {
                 let accelerators = &mut r.epochs[1].accelerators;
                 for (kind, file) in [("jpeg", ""), ("webp", "w/0.tar")] {

@@ -1,10 +1,11 @@
 //! Reads a sample: the length of the file, the metadata that is needed, then the sample's bytes in each dataset, chunk by
-//! chunk.
+//! chunk. As the HDF5 library does, it reads a chunk that holds several samples completely, and keeps it for the next samples.
 
 use super::super::Discard;
 use super::super::ahead::WantedSample;
 use super::super::payload_range::PayloadRange;
 use super::blocks::{FileBlocks, ParseResult, ParseStop, invalid};
+use super::cache::ChunkCache;
 use super::filter::{ChunkInflate, Unfilter, applied_filters};
 use super::index;
 use super::message::{Filter, RecordDataset};
@@ -45,6 +46,10 @@ pub(super) struct Hdf5Cursor {
     inflate: ChunkInflate,
     unfilter: Unfilter,
     band: Vec<u8>,
+    /// Kept chunks of each dataset.
+    caches: Vec<ChunkCache>,
+    /// Number of samples that were begun.
+    sample_count: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,8 +59,8 @@ enum SamplePhase {
     /// The next piece must be found.
     Find,
     Piece,
-    /// The piece was never written.
-    Zeros,
+    /// The piece is not read: it is in memory, or was never written.
+    Memory,
     /// The data that the elements of a dataset refer to.
     References,
     Done,
@@ -93,6 +98,8 @@ enum ChunkWork {
     Undecoded(&'static str),
     /// The chunk was never written.
     Zeros,
+    /// The chunk is in memory, unfiltered.
+    Kept,
 }
 
 impl Hdf5Cursor {
@@ -115,6 +122,8 @@ impl Hdf5Cursor {
             inflate: ChunkInflate::new(),
             unfilter: Unfilter::new(options.check_crc),
             band: Vec::new(),
+            caches: Vec::new(),
+            sample_count: 0,
         }
     }
 
@@ -122,6 +131,7 @@ impl Hdf5Cursor {
         let found = self.contents.open(&mut self.blocks)?;
         let shape = self.contents.check_plan(found, &self.wanted).map_err(ParseStop::Invalid)?;
         self.shape = Some(shape);
+        self.caches.resize_with(self.contents.datasets.len(), ChunkCache::default);
         self.walk = SampleWalk::default();
         self.phase = SamplePhase::Find;
         Ok(())
@@ -133,12 +143,17 @@ impl Hdf5Cursor {
             self.phase = SamplePhase::Done;
             return Ok(());
         };
+        let dataset_filter = dataset.unknown_filter();
         self.piece = self.find_piece(dataset)?;
         self.phase = SamplePhase::Piece;
         match self.piece.work {
             ChunkWork::Inflate { .. } => self.inflate.begin(),
             ChunkWork::Undecoded(kind) => self.undecoded = Some(kind),
-            ChunkWork::Zeros => self.phase = SamplePhase::Zeros,
+            ChunkWork::Zeros => self.phase = SamplePhase::Memory,
+            ChunkWork::Kept => {
+                self.phase = SamplePhase::Memory;
+                self.undecoded = self.undecoded.or(dataset_filter);
+            }
             _ => {}
         }
         self.unfilter.bytes.clear();
@@ -178,9 +193,17 @@ impl Hdf5Cursor {
         let share_start = self.wanted.sample % geometry.samples * geometry.slab_bytes;
         let is_deflated = applied_filters(filters, skipped).eq([(0, Filter::Deflate)]);
         let unknown_filter = dataset.unknown_filter();
+        let is_kept = keeps_chunk(dataset, &geometry);
+        if is_kept && self.caches[self.walk.dataset].has(location.offset, self.sample_count) {
+            let offset = location.offset;
+            return Ok(ChunkPiece { offset, bytes: 0, geometry, work: ChunkWork::Kept });
+        }
         let (skip, bytes, work, in_memory) = match (is_plain, geometry.is_contiguous()) {
             _ if unknown_filter.is_some() => {
                 (0, stored, ChunkWork::Undecoded(unknown_filter.unwrap_or_default()), 0)
+            }
+            _ if is_kept => {
+                (0, stored, ChunkWork::Unfilter { skipped }, stored.max(geometry.chunk_bytes))
             }
             (true, true) => (share_start, band_bytes, ChunkWork::PassThrough, 0),
             (true, false) => {
@@ -233,7 +256,7 @@ impl Hdf5Cursor {
             ChunkWork::CopyShare | ChunkWork::Unfilter { .. } => {
                 self.unfilter.bytes.extend_from_slice(bytes);
             }
-            ChunkWork::Zeros => {}
+            ChunkWork::Zeros | ChunkWork::Kept => {}
         }
         self.range.feed(bytes, &mut Discard)?;
         if self.range.remaining() == 0 { self.finish_piece(sink) } else { Ok(()) }
@@ -242,18 +265,21 @@ impl Hdf5Cursor {
     fn finish_piece(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         self.phase = SamplePhase::Find;
         let ChunkPiece { offset, geometry, work, .. } = self.piece;
+        let is_kept = keeps_chunk(&self.contents.datasets[self.walk.dataset], &geometry);
         match work {
-            ChunkWork::PassThrough | ChunkWork::Undecoded(_) | ChunkWork::Zeros => {}
+            ChunkWork::PassThrough | ChunkWork::Zeros | ChunkWork::Kept => {}
+            ChunkWork::Undecoded(_) if is_kept => self.keep_chunk(),
+            ChunkWork::Undecoded(_) => {}
             ChunkWork::Inflate { .. } => self.inflate.finish(offset, geometry.chunk_bytes)?,
             ChunkWork::CopyShare => self.copy_to_band(0, sink)?,
             ChunkWork::Unfilter { skipped } => {
                 let filters = &self.contents.datasets[self.walk.dataset].filters;
                 let total = geometry.chunk_bytes;
                 self.unfilter.undo(filters, skipped, &mut self.inflate, offset, total)?;
-                self.copy_to_band(
-                    (self.wanted.sample % geometry.samples * geometry.slab_bytes) as usize,
-                    sink,
-                )?;
+                self.copy_to_band(self.share_start(), sink)?;
+                if is_kept {
+                    self.keep_chunk();
+                }
             }
         }
         if !geometry.advance(&mut self.walk.grid) {
@@ -263,6 +289,34 @@ impl Hdf5Cursor {
             self.walk = SampleWalk { dataset: self.walk.dataset + 1, grid: [0; RANK_MAX] };
         }
         Ok(())
+    }
+
+    /// Start of the sample's share of the unfiltered chunk.
+    fn share_start(&self) -> usize {
+        let geometry = &self.piece.geometry;
+        (self.wanted.sample % geometry.samples * geometry.slab_bytes) as usize
+    }
+
+    /// Keeps the unfiltered chunk for the next samples.
+    fn keep_chunk(&mut self) {
+        let ChunkPiece { offset, geometry, .. } = self.piece;
+        let content = std::mem::take(&mut self.unfilter.bytes);
+        let cache = &mut self.caches[self.walk.dataset];
+        self.unfilter.bytes = cache.keep(offset, geometry.chunk_bytes, self.sample_count, content);
+    }
+
+    /// Passes on the sample's share of a kept chunk.
+    fn feed_kept(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        let offset = self.piece.offset;
+        let content = self.caches[self.walk.dataset].take(offset, self.sample_count);
+        let memory = std::mem::replace(&mut self.unfilter.bytes, content);
+        // A chunk that could not be decoded was passed on when it was read.
+        let is_decoded = !self.unfilter.bytes.is_empty();
+        let copied = if is_decoded { self.copy_to_band(self.share_start(), sink) } else { Ok(()) };
+        let content = std::mem::replace(&mut self.unfilter.bytes, memory);
+        self.caches[self.walk.dataset].put_back(offset, content);
+        copied?;
+        self.finish_piece(sink)
     }
 
     /// Whether the elements of the current dataset refer to data elsewhere in the file, and can be decoded.
@@ -288,8 +342,9 @@ impl Hdf5Cursor {
     }
 
     fn feed_chunk(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        match self.phase {
-            SamplePhase::Zeros => self.feed_zeros(sink),
+        match (self.phase, self.piece.work) {
+            (SamplePhase::Memory, ChunkWork::Kept) => self.feed_kept(sink),
+            (SamplePhase::Memory, _) => self.feed_zeros(sink),
             _ => self.feed_piece(bytes, sink),
         }
     }
@@ -322,9 +377,9 @@ impl Hdf5Cursor {
         self.finish_piece(sink)
     }
 
-    /// Passes on zeros until the next piece of the file, or until metadata is missing.
-    fn feed_all_zeros(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        while self.phase == SamplePhase::Zeros {
+    /// Passes on pieces until the next one must be read, or until metadata is missing.
+    fn feed_memory(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        while self.phase == SamplePhase::Memory {
             self.feed_part(&[], sink)?;
             if self.phase == SamplePhase::Find {
                 match self.find() {
@@ -383,6 +438,7 @@ impl Cursor for Hdf5Cursor {
             && self.blocks.restart();
         self.phase = if is_known { SamplePhase::Open } else { SamplePhase::Length };
         self.wanted = wanted;
+        self.sample_count += 1;
         self.shape = None;
         self.sent_bytes = 0;
         self.zero_chunks = 0;
@@ -402,7 +458,7 @@ impl Cursor for Hdf5Cursor {
                     }
                 }
                 SamplePhase::Piece => return Ok(self.range.need(0, self.options.piece_bytes)),
-                SamplePhase::Zeros => return Ok(Need::Buffered),
+                SamplePhase::Memory => return Ok(Need::Buffered),
                 SamplePhase::References => {
                     match self.references.need(&self.blocks, self.options.piece_bytes)? {
                         Need::Done => self.phase = SamplePhase::Find,
@@ -420,12 +476,13 @@ impl Cursor for Hdf5Cursor {
                 self.blocks.begin(decode_length(bytes));
                 self.contents.begin();
                 self.references.begin_file();
+                self.caches.iter_mut().for_each(ChunkCache::clear);
                 self.phase = SamplePhase::Open;
                 Ok(())
             }
             SamplePhase::Open | SamplePhase::Find => self.blocks.feed(bytes),
             SamplePhase::Piece => self.feed_part(bytes, sink),
-            SamplePhase::Zeros => self.feed_all_zeros(sink),
+            SamplePhase::Memory => self.feed_memory(sink),
             SamplePhase::References => {
                 self.references.feed(&self.blocks, bytes, &mut self.sent_bytes, sink)
             }
@@ -451,6 +508,11 @@ impl Cursor for Hdf5Cursor {
     fn undecoded_type(&self) -> Option<&'static str> {
         self.undecoded
     }
+}
+
+/// Whether a chunk is kept for other samples after it was read.
+fn keeps_chunk(dataset: &RecordDataset, geometry: &ChunkGeometry) -> bool {
+    dataset.is_chunked() && geometry.samples > 1 && ChunkCache::keeps(geometry.chunk_bytes)
 }
 
 fn memory_message(bytes: u64) -> String {

@@ -4,6 +4,7 @@
 use super::super::deflate::{Inflate, InflateOutput};
 use super::message::{Filter, Filters};
 use super::{FormatError, checksum};
+use std::io;
 
 /// Inflates a chunk piece by piece and checks its length.
 pub(super) struct ChunkInflate {
@@ -75,12 +76,13 @@ pub(super) struct Unfilter {
     pub(super) bytes: Vec<u8>,
     /// Output of one filter.
     output: Vec<u8>,
+    zstd: Option<zstd::bulk::Decompressor<'static>>,
     check_crc: bool,
 }
 
 impl Unfilter {
     pub(super) fn new(check_crc: bool) -> Self {
-        Unfilter { bytes: Vec::new(), output: Vec::new(), check_crc }
+        Unfilter { bytes: Vec::new(), output: Vec::new(), zstd: None, check_crc }
     }
 
     /// Reverses the applied `filters`, the last one first. The result must have `total` bytes.
@@ -98,19 +100,12 @@ impl Unfilter {
                 Filter::Shuffle(size) => self.unshuffle(size),
                 // Chunks with such a filter are passed on as they are stored.
                 Filter::Unknown(_) => {}
-                Filter::Deflate => {
+                Filter::Deflate | Filter::Lz4 | Filter::Zstd => {
                     // Checksums that were added before compression are still part of the result.
                     let checksums = applied_filters(filters, skipped)
                         .filter(|(j, filter)| *j < i && *filter == Filter::Fletcher32);
-                    let inflated = total + 4 * checksums.count() as u64;
-                    inflate.begin();
-                    self.output.clear();
-                    let output = &mut self.output;
-                    inflate.feed(&self.bytes, offset, inflated, &mut |_, bytes| {
-                        output.extend_from_slice(bytes);
-                        Ok(())
-                    })?;
-                    inflate.finish(offset, inflated)?;
+                    let unpacked_bytes = total + 4 * checksums.count() as u64;
+                    self.unpack(filter, inflate, offset, unpacked_bytes)?;
                     std::mem::swap(&mut self.bytes, &mut self.output);
                 }
             }
@@ -120,6 +115,36 @@ impl Unfilter {
             return Err(FormatError::new(offset, message));
         }
         Ok(())
+    }
+
+    /// Decompresses the chunk into the output, which must then have `total` bytes.
+    fn unpack(
+        &mut self,
+        filter: Filter,
+        inflate: &mut ChunkInflate,
+        offset: u64,
+        total: u64,
+    ) -> Result<(), FormatError> {
+        self.output.clear();
+        let output = &mut self.output;
+        if filter == Filter::Deflate {
+            inflate.begin();
+            inflate.feed(&self.bytes, offset, total, &mut |_, bytes| {
+                output.extend_from_slice(bytes);
+                Ok(())
+            })?;
+            return inflate.finish(offset, total);
+        }
+        output.resize(total as usize, 0);
+        let (name, unpacked) = match filter {
+            Filter::Lz4 => ("lz4", unpack_lz4(&self.bytes, output).ok_or_else(broken_blocks)),
+            _ => ("zstd", unpack_zstd(&mut self.zstd, &self.bytes, output)),
+        };
+        match unpacked {
+            Ok(bytes) if bytes as u64 == total => Ok(()),
+            Ok(_) => Err(wrong_length(offset, total)),
+            Err(error) => Err(FormatError::new(offset, format!("a broken {name} chunk: {error}"))),
+        }
     }
 
     fn remove_checksum(&mut self, offset: u64) -> Result<(), FormatError> {
@@ -158,4 +183,48 @@ impl Unfilter {
         rest_output.copy_from_slice(rest);
         std::mem::swap(&mut self.bytes, &mut self.output);
     }
+}
+
+fn broken_blocks() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "its blocks contradict their lengths")
+}
+
+fn unpack_zstd(
+    kept: &mut Option<zstd::bulk::Decompressor<'static>>,
+    packed: &[u8],
+    space: &mut [u8],
+) -> io::Result<usize> {
+    let decompressor = match kept.take() {
+        Some(decompressor) => decompressor,
+        None => zstd::bulk::Decompressor::new()?,
+    };
+    kept.insert(decompressor).decompress_to_buffer(packed, space)
+}
+
+/// Decompresses the blocks of a chunk, and returns their length: the length of the chunk and of a block, then for each block its
+/// packed length and its bytes, all numbers big-endian. A block that is not shorter is stored. `None` if the chunk is broken.
+fn unpack_lz4(packed: &[u8], space: &mut [u8]) -> Option<usize> {
+    let (chunk_bytes, rest) = packed.split_first_chunk()?;
+    let (block_bytes, mut rest) = rest.split_first_chunk()?;
+    let chunk_bytes = usize::try_from(u64::from_be_bytes(*chunk_bytes)).ok()?;
+    let block_bytes = u32::from_be_bytes(*block_bytes) as usize;
+    let mut space = space.get_mut(..chunk_bytes)?;
+    if block_bytes == 0 {
+        return None;
+    }
+    while !space.is_empty() {
+        let (packed_bytes, blocks) = rest.split_first_chunk()?;
+        let packed_bytes = u32::from_be_bytes(*packed_bytes) as usize;
+        let (block, remainder) = blocks.split_at_checked(packed_bytes)?;
+        let unpacked_bytes = block_bytes.min(space.len());
+        let (block_space, next_space) = space.split_at_mut(unpacked_bytes);
+        if packed_bytes == unpacked_bytes {
+            block_space.copy_from_slice(block);
+        } else if lz4_flex::block::decompress_into(block, block_space).ok()? != unpacked_bytes {
+            return None;
+        }
+        space = next_space;
+        rest = remainder;
+    }
+    Some(chunk_bytes)
 }

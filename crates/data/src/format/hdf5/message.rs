@@ -9,6 +9,9 @@ use super::{DEFLATE, Element, RANK_MAX, product};
 const FILTERS_MAX: usize = 8;
 const SHUFFLE: u16 = 2;
 const FLETCHER32: u16 = 3;
+/// Filters that are registered with the HDF Group.
+const LZ4: u16 = 32004;
+const ZSTD: u16 = 32015;
 /// Classes of element types.
 const FLOAT: u8 = 1;
 const ENUMERATION: u8 = 8;
@@ -55,6 +58,8 @@ pub(super) enum Filter {
     /// Shuffled bytes of elements of this length.
     Shuffle(usize),
     Fletcher32,
+    Lz4,
+    Zstd,
     /// A filter that cannot be reversed, with its name.
     Unknown(&'static str),
 }
@@ -98,6 +103,11 @@ impl RecordDataset {
         product(self.dims()).saturating_mul(self.element.bytes)
     }
 
+    /// Whether the data is stored in chunks.
+    pub(super) fn is_chunked(&self) -> bool {
+        self.contiguous.is_none()
+    }
+
     /// Name of the first filter that cannot be reversed.
     pub(super) fn unknown_filter(&self) -> Option<&'static str> {
         self.filters.iter().flatten().find_map(|filter| match filter {
@@ -139,6 +149,7 @@ impl RecordDataset {
 const KINDS: [u16; 4] = [0x01, 0x03, 0x08, 0x0b];
 /// Type of the message that lists external data files.
 const EXTERNAL: u16 = 0x07;
+const EXTERNAL_DATA: &str = "its data is in external files, which are not followed; train on those files, or copy the data into HDF5 files";
 
 /// Types of the messages of groups: link information, links and symbol tables.
 const GROUP_KINDS: [u16; 3] = [0x02, 0x06, 0x11];
@@ -171,7 +182,7 @@ pub(super) fn read_dataset(blocks: &FileBlocks, address: u64) -> ParseResult<Rec
     header::for_each_message(blocks, address, &mut |HeaderMessage { kind, is_shared, body }| {
         let offset = body.offset();
         if kind == EXTERNAL {
-            return invalid(offset, "the data is in external files, which are not followed");
+            return invalid(offset, EXTERNAL_DATA);
         }
         let Some(i) = KINDS.iter().position(|known| *known == kind) else { return Ok(()) };
         bodies[i] = Some(if is_shared { read_shared(blocks, body, kind)? } else { body });
@@ -446,6 +457,8 @@ fn read_filters(mut body: FieldReader) -> ParseResult<Filters> {
             DEFLATE => Filter::Deflate,
             SHUFFLE => Filter::Shuffle(first.unwrap_or(1).max(1) as usize),
             FLETCHER32 => Filter::Fletcher32,
+            LZ4 => Filter::Lz4,
+            ZSTD => Filter::Zstd,
             _ => Filter::Unknown(filter_name(id)),
         });
     }
@@ -461,10 +474,8 @@ static FILTER_NAMES: &[(u16, &str)] = &[
     (307, "bzip2"),
     (32000, "lzf"),
     (32001, "blosc"),
-    (32004, "lz4"),
     (32008, "bitshuffle"),
     (32013, "zfp"),
-    (32015, "zstd"),
     (32017, "sz"),
     (32018, "fcidecomp"),
     (32019, "jpeg"),

@@ -21,6 +21,7 @@ mod arrays;
 mod index;
 mod piece;
 mod filter;
+mod cache;
 mod references;
 mod cursor;
 #[cfg(test)]
@@ -53,13 +54,18 @@ const UNDEFINED: u64 = u64::MAX;
 const MEMORY_BYTES_MAX: u64 = 256 << 20;
 /// First bytes of every file.
 const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
+/// Positions of the signature in the head of a file, which can have a block of another program before it, as MATLAB's files have.
+const SIGNATURE_OFFSETS: [usize; 4] = [0, 512, 1024, 2048];
 /// Identifier of the deflate filter.
 const DEFLATE: u16 = 1;
 
 // Version 2: sizes as in DLIO; a part's first dimension is left out if it is 1.
 pub(super) static FORMAT: Format = Format {
     version: 2,
-    is_recognised: |head| head.starts_with(SIGNATURE),
+    is_recognised: |head| {
+        let mut ends = SIGNATURE_OFFSETS.iter().filter_map(|offset| head.get(*offset..));
+        ends.any(|end| end.starts_with(SIGNATURE))
+    },
     ..Format::new(
         FormatEntry {
             compressions: &[Compression::Gzip],

@@ -46,6 +46,8 @@ pub(super) struct Contents {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OpenStep {
     Root,
+    /// The datasets that the user chose, from this number on, must be looked up by name.
+    LookUp(usize),
     /// The objects from this number on must be examined.
     Examine(usize),
     /// The stored lengths of the objects from this number on must be found.
@@ -123,8 +125,22 @@ impl Contents {
                     let address = superblock::read_root_address(blocks)?;
                     self.add_object(0..0, address);
                     self.objects[0].content = ObjectContent::Group;
-                    OpenStep::Examine(0)
+                    if self.chosen.is_empty() { OpenStep::Examine(0) } else { OpenStep::LookUp(0) }
                 }
+                OpenStep::LookUp(i) if i < self.chosen.len() => match self.look_up(blocks, i)? {
+                    Some(dataset) => {
+                        self.objects.push(dataset);
+                        OpenStep::LookUp(i + 1)
+                    }
+                    // All objects are listed, for the message.
+                    None => {
+                        self.objects.truncate(1);
+                        self.names.clear();
+                        OpenStep::Examine(0)
+                    }
+                },
+                OpenStep::LookUp(_) if self.needs_measures() => OpenStep::Measure(0),
+                OpenStep::LookUp(_) => OpenStep::Choose,
                 OpenStep::Examine(i) if i < self.objects.len() => {
                     if self.leads_to_chosen(i) {
                         self.examine(blocks, i)?;
@@ -168,6 +184,27 @@ impl Contents {
         self.objects.push(FoundObject { name, address, content, stored_bytes: 0, is_read: false });
     }
 
+    /// Looks up a dataset that the user chose, as the HDF5 library opens one; `None` if no hard links lead to it.
+    fn look_up(&mut self, blocks: &FileBlocks, i: usize) -> ParseResult<Option<FoundObject>> {
+        let path = self.chosen[i].trim_start_matches('/');
+        let mut address = self.objects[0].address;
+        for name in path.split('/') {
+            match group::find_link(blocks, address, name.as_bytes())? {
+                Some(object) => address = object,
+                None => return Ok(None),
+            }
+        }
+        let is_known = self.objects.iter().any(|object| object.address == address);
+        if is_known || message::read_kind(blocks, address)? != ObjectKind::Dataset {
+            return Ok(None);
+        }
+        let content = read_content(blocks, address)?;
+        let start = self.names.len();
+        self.names.push_str(path);
+        let name = start..self.names.len();
+        Ok(Some(FoundObject { name, address, content, stored_bytes: 0, is_read: false }))
+    }
+
     /// Reads the header of object `i`. The members of a group are added to the objects.
     fn examine(&mut self, blocks: &FileBlocks, i: usize) -> ParseResult<()> {
         let address = self.objects[i].address;
@@ -178,16 +215,7 @@ impl Contents {
         };
         match kind {
             ObjectKind::Dataset if !is_root => {
-                self.objects[i].content = match message::read_dataset(blocks, address) {
-                    Ok(dataset) => ObjectContent::Dataset(dataset),
-                    Err(ParseStop::Invalid(error)) => {
-                        match message::array_bytes(blocks, address)? {
-                            Some(bytes) => ObjectContent::Broken(bytes, error),
-                            None => ObjectContent::Other,
-                        }
-                    }
-                    Err(missing) => return Err(missing),
-                };
+                self.objects[i].content = read_content(blocks, address)?;
                 Ok(())
             }
             ObjectKind::Group | ObjectKind::Dataset => {
@@ -353,14 +381,18 @@ impl Contents {
             return self.refuse_empty();
         };
         let samples = largest.dims[0];
-        let comparable = arrays().filter(|(_, array)| array.dims[0] == samples);
-        let largest_bytes = comparable.map(|(object, array)| object.decoded_bytes(array));
-        let bytes_min = largest_bytes.max().unwrap_or(0) / SHARE_DIVISOR;
+        let comparable = arrays()
+            .filter(|(_, array)| array.dims[0] == samples)
+            .map(|(object, array)| (object.decoded_bytes(array), object.stored_bytes));
+        let (bytes, stored_bytes) = comparable.max().unwrap_or_default();
+        let bytes_min = bytes / SHARE_DIVISOR;
+        // Beside a dataset that was never written, labels have most of the stored bytes.
+        let is_unwritten = stored_bytes == 0;
         let stored_min = largest_stored / SHARE_DIVISOR;
         for object in &mut self.objects {
             let stored_bytes = object.stored_bytes;
             object.is_read = object.array().is_some_and(|array| {
-                let is_stored = 0 < stored_bytes && stored_min <= stored_bytes;
+                let is_stored = !is_unwritten && 0 < stored_bytes && stored_min <= stored_bytes;
                 let is_comparable = is_stored || bytes_min <= object.decoded_bytes(array);
                 array.dims[0] == samples && is_comparable
             });
@@ -469,6 +501,18 @@ impl Contents {
             }
         };
         arrays().map(member).collect()
+    }
+}
+
+/// Reads the header of a dataset.
+fn read_content(blocks: &FileBlocks, address: u64) -> ParseResult<ObjectContent> {
+    match message::read_dataset(blocks, address) {
+        Ok(dataset) => Ok(ObjectContent::Dataset(dataset)),
+        Err(ParseStop::Invalid(error)) => Ok(match message::array_bytes(blocks, address)? {
+            Some(bytes) => ObjectContent::Broken(bytes, error),
+            None => ObjectContent::Other,
+        }),
+        Err(missing) => Err(missing),
     }
 }
 

@@ -1,32 +1,41 @@
 //! Elements of variable length: each refers to an object in a heap of the file. As in the HDF5 library, a heap is read
-//! completely, and kept for the next reference.
+//! completely, and kept for the next references: neighbours can be in different heaps.
 
 use super::super::payload_range::PayloadRange;
 use super::blocks::FileBlocks;
 use super::{FormatError, MEMORY_BYTES_MAX, Need, PayloadSink};
+use std::collections::VecDeque;
 use std::ops::Range;
 
+/// Upper limit on the kept heaps, unless one is longer: the initial metadata cache of the library.
+const KEPT_BYTES_MAX: usize = 2 << 20;
 /// Length of the first read of a heap: no heap of the library is shorter.
 const HEAD_BYTES: u64 = 4096;
 
-/// References of a sample, and the heap that was read last.
+/// References of a sample, and the heaps that were read last.
 #[derive(Default)]
 pub(super) struct References {
     /// The elements: length, address of the heap, number of the object.
     pub(super) elements: Vec<u8>,
     /// Offset of the next element.
     next: usize,
-    /// Address of the heap in memory; `None` if there is none or it is incomplete.
-    loaded: Option<u64>,
-    heap: Vec<u8>,
-    /// Ranges of the objects in the heap, by number.
-    objects: Vec<Range<usize>>,
-    /// Address of the heap that is being read.
-    address: u64,
+    /// Complete heaps, the oldest first.
+    kept: VecDeque<Heap>,
+    /// The heap that is being read.
+    heap: Heap,
     range: PayloadRange,
     is_reading: bool,
     /// Bytes of heaps that were read for the sample.
     read_bytes: u64,
+}
+
+/// A heap, from its start.
+#[derive(Default)]
+struct Heap {
+    address: u64,
+    bytes: Vec<u8>,
+    /// Ranges of the objects, by number.
+    objects: Vec<Range<usize>>,
 }
 
 /// An element.
@@ -46,7 +55,7 @@ impl References {
 
     /// Starts another file.
     pub(super) fn begin_file(&mut self) {
-        self.loaded = None;
+        self.kept.clear();
     }
 
     /// The next read, [`Need::Buffered`] for an object in memory, or [`Need::Done`] after the last reference.
@@ -64,17 +73,16 @@ impl References {
                 self.next += element_bytes(blocks);
                 continue;
             }
-            if self.loaded == Some(reference.address) {
+            if self.kept_heap(reference.address).is_some() {
                 return Ok(Need::Buffered);
             }
-            self.loaded = None;
-            self.address = reference.address;
+            self.heap.address = reference.address;
+            self.heap.bytes.clear();
             let left = blocks.file_bytes.saturating_sub(reference.address);
             if left < 16 {
                 return Err(FormatError::new(reference.address, "a heap beyond the end"));
             }
             self.start_range(blocks, HEAD_BYTES.min(left))?;
-            self.heap.clear();
             return Ok(self.range.need(0, piece_bytes));
         }
         self.elements.clear();
@@ -82,15 +90,20 @@ impl References {
         Ok(Need::Done)
     }
 
+    fn kept_heap(&self, address: u64) -> Option<&Heap> {
+        self.kept.iter().find(|heap| heap.address == address)
+    }
+
+    /// Requests the next `bytes` bytes of the heap.
     fn start_range(&mut self, blocks: &FileBlocks, bytes: u64) -> Result<(), FormatError> {
         self.read_bytes = self.read_bytes.saturating_add(bytes);
-        let is_too_long = (self.heap.len() as u64).saturating_add(bytes) > MEMORY_BYTES_MAX;
+        let Heap { address, bytes: read, .. } = &self.heap;
+        let read_bytes = read.len() as u64;
+        let is_too_long = read_bytes.saturating_add(bytes) > MEMORY_BYTES_MAX;
         if self.read_bytes > blocks.file_bytes || is_too_long {
-            return Err(FormatError::new(self.address, "a sample refers to too many bytes"));
+            return Err(FormatError::new(*address, "a sample refers to too many bytes"));
         }
-        let read =
-            if self.loaded.is_none() && self.is_reading { self.heap.len() as u64 } else { 0 };
-        self.range = PayloadRange::new(self.address + read, bytes);
+        self.range = PayloadRange::new(address + read_bytes, bytes);
         self.is_reading = true;
         Ok(())
     }
@@ -123,26 +136,38 @@ impl References {
         if !self.is_reading {
             return self.send_object(blocks, sent_bytes, sink);
         }
-        self.range.feed(bytes, &mut self.heap)?;
+        self.range.feed(bytes, &mut self.heap.bytes)?;
         if self.range.remaining() > 0 {
             return Ok(());
         }
-        if !self.heap.starts_with(b"GCOL") {
-            return Err(FormatError::new(self.address, "no heap where a reference says"));
+        let Heap { address, bytes: heap, .. } = &self.heap;
+        if !heap.starts_with(b"GCOL") {
+            return Err(FormatError::new(*address, "no heap where a reference says"));
         }
-        let heap_bytes = length(&self.heap[8..], blocks);
-        let left = blocks.file_bytes - self.address;
+        let heap_bytes = length(&heap[8..], blocks);
+        let left = blocks.file_bytes - address;
         if heap_bytes > left {
-            return Err(FormatError::new(self.address, "a heap extends beyond the end"));
+            return Err(FormatError::new(*address, "a heap extends beyond the end"));
         }
-        let read = self.heap.len() as u64;
+        let read = heap.len() as u64;
         if read < heap_bytes {
             return self.start_range(blocks, heap_bytes - read);
         }
         self.is_reading = false;
-        self.loaded = Some(self.address);
-        self.list_objects(blocks);
+        self.keep(blocks);
         Ok(())
+    }
+
+    /// Keeps the heap that was read, in place of the oldest ones.
+    fn keep(&mut self, blocks: &FileBlocks) {
+        let mut heap = std::mem::take(&mut self.heap);
+        heap.list_objects(blocks);
+        self.kept.push_back(heap);
+        let mut bytes: usize = self.kept.iter().map(|heap| heap.bytes.len()).sum();
+        while bytes > KEPT_BYTES_MAX && self.kept.len() > 1 {
+            self.heap = self.kept.pop_front().unwrap_or_default();
+            bytes -= self.heap.bytes.len();
+        }
     }
 
     /// Passes on the object that the next element refers to.
@@ -154,9 +179,9 @@ impl References {
     ) -> Result<(), FormatError> {
         let Some(reference) = self.reference(blocks)? else { return Ok(()) };
         self.next += element_bytes(blocks);
-        let range = self.objects.get(reference.object as usize).cloned();
-        let Some(object) = range.and_then(|range| self.heap.get(range)) else {
-            return Err(FormatError::new(self.address, "no object where a reference says"));
+        let object = self.kept_heap(reference.address).and_then(|heap| heap.object(&reference));
+        let Some(object) = object else {
+            return Err(FormatError::new(reference.address, "no object where a reference says"));
         };
         if !object.is_empty() {
             sink.payload(*sent_bytes, object)?;
@@ -164,19 +189,25 @@ impl References {
         }
         Ok(())
     }
+}
+
+impl Heap {
+    fn object(&self, reference: &Reference) -> Option<&[u8]> {
+        self.bytes.get(self.objects.get(reference.object as usize)?.clone())
+    }
 
     /// Finds the objects of a complete heap.
     fn list_objects(&mut self, blocks: &FileBlocks) {
         self.objects.clear();
         let head_bytes = 8 + blocks.length_bytes;
         let mut start = head_bytes;
-        while let Some(head) = self.heap.get(start..start + head_bytes) {
+        while let Some(head) = self.bytes.get(start..start + head_bytes) {
             let number = usize::from(u16::from_le_bytes([head[0], head[1]]));
             let bytes = length(&head[8..], blocks);
             let data = start + head_bytes;
             let end = usize::try_from(bytes).ok().and_then(|bytes| data.checked_add(bytes));
             // Object 0 is the free space at the end.
-            let Some(end) = end.filter(|end| number > 0 && *end <= self.heap.len()) else { break };
+            let Some(end) = end.filter(|end| number > 0 && *end <= self.bytes.len()) else { break };
             if self.objects.len() <= number {
                 self.objects.resize(number + 1, usize::MAX..usize::MAX);
             }

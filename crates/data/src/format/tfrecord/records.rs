@@ -1,11 +1,16 @@
-//! Finds the records of a file: at computed offsets with a plan, or one after another in foreign files.
+//! Finds the records of a file: at computed offsets with a plan, or one after another in foreign files. A sample is the feature of
+//! bytes of its record, or the whole message if it has only numbers.
 
+use super::super::Discard;
 use super::ahead::{ByteCollector, Finder, ReadOrder, WantedSample, check_length};
 use super::example::{ScanEnd, Scanner};
 use super::{
     CRC_BYTES, CursorOptions, FRAME_BYTES, FileShape, FormatError, IMAGE, PayloadSink,
     check_sample, data_bytes, decode_length, mask_crc, record_bytes, shape_of_bytes, truncated,
 };
+
+/// Upper limit on the length of a message without a feature of bytes, which is kept in memory.
+const KEPT_BYTES_MAX: u64 = 64 << 20;
 
 /// [`Finder`] of the format.
 pub(super) struct Records {
@@ -26,6 +31,11 @@ pub(super) struct Records {
     scanner: Scanner,
     crc: u32,
     has_renamed_feature: bool,
+    /// Whether messages are kept, because one of the file had no feature of bytes.
+    keeps_message: bool,
+    message: Vec<u8>,
+    /// Length of the message, if it is the sample.
+    whole_message_bytes: Option<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,6 +63,9 @@ impl Records {
             scanner: Scanner::new(IMAGE),
             crc: 0,
             has_renamed_feature: false,
+            keeps_message: false,
+            message: Vec::new(),
+            whole_message_bytes: None,
         }
     }
 
@@ -97,8 +110,10 @@ impl Records {
         let planned = self.expected.map(|shape| shape.sample_bytes());
         self.scanner.begin(self.offset, self.message_end() - self.offset, planned);
         self.crc = 0;
+        self.message.clear();
         self.phase = RecordPhase::Message;
-        self.check_end()
+        // A message without bytes needs no sink.
+        self.check_end(&mut Discard)
     }
 
     fn read_message(
@@ -111,20 +126,30 @@ impl Records {
         if self.check_crc {
             self.crc = crc32c::crc32c_append(self.crc, piece);
         }
+        if self.can_keep_message() {
+            self.message.extend_from_slice(piece);
+        }
         self.scanner.scan(piece, sink)?;
         self.offset += len;
-        self.check_end()
+        self.check_end(sink)
+    }
+
+    fn message_bytes(&self) -> u64 {
+        self.record_bytes - CRC_BYTES - FRAME_BYTES as u64
+    }
+
+    fn can_keep_message(&self) -> bool {
+        self.keeps_message && self.message_bytes() <= KEPT_BYTES_MAX
     }
 
     /// Checks at the end of the message whether the sample was found.
-    fn check_end(&mut self) -> Result<(), FormatError> {
+    fn check_end(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         if self.offset < self.message_end() {
             return Ok(());
         }
         match self.scanner.end()? {
             ScanEnd::Found => {
-                self.phase = RecordPhase::Crc;
-                self.frame.begin(CRC_BYTES as usize);
+                self.begin_crc();
                 Ok(())
             }
             // The name of the sample's feature is known now, so the record is read again.
@@ -136,12 +161,31 @@ impl Records {
             ScanEnd::Renamed => {
                 Err(FormatError::new(self.start, format!("a record without `{IMAGE}`")))
             }
+            ScanEnd::Missing(names)
+                if !names.is_empty()
+                    && self.expected.is_none()
+                    && self.message_bytes() <= KEPT_BYTES_MAX =>
+            {
+                if !std::mem::replace(&mut self.keeps_message, true) {
+                    self.go_to(self.record, self.start);
+                    return Ok(());
+                }
+                sink.payload(0, &self.message)?;
+                self.whole_message_bytes = Some(self.message_bytes());
+                self.begin_crc();
+                Ok(())
+            }
             ScanEnd::Missing(names) => {
                 let names = if names.is_empty() { "none" } else { &names };
                 let message = format!("a record without a feature of bytes; its features: {names}");
                 Err(FormatError::new(self.start, message))
             }
         }
+    }
+
+    fn begin_crc(&mut self) {
+        self.phase = RecordPhase::Crc;
+        self.frame.begin(CRC_BYTES as usize);
     }
 
     fn read_crc(&mut self) -> Result<(), FormatError> {
@@ -166,6 +210,8 @@ impl Finder for Records {
         self.expected = wanted.expected;
         self.wanted = wanted.sample;
         self.has_renamed_feature = false;
+        self.whole_message_bytes = None;
+        self.keeps_message &= order != ReadOrder::NewFile;
         match &wanted.expected {
             Some(shape) => {
                 self.scanner.request(IMAGE);
@@ -242,11 +288,11 @@ impl Finder for Records {
         if self.expected.is_some() {
             return self.expected;
         }
-        let shape = shape_of_bytes(self.scanner.payload_bytes()?, samples);
+        let shape = shape_of_bytes(self.payload_bytes()?, samples);
         (end == self.length).then_some(shape)
     }
 
     fn payload_bytes(&self) -> Option<u64> {
-        self.scanner.payload_bytes()
+        self.whole_message_bytes.or_else(|| self.scanner.payload_bytes())
     }
 }

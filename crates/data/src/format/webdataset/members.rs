@@ -112,6 +112,7 @@ struct PayloadPosition {
     start: u64,
     /// Shape of the sample alone.
     shape: FileShape,
+    is_pickled: bool,
 }
 
 /// Splits a path into the key of its sample and the rest of the name; `None` if it is not part of a sample.
@@ -340,12 +341,12 @@ impl Members {
             );
             return Err(FormatError::new(span.start, message));
         }
-        self.open_payload(shape_of_bytes(span.bytes, 1));
+        self.open_payload(shape_of_bytes(span.bytes, 1), false);
         Ok(())
     }
 
-    fn open_payload(&mut self, shape: FileShape) {
-        self.payload = Some(PayloadPosition { start: self.offset, shape });
+    fn open_payload(&mut self, shape: FileShape, is_pickled: bool) {
+        self.payload = Some(PayloadPosition { start: self.offset, shape, is_pickled });
         self.phase = MemberPhase::Payload;
         self.check_end();
     }
@@ -367,7 +368,8 @@ impl Members {
         let array = header.shape;
         let head_bytes = self.head.bytes.len() as u64;
         if header.is_pickled {
-            self.open_payload(shape_of_bytes(self.member.bytes.saturating_sub(head_bytes), 1));
+            let bytes = self.member.bytes.saturating_sub(head_bytes);
+            self.open_payload(shape_of_bytes(bytes, 1), true);
             return Ok(());
         }
         let sample = if header.is_single { Some(array) } else { as_one_sample(&array) };
@@ -383,7 +385,7 @@ impl Members {
             let message = format!("an array of {bytes} bytes in a member of {}", self.member.bytes);
             return Err(FormatError::new(start, message));
         }
-        self.open_payload(sample);
+        self.open_payload(sample, false);
         Ok(())
     }
 
@@ -510,5 +512,14 @@ impl Finder for Members {
 
     fn payload_bytes(&self) -> Option<u64> {
         self.payload.map(|payload| payload.shape.sample_bytes())
+    }
+
+    fn decoded_shape(&self) -> Option<FileShape> {
+        let is_array = self.member.is_array && self.wanted.expected.is_none();
+        self.payload.filter(|payload| is_array && !payload.is_pickled).map(|payload| payload.shape)
+    }
+
+    fn undecoded_type(&self) -> Option<&'static str> {
+        self.payload.is_some_and(|payload| payload.is_pickled).then_some(npy_header::PICKLED)
     }
 }

@@ -169,4 +169,4 @@ def tfds(folder):
             file.write("{}")
 
 
-Kind("tfrecord of TFDS", tfds, read_examples, "*train*", is_whole=True, left_out=3)
+Kind("tfrecord of TFDS", tfds, read_examples, "*train*", is_whole=True, left_out=1)
