@@ -50,7 +50,7 @@ pub struct Probe {
 /// One file that was opened.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProbedFile {
-    /// Relative to the dataset's folder.
+    /// Relative to the dataset's folder; empty if the file is broken.
     pub path: String,
     /// Total length of its parts.
     pub bytes: u64,
@@ -78,7 +78,9 @@ pub fn probe_foreign(
     let is_encoded = names.format.member().has(Ability::EncodesSamples);
     let mut opener = Opener::new(storage, names, is_encoded);
     let needs_plan = names.format.member().has(Ability::NeedsPlan) && plan.samples_per_file > 1;
-    let holds_one_sample = !names.format.member().has(Ability::KeepsOpen);
+    // In larger folders, a scan does not open each file. Otherwise it leaves out the broken ones.
+    let may_be_broken =
+        !names.format.member().has(Ability::KeepsOpen) && PROBED_MAX < layout.files();
     let mut broken = BTreeMap::new();
     let mut files = Vec::new();
     for file in file_numbers_to_probe(layout.files()) {
@@ -87,7 +89,7 @@ pub fn probe_foreign(
         match opener.probe(file, last_sample, needs_plan.then_some(&shape)) {
             // A run counts such a file as a sample that is not decoded.
             Err(error @ DatasetError::Format { .. })
-                if holds_one_sample && !error.is_missing_sample() =>
+                if may_be_broken && !error.is_missing_sample() =>
             {
                 broken.insert(file, error);
                 files.push(ProbedFile::default());
@@ -212,7 +214,7 @@ impl MeanSizes {
         if has_own_sizes(format) {
             let file_bytes = |shape: FileShape| format.file_bytes(&shape, &plan.encoding);
             let planned_files = mean(planned_shapes(layout).map(file_bytes))?;
-            let found = planned * mean(files.iter().map(|file| file.bytes))? / planned_files;
+            let found = planned * mean(file_lengths(files))? / planned_files;
             return Some(MeanSizes { found, planned, is_rough: true });
         }
         let found: Option<Vec<u64>> =
@@ -229,7 +231,7 @@ impl MeanSizes {
             return None;
         }
         let planned = planned_shapes(layout).map(|shape| format.file_bytes(&shape, &plan.encoding));
-        let found = mean(files.iter().map(|file| file.bytes))?;
+        let found = mean(file_lengths(files))?;
         Some(MeanSizes { found, planned: mean(planned)?, is_rough: has_own_sizes(format) })
     }
 
@@ -245,6 +247,11 @@ impl MeanSizes {
         }
         SIZE_TOLERANCE * self.planned < self.excess().abs()
     }
+}
+
+/// Lengths of the files that could be read.
+fn file_lengths(files: &[ProbedFile]) -> impl Iterator<Item = u64> {
+    files.iter().filter(|file| !file.path.is_empty()).map(|file| file.bytes)
 }
 
 /// The planned shapes of the opened files.

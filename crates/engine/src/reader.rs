@@ -261,7 +261,8 @@ impl SampleReader {
     /// samples are broken, or if the file has no such sample.
     fn tolerate(&mut self, error: FormatError) -> Result<(), FormatError> {
         let is_missing = error.samples.is_some();
-        if self.trusts_plan || is_missing || self.complete_samples < self.broken_samples {
+        let is_planned = self.payload_bytes.is_some();
+        if is_planned || is_missing || self.complete_samples < self.broken_samples {
             return Err(error);
         }
         self.broken_samples += 1;

@@ -505,7 +505,9 @@ impl FoundFolder {
                 format.file_bytes(&shape, &Encoding::default()) / samples
             });
         let overhead_bytes = planned_bytes.map_or(0, |planned| planned.saturating_sub(bytes));
-        bytes.saturating_sub(overhead_bytes).max(1)
+        let element = Element::ALL.iter().find(|element| Some(element.name()) == self.element);
+        let bytes_min = element.map_or(1, |element| element.bytes());
+        bytes.saturating_sub(overhead_bytes).max(bytes_min)
     }
 
     fn has(&self, ability: Ability) -> bool {

@@ -1,7 +1,7 @@
 //! Decompresses gzip files with one or more members, Zstandard files with one or more frames, and files that are one zlib
 //! stream, one window at a time.
 
-use super::FormatError;
+use super::{FormatError, HEAD_BYTES};
 use flate2::bufread::GzDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 use std::io::{self, BufRead, ErrorKind, Read};
@@ -11,8 +11,12 @@ use zstd::stream::raw::{Decoder as ZstdDecoder, Operation};
 /// Length of the window, and upper limit on the compressed bytes in memory.
 const WINDOW_BYTES: usize = 64 << 10;
 
+/// Extensions of compressed files, after the extension of their content.
+pub const PACKED_EXTENSIONS: [&str; 3] = ["gz", "zst", "zstd"];
+/// Length of the start of a Zstandard file that contains a block, which is decompressed as a whole.
+const ZSTD_HEAD_BYTES: usize = 256 << 10;
 /// First bytes of a Zstandard frame.
-pub(super) const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Kind of a compressed stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +50,11 @@ impl StreamKind {
             StreamKind::Zstd => "zstd",
         }
     }
+}
+
+/// Number of bytes at the start of a file that are enough to recognise its format, given its first [`HEAD_BYTES`] bytes.
+pub fn head_bytes(start: &[u8]) -> usize {
+    if start.starts_with(&ZSTD_MAGIC) { ZSTD_HEAD_BYTES } else { HEAD_BYTES }
 }
 
 /// The first bytes of the content of a compressed stream that begins with `head`, at most `bytes_max`; `None` if it is not such a
@@ -357,5 +366,82 @@ impl BufRead for PackedBytes {
 
     fn consume(&mut self, len: usize) {
         self.used += len;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::{GzEncoder, ZlibEncoder};
+    use std::io::Write;
+
+    fn pack(kind: StreamKind, text: &[u8]) -> Vec<u8> {
+        match kind {
+            StreamKind::Gzip => {
+                let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+                encoder.write_all(text).unwrap();
+                encoder.finish().unwrap()
+            }
+            StreamKind::Zlib => {
+                let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+                encoder.write_all(text).unwrap();
+                encoder.finish().unwrap()
+            }
+            StreamKind::Zstd => zstd::bulk::compress(text, 1).unwrap(),
+        }
+    }
+
+    /// Decompresses a stream that arrives in pieces. Returns the text, and whether the stream has ended.
+    fn unpack(stream: &mut Gunzip, packed: &[u8], piece_bytes: usize) -> (Vec<u8>, bool) {
+        let mut text = Vec::new();
+        let mut pieces = packed.chunks(piece_bytes);
+        loop {
+            if stream.unpack(packed.len() as u64).unwrap() {
+                text.extend_from_slice(stream.text());
+                stream.consume_text(stream.text().len());
+            } else if let Some(piece) = pieces.next() {
+                assert_eq!(stream.feed(piece), piece.len());
+            } else {
+                return (text, stream.is_complete());
+            }
+        }
+    }
+
+    #[test]
+    fn streams_of_all_kinds_are_read_to_their_end() {
+        let text: Vec<u8> =
+            (0..300_000u32).flat_map(|n| (n.wrapping_mul(n) / 7).to_le_bytes()).collect();
+        let zeros = vec![0; 4 * WINDOW_BYTES];
+        let mut stream = Gunzip::new(StreamKind::Gzip);
+        for kind in [StreamKind::Gzip, StreamKind::Zlib, StreamKind::Zstd] {
+            for text in [&text[..], &zeros, b"x"] {
+                let packed = pack(kind, text);
+                assert_eq!(StreamKind::recognise(&packed), Some(kind));
+                for piece_bytes in [1000, WINDOW_BYTES] {
+                    stream.begin(kind);
+                    let (unpacked, is_complete) = unpack(&mut stream, &packed, piece_bytes);
+                    assert!(unpacked == text && is_complete, "{kind:?} in {piece_bytes}");
+                    stream.begin(kind);
+                    let cut = &packed[..packed.len() - 1];
+                    let (_, is_complete) = unpack(&mut stream, cut, piece_bytes);
+                    assert!(!is_complete, "{kind:?} without its last byte");
+                }
+            }
+        }
+        let two_frames = [pack(StreamKind::Zstd, b"a"), pack(StreamKind::Zstd, b"b")].concat();
+        stream.begin(StreamKind::Zstd);
+        assert_eq!(unpack(&mut stream, &two_frames, 5), (b"ab".to_vec(), true));
+    }
+
+    #[test]
+    fn heads_of_streams_are_unpacked() {
+        let text: Vec<u8> = (0..200_000u32).map(|n| (n.wrapping_mul(n) >> 9) as u8).collect();
+        for kind in [StreamKind::Gzip, StreamKind::Zlib, StreamKind::Zstd] {
+            let head = unpack_head(&pack(kind, &text), 5000);
+            assert_eq!(head.as_deref(), Some(&text[..5000]), "{kind:?}");
+        }
+        assert_eq!(unpack_head(b"plain text", 5000), None);
+        assert_eq!(unpack_head(&ZSTD_MAGIC, 5000), None);
     }
 }

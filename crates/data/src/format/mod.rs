@@ -55,6 +55,7 @@ use feedrate_spec::escape;
 use feedrate_spec::shape::{DIMS_MAX, Dims, Element, Encoding, FileShape};
 use std::sync::Arc;
 
+pub use gunzip::{PACKED_EXTENSIONS, head_bytes};
 pub use lister::{FileRange, Lister};
 pub use part::Part;
 
@@ -130,16 +131,6 @@ pub struct Format {
 
 /// Number of bytes at the start of an uncompressed file that are enough to recognise its format.
 pub const HEAD_BYTES: usize = 4096;
-/// The same for Zstandard, which is decompressed in blocks.
-const ZSTD_HEAD_BYTES: usize = 256 << 10;
-/// Extensions of compressed files, after the extension of their content.
-pub const PACKED_EXTENSIONS: [&str; 3] = ["gz", "zst", "zstd"];
-
-/// Number of bytes at the start of a file that are enough to recognise its format, given its first [`HEAD_BYTES`] bytes.
-pub fn head_bytes(start: &[u8]) -> usize {
-    if start.starts_with(&gunzip::ZSTD_MAGIC) { ZSTD_HEAD_BYTES } else { HEAD_BYTES }
-}
-
 /// Recognises the format of a file by its first [`head_bytes`] bytes, or else by its extension. Also returns whether the bytes were
 /// decisive.
 pub fn recognise(start: &[u8], extension: &str) -> Option<(&'static Format, bool)> {

@@ -134,7 +134,9 @@ struct Dictionary<'t> {
 fn array_header(item: ItemType, is_fortran: bool, axes: &Axes) -> ArrayHeader {
     let is_pickled = item.is_pickled;
     let split = axes.extents.get(..axes.count).and_then(<[u64]>::split_last);
-    let in_samples = split.filter(|_| !is_fortran && !is_pickled).and_then(|(&samples, dims)| {
+    // An empty array is one sample, too.
+    let can_split = |(samples, _): &(&u64, &[u64])| **samples > 0 && !is_fortran && !is_pickled;
+    let in_samples = split.filter(can_split).and_then(|(&samples, dims)| {
         Some(FileShape { dims: Dims::new(dims)?, element: item.number?, samples })
     });
     if let Some(shape) = in_samples {
@@ -483,6 +485,8 @@ mod tests {
             ("'<M8[ns]'", "False", "(4, 2)", (shape(&[4], Element::Int64, 2), false)),
             ("'<f4'", "True", "(4, 2)", single(&[4, 2], Element::Float32)),
             ("'<f4'", "False", "()", single(&[], Element::Float32)),
+            ("'<f4'", "False", "(0, 2)", (shape(&[0], Element::Float32, 2), false)),
+            ("'<f4'", "False", "(2, 0)", single(&[2, 0], Element::Float32)),
             ("'<c8'", "False", "(4, 2)", bytes(&[4, 2, 8])),
             ("'<U5'", "False", "(3,)", bytes(&[3, 20])),
             ("'|S5'", "False", "(3,)", bytes(&[3, 5])),

@@ -55,7 +55,7 @@ fn a_folder_of_any_format_can_be_run_without_a_workload() {
         ("npz", "npz", &[], json!([64, 64])),
         ("npy", "npy", &[], json!([64, 64])),
         ("raw", "raw", &[], json!([4096])),
-        ("webdataset", "tar", &samples, Value::Null),
+        ("webdataset", "tar", &samples, json!([64, 64])),
         ("parquet", "parquet", &samples, json!([64, 64])),
         ("tfrecord", "tfrecords", &samples, Value::Null),
         ("hdf5", "h5", &samples, json!([64, 64])),
@@ -76,6 +76,35 @@ fn a_folder_of_any_format_can_be_run_without_a_workload() {
         assert_eq!(json["found"]["bytes"], scanned["bytes"]);
         assert_eq!(file_states(&test.path("theirs")), before, "{format}: nothing is written there");
     }
+}
+
+/// A scan opens some of the files. A broken one among the others is noticed when it is read.
+#[test]
+fn broken_files_that_a_scan_does_not_open_are_counted_by_a_run() {
+    let test = Test::with_workload(TINY);
+    write_foreign_files(&test, "npz", "npz", &["dataset.num_files_train=40"]);
+    let mut files = test.files_below("theirs", ".npz");
+    files.sort();
+    let truncate = |file: &Path| fs::write(file, &fs::read(file).unwrap()[..900]).unwrap();
+    let run = ["run", "--data", "theirs", "train.epochs=1", "--batch", "4", "--json", "--quiet"];
+    // Of 40 files, a scan opens 16: 0, 2, 5, 7, 10, 13 and so on.
+    for broken in [1, 3] {
+        truncate(&files[broken]);
+    }
+    let answer = test.feedrate(&run);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let doubts = answer.json()["doubts"].to_string();
+    assert!(
+        doubts.contains("read but not decoded: 2 samples of 40 samples (2 broken file (`"),
+        "{doubts}"
+    );
+    for unopened in [1, 3, 4, 6, 8, 9, 11, 12, 14, 16, 17, 19, 21, 22, 24, 25, 27, 29, 30, 32] {
+        truncate(&files[unopened]);
+    }
+    let in_order = ["reader.file_shuffle=off", "--workers", "1"];
+    let answer = test.feedrate(&[&run[..], &in_order].concat());
+    assert_eq!(answer.code, 1, "most files are broken: {}", answer.stderr);
+    assert!(answer.stderr.contains("theirs"), "{}", answer.stderr);
 }
 
 /// An empty file, random bytes, half an image, and a broken one.
@@ -140,7 +169,8 @@ fn pictures_that_are_not_decoded_are_plain_bytes() {
     assert_eq!(json["bytes"]["logical"], 8 * 5003, "{json}");
     let doubts = json["doubts"].as_array().unwrap();
     let doubt = doubts.iter().find(|doubt| doubt["name"] == "members_not_decoded").unwrap();
-    assert!(doubt["evidence"].as_str().unwrap().starts_with("8 samples of 8"), "{doubt}");
+    let evidence = doubt["evidence"].as_str().unwrap();
+    assert!(evidence.starts_with("read but not decoded: 8 samples of 8 samples"), "{doubt}");
 }
 
 /// Each of two threads reads batches of two samples, in pieces of 2,048 bytes, every 40 ms.

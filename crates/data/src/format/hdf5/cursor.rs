@@ -1,5 +1,7 @@
 //! Reads a sample: the length of the file, the metadata that is needed, then the sample's bytes in each dataset, chunk by
 //! chunk. As the HDF5 library does, it reads a chunk that holds several samples completely, and keeps it for the next samples.
+//!
+//! Long because finding, reading, decoding and keeping a chunk share the state of one sample.
 
 use super::super::Discard;
 use super::super::ahead::WantedSample;

@@ -6,6 +6,9 @@ use super::message::{Filter, Filters};
 use super::{FormatError, checksum};
 use std::io;
 
+/// Upper limit on the bytes that one byte of LZ4 can expand to.
+const LZ4_RATIO_MAX: u64 = 255;
+
 /// Inflates a chunk piece by piece and checks its length.
 pub(super) struct ChunkInflate {
     inflate: Inflate,
@@ -134,6 +137,17 @@ impl Unfilter {
                 Ok(())
             })?;
             return inflate.finish(offset, total);
+        }
+        // Checked before memory is filled, because a few bytes can claim any length.
+        let stated_bytes = match filter {
+            Filter::Lz4 if total <= LZ4_RATIO_MAX.saturating_mul(self.bytes.len() as u64) => {
+                self.bytes.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
+            }
+            Filter::Lz4 => None,
+            _ => zstd::zstd_safe::get_frame_content_size(&self.bytes).ok().flatten(),
+        };
+        if stated_bytes != Some(total) {
+            return Err(wrong_length(offset, total));
         }
         output.resize(total as usize, 0);
         let (name, unpacked) = match filter {

@@ -1,4 +1,6 @@
 //! Tests with files that feedrate does not write, and with broken files.
+//!
+//! Long because all tests use the builder of files.
 
 use super::super::tests::{encode_with, options, read, read_with, shape};
 use super::super::{Discard, Need};
@@ -63,7 +65,8 @@ fn requested_bytes(cursor: &mut dyn Cursor, file: &[u8], sample: u64, shape: &Fi
             Need::Length { .. } => {
                 cursor.feed(&(file.len() as u64).to_le_bytes(), &mut Discard).unwrap();
             }
-            Need::Buffered | Need::Again { .. } => panic!("the hdf5 cursor buffers no bytes"),
+            Need::Buffered => cursor.feed(&[], &mut Discard).unwrap(),
+            Need::Again { .. } => panic!("the hdf5 cursor requests no bytes again"),
             Need::Done => return requested,
         }
     }
@@ -80,6 +83,27 @@ fn metadata_is_read_once_per_file() {
             assert_eq!(requested_bytes(&mut *cursor, &file, sample, &shape), 10_000);
         }
     }
+}
+
+/// As in the library, whose cache has 1 MiB for each dataset.
+#[test]
+fn chunks_of_several_samples_are_read_once_if_they_fit_into_the_cache() {
+    let check = |side: u64, chunk: &[u64], samples: &[u64], expected: &[usize]| {
+        let shape = shape(&[side, side], Element::Uint8, 8);
+        let file = encode_with(&FORMAT, &shape, &chunked(chunk, Compression::None, 1), 1000);
+        let mut cursor = (FORMAT.cursor)(&options(4 << 20));
+        requested_bytes(&mut *cursor, &file[0], 7, &shape);
+        let requested: Vec<usize> = samples
+            .iter()
+            .map(|sample| requested_bytes(&mut *cursor, &file[0], *sample, &shape))
+            .collect();
+        assert_eq!(requested, expected, "chunks of {chunk:?}");
+    };
+    check(100, &[4, 100, 100], &[0, 1, 3, 4, 0], &[40_000, 0, 0, 0, 0]);
+    check(100, &[4, 50, 100], &[0, 1, 3, 4, 0], &[40_000, 0, 0, 0, 0]);
+    check(400, &[4, 400, 400], &[0, 1, 4, 0], &[640_000, 0, 640_000, 640_000]);
+    check(1000, &[2, 1000, 1000], &[0, 1, 0], &[1_000_000, 1_000_000, 1_000_000]);
+    check(100, &[1, 100, 100], &[0, 1, 0], &[10_000, 10_000, 10_000]);
 }
 
 #[test]
@@ -398,12 +422,11 @@ fn only_the_requested_sample_is_read() {
         reads[2..].to_vec()
     };
     assert_eq!(in_chunks(&[1, 100, 50], 7), [(chunks + 7 * 10_000, 10_000)]);
-    // The sample's share of a chunk of four samples.
-    assert_eq!(in_chunks(&[4, 100, 50], 7), [(chunks + 7 * 10_000, 10_000)]);
-    // The sample's share of four chunks at the edge of the dataset.
+    // Chunks of four samples are read completely, also at the edge of the dataset.
+    assert_eq!(in_chunks(&[4, 100, 50], 7), [(chunks + 4 * 10_000, 40_000)]);
     let chunk_bytes = 4 * 60 * 30 * 2;
-    let shares = (4..8).map(|chunk| (chunks + chunk * chunk_bytes + 3 * 3600, 3600));
-    assert_eq!(in_chunks(&[4, 60, 30], 7), Vec::from_iter(shares));
+    let whole = (4..8).map(|chunk| (chunks + chunk * chunk_bytes, chunk_bytes as usize));
+    assert_eq!(in_chunks(&[4, 60, 30], 7), Vec::from_iter(whole));
     let shared = read(&[], Compression::None, 2, 3);
     assert_eq!(shared, [head, (2048 + 3 * 5000, 5000), (2048 + 43 * 5000, 5000)]);
     let packed = read(&[], Compression::Gzip, 1, 39);

@@ -10,7 +10,7 @@ use super::{
 };
 
 /// Upper limit on the length of a message without a feature of bytes, which is kept in memory.
-const KEPT_BYTES_MAX: u64 = 64 << 20;
+const KEPT_BYTES_MAX: u64 = 16 << 20;
 
 /// [`Finder`] of the format.
 pub(super) struct Records {

@@ -6,6 +6,7 @@ import tarfile
 import zlib
 
 import numpy as np
+import pyarrow as pa
 import tfrecord
 import webdataset
 from image_data import encode, image, jpeg, pixels
@@ -139,6 +140,36 @@ def read_zlib(path):
     os.remove(f"{path}.plain")
 
 
+def read_zstd(read):
+    """From a decompressed copy."""
+
+    def read_copy(path):
+        with open(path, "rb") as file:
+            packed = file.read()
+        copy = os.path.join(os.path.dirname(path), "..", "copy.tar")
+        with open(copy, "wb") as file:
+            file.write(pa.CompressedInputStream(pa.BufferReader(packed), "zstd").read())
+        yield from read(copy)
+        os.remove(copy)
+
+    return read_copy
+
+
+def zstd(data):
+    return pa.compress(data, "zstd", asbytes=True)
+
+
+def zstd_tar(path, number):
+    with webdataset.TarWriter(f"{path}.plain") as writer:
+        for row in range(SAMPLES):
+            writer.write({"__key__": f"{row:06}", "jpg": jpeg(), "cls": 3})
+    with open(f"{path}.plain", "rb") as plain, open(path, "wb") as file:
+        file.write(zstd(plain.read()))
+    os.remove(f"{path}.plain")
+
+
+Kind("tar zstd", each(".tar.zst", zstd_tar), read_zstd(read_tar), is_whole=True)
+Kind("tfrecord zstd", each(".tfrecord.zst", compressed(zstd)), read_zstd(read_examples), is_whole=True)
 Kind("tfrecord", each(".tfrecord", lambda path, number: write_examples(path)), read_examples, is_whole=True)
 Kind("tfrecord gzip", each(".tfrecord.gz", compressed(gzip.compress)), read_gzip, is_whole=True)
 Kind("tfrecord gzip by content", each(".tfrecord", compressed(gzip.compress)), read_gzip, is_whole=True)

@@ -60,6 +60,17 @@ for name, options in LAYOUTS.items():
     hdf5(name, images(**options))
     if options:
         hdf5(f"{name} latest", images(**options), libver="latest")
+SEVERAL = (4, 3, 64, 64)
+SEVERAL_LAYOUTS = {
+    "gzip": dict(compression="gzip"),
+    "shuffle zstd": dict(shuffle=True, **hdf5plugin.Zstd()),
+    "lz4": hdf5plugin.LZ4(),
+    "fletcher32": dict(fletcher32=True),
+}
+for name, options in SEVERAL_LAYOUTS.items():
+    hdf5(f"{name} of several samples", images(chunks=SEVERAL, **options))
+hdf5("large chunks", images(lambda: noise((SAMPLES, 3, 400, 400)), chunks=(4, 3, 400, 400)))
+hdf5("lz4 of random bytes in small blocks", images(lambda: random.integers(0, 256, SHAPE, np.uint8), chunks=CHUNK, **hdf5plugin.LZ4(nbytes=1000)))
 UNDECODED = {
     "lzf": dict(compression="lzf"),
     "shuffle lzf": dict(compression="lzf", shuffle=True),

@@ -68,6 +68,7 @@ mixed("npy one complex", ".npy", npy(), npy("complex64"), read_npy, is_decoded=N
 mixed("npy first complex", ".npy", npy(), npy("complex64"), read_npy, 0, is_decoded=None)
 mixed("npy one of another type", ".npy", npy(), npy("int16"), read_npy)
 mixed("npy one truncated", ".npy", npy(), truncated(npy()), read_npy, is_broken=True)
+mixed("npy one empty", ".npy", npy(), lambda path: np.save(path, np.zeros((0, 3), "float32")), read_npy)
 mixed("npz one deflated", ".npz", lambda path: np.savez(path, x=noise((48, 64, 32))), lambda path: np.savez_compressed(path, x=noise((48, 64, 32))), read_npz("x"))
 mixed("npz one truncated", ".npz", lambda path: np.savez(path, x=noise((48, 64, 32))), truncated(lambda path: np.savez(path, x=noise((48, 64, 32)))), read_npz("x"), is_broken=True)
 

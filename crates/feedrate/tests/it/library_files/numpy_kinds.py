@@ -51,6 +51,7 @@ npy("longdouble", lambda: noise((90, 90), "longdouble"), None)
 npy("objects", lambda: np.array([{"words": "word " * 20_000}], dtype=object), None)
 npy("0-d", lambda: np.array(7.0), True)
 npy("empty", lambda: np.zeros((0, 7)), None)
+npy("empty along the last axis", lambda: np.zeros((7, 0)), None)
 
 
 def npz(name, arrays, *names, is_decoded=True, write=np.savez):

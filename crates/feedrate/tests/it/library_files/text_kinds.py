@@ -33,6 +33,14 @@ def gzip_lines(path):
     return lines(path, gzip.open)
 
 
+def zstd(data):
+    return pa.compress(data, "zstd", asbytes=True)
+
+
+def zstd_lines(path):
+    return map(json.loads, pa.input_stream(path, compression="zstd").read().splitlines())
+
+
 def records(number=0):
     return "".join(json.dumps({"text": words(row), "meta": {"row": row}}) + "\n" for row in range(ROWS - 9 * number)).encode()
 
@@ -44,6 +52,7 @@ Kind("jsonl of long lines", each(".jsonl", lambda path, number: save(path, b'{"t
 Kind("json lines named json", each(".json", lambda path, number: save(path, records())), lines, is_whole=True)
 Kind("ndjson", each(".ndjson", lambda path, number: save(path, records())), lines, is_whole=True)
 Kind("jsonl gzip", each(".jsonl.gz", lambda path, number: save(path, gzip.compress(records()))), gzip_lines, is_whole=True)
+Kind("jsonl zstd", each(".jsonl.zst", lambda path, number: save(path, zstd(records()))), zstd_lines, is_whole=True)
 Kind("json of one object", each(".json", lambda path, number: save(path, json.dumps({"text": [words(row) for row in range(ROWS)]}, indent=1).encode())))
 Kind("json list of objects", each(".json", lambda path, number: save(path, json.dumps([{"text": words(row)} for row in range(ROWS)]).encode())), lambda path: [None], is_whole=True, is_decoded=None)
 
@@ -168,12 +177,8 @@ def read_mds(path):
             yield file.read(end - start)
 
 
-def zstd(data):
-    return pa.compress(data, "zstd", asbytes=True)
-
-
 Kind("mds", mds(), read_mds, "shard*", is_whole=True)
-Kind("mds zstd", mds(zstd), read_mds, "shard*", is_whole=True)
+Kind("mds zstd", mds(zstd), read_mds, "shard*", is_whole=True, left_out=0)
 
 
 def zarr(folder):
