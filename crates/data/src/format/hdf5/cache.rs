@@ -16,7 +16,7 @@ pub(super) struct ChunkCache {
 }
 
 struct KeptChunk {
-    /// The unfiltered chunk; empty if it could not be decoded.
+    /// The chunk: unfiltered, or as it is stored if it cannot be decoded.
     content: Vec<u8>,
     /// Length of the unfiltered chunk.
     bytes: u64,

@@ -83,6 +83,8 @@ struct ChunkPiece {
     bytes: u64,
     geometry: ChunkGeometry,
     work: ChunkWork,
+    /// Whether the chunk is kept for other samples after it was read.
+    is_kept: bool,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -176,7 +178,7 @@ impl Hdf5Cursor {
             if !geometry.is_contiguous() && memory_bytes > MEMORY_BYTES_MAX {
                 return invalid(0, memory_message(memory_bytes));
             }
-            return Ok(ChunkPiece { offset: 0, bytes: 0, geometry, work: ChunkWork::Zeros });
+            return Ok(ChunkPiece { geometry, work: ChunkWork::Zeros, ..ChunkPiece::default() });
         };
         let filters = &dataset.filters;
         let is_last = (grid[0] + 1).saturating_mul(geometry.samples) > dataset.dims[0];
@@ -195,10 +197,10 @@ impl Hdf5Cursor {
         let share_start = self.wanted.sample % geometry.samples * geometry.slab_bytes;
         let is_deflated = applied_filters(filters, skipped).eq([(0, Filter::Deflate)]);
         let unknown_filter = dataset.unknown_filter();
-        let is_kept = keeps_chunk(dataset, &geometry);
+        let is_kept = keeps_chunk(dataset, &geometry, stored);
         if is_kept && self.caches[self.walk.dataset].has(location.offset, self.sample_count) {
             let offset = location.offset;
-            return Ok(ChunkPiece { offset, bytes: 0, geometry, work: ChunkWork::Kept });
+            return Ok(ChunkPiece { offset, bytes: 0, geometry, work: ChunkWork::Kept, is_kept });
         }
         let (skip, bytes, work, in_memory) = match (is_plain, geometry.is_contiguous()) {
             _ if unknown_filter.is_some() => {
@@ -226,15 +228,18 @@ impl Hdf5Cursor {
         if bytes == 0 {
             return invalid(location.offset, "an empty chunk");
         }
-        Ok(ChunkPiece { offset: location.offset + skip, bytes, geometry, work })
+        Ok(ChunkPiece { offset: location.offset + skip, bytes, geometry, work, is_kept })
     }
 
     fn feed_piece(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        let ChunkPiece { geometry, work, .. } = self.piece;
+        let ChunkPiece { geometry, work, is_kept, .. } = self.piece;
         match work {
             ChunkWork::PassThrough | ChunkWork::Undecoded(_) => {
                 sink.payload(self.sent_bytes, bytes)?;
                 self.sent_bytes += bytes.len() as u64;
+                if is_kept {
+                    self.unfilter.bytes.extend_from_slice(bytes);
+                }
             }
             ChunkWork::Inflate { from, to } => {
                 let sent_bytes = &mut self.sent_bytes;
@@ -266,8 +271,7 @@ impl Hdf5Cursor {
 
     fn finish_piece(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         self.phase = SamplePhase::Find;
-        let ChunkPiece { offset, geometry, work, .. } = self.piece;
-        let is_kept = keeps_chunk(&self.contents.datasets[self.walk.dataset], &geometry);
+        let ChunkPiece { offset, geometry, work, is_kept, .. } = self.piece;
         match work {
             ChunkWork::PassThrough | ChunkWork::Zeros | ChunkWork::Kept => {}
             ChunkWork::Undecoded(_) if is_kept => self.keep_chunk(),
@@ -312,9 +316,14 @@ impl Hdf5Cursor {
         let offset = self.piece.offset;
         let content = self.caches[self.walk.dataset].take(offset, self.sample_count);
         let memory = std::mem::replace(&mut self.unfilter.bytes, content);
-        // A chunk that could not be decoded was passed on when it was read.
-        let is_decoded = !self.unfilter.bytes.is_empty();
-        let copied = if is_decoded { self.copy_to_band(self.share_start(), sink) } else { Ok(()) };
+        let is_undecoded = self.contents.datasets[self.walk.dataset].unknown_filter().is_some();
+        let copied = if is_undecoded {
+            let sent_bytes = self.sent_bytes;
+            self.sent_bytes += self.unfilter.bytes.len() as u64;
+            sink.payload(sent_bytes, &self.unfilter.bytes)
+        } else {
+            self.copy_to_band(self.share_start(), sink)
+        };
         let content = std::mem::replace(&mut self.unfilter.bytes, memory);
         self.caches[self.walk.dataset].put_back(offset, content);
         copied?;
@@ -512,9 +521,11 @@ impl Cursor for Hdf5Cursor {
     }
 }
 
-/// Whether a chunk is kept for other samples after it was read.
-fn keeps_chunk(dataset: &RecordDataset, geometry: &ChunkGeometry) -> bool {
-    dataset.is_chunked() && geometry.samples > 1 && ChunkCache::keeps(geometry.chunk_bytes)
+/// Whether a chunk of `stored_bytes` bytes is kept for other samples after it was read.
+fn keeps_chunk(dataset: &RecordDataset, geometry: &ChunkGeometry, stored_bytes: u64) -> bool {
+    // Filters can make a chunk longer.
+    let fits = ChunkCache::keeps(geometry.chunk_bytes) && ChunkCache::keeps(stored_bytes / 2);
+    dataset.is_chunked() && geometry.samples > 1 && fits
 }
 
 fn memory_message(bytes: u64) -> String {
