@@ -189,18 +189,19 @@ impl<'a> Case<'a> {
         Some(self.lost_s(&[WaitCause::Client])? - waits.receive_s)
     }
 
-    /// Number of threads that keep an accelerator fed if a thread takes as long for a sample as in this run (utilisation law). `None`
-    /// if a process must not have that many threads.
+    /// Number of workers that keep an accelerator fed if a read takes as long for a sample as in this run (utilisation law). `None` if a
+    /// process must not have that many threads.
     pub(super) fn threads_needed(&self) -> Option<u32> {
-        let threads = self.thread_s()? / self.compute_per_sample_s()? / (1.0 - SPARE_SHARE);
-        let is_possible = threads * f64::from(self.plan().accelerators) <= THREADS_MAX as f64;
-        is_possible.then(|| (threads.ceil() as u32).max(1))
+        let reads = self.thread_s()? / self.compute_per_sample_s()? / (1.0 - SPARE_SHARE);
+        let is_possible = reads * f64::from(self.plan().accelerators) <= THREADS_MAX as f64;
+        let workers = reads / f64::from(self.plan().loader.in_flight());
+        is_possible.then(|| (workers.ceil() as u32).max(1))
     }
 
     /// Share of time that the reading threads were busy.
     pub(super) fn busy_share(&self) -> Option<f64> {
         let io = &self.derived.io;
-        let threads = self.plan().readers() * self.plan().loader.workers.max(1);
+        let threads = self.plan().readers().saturating_mul(self.plan().loader.streams());
         let thread_time_s = f64::from(threads) * self.derived.value(&DURATION_S)?;
         let busy_ns = io.open_ns + io.read_ns + io.decode_ns + io.client_ns;
         (thread_time_s > 0.0).then(|| busy_ns as f64 / 1e9 / thread_time_s)
@@ -226,7 +227,7 @@ impl<'a> Case<'a> {
         if emulated.is_some_and(|rate| rate <= full_rate) {
             return ReadLimit::Bandwidth;
         }
-        let readers = self.plan().readers().saturating_mul(self.plan().loader.workers);
+        let readers = self.plan().readers().saturating_mul(self.plan().loader.streams());
         if self.plan().storage.throttle_concurrency.is_some_and(|slots| slots <= readers) {
             return ReadLimit::Concurrency;
         }

@@ -60,6 +60,24 @@ fn with_exceeded_cores(case: &Case, threads: u32, evidence: Facts) -> Facts {
 mod tests {
     use super::super::tests::{advised_rules, latency_bound};
     use feedrate_measure::record::Record;
+    use feedrate_spec::plan::{ReadAhead, RequestPlan, RequestUnit};
+
+    /// A worker with several requests in flight stands for as many workers.
+    #[test]
+    fn workers_with_requests_in_flight_need_fewer_threads() {
+        let needed = |in_flight| {
+            let change = |record: &mut Record| {
+                latency_bound(record);
+                record.plan.loader.requests = Some(RequestPlan {
+                    in_flight,
+                    unit: RequestUnit::File,
+                    ahead: ReadAhead::Windows(256),
+                });
+            };
+            advised_rules(change).contains(&"read_threads")
+        };
+        assert_eq!([needed(1), needed(1000)], [true, false]);
+    }
 
     #[test]
     fn threads_are_not_advised_beyond_the_concurrency_of_the_storage() {

@@ -29,7 +29,10 @@ proptest! {
         let mut states: Vec<_> = (0..workers).map(WorkerState::new).collect();
         let mut read: HashMap<(u64, u64), u32> = HashMap::new();
         // An uneven schedule in which every worker is scheduled repeatedly.
-        let mut turns = (0..).zip(picks.iter().cycle()).map(|(turn, pick)| turn / 7 + pick);
+        // The slow second term lets each worker have a turn, even if the first repeats with the picks.
+        let mut turns = (0..)
+            .zip(picks.iter().cycle())
+            .map(|(turn, pick)| turn / 7 + turn / 1009 + pick);
         let mut taken = 0;
         let mut claims = 0;
         for epoch_steps in [steps, last_steps.min(steps)] {
@@ -96,7 +99,10 @@ proptest! {
         let queue = Queue::new(workers, batch_size, steps, steps + last_steps, in_flight, [0, 0]);
         let queue = queue.with_splits(FileSplit::for_epochs(&plan, 0));
         let mut states: Vec<_> = (0..workers).map(WorkerState::new).collect();
-        let mut turns = (0..).zip(picks.iter().cycle()).map(|(turn, pick)| turn / 7 + pick);
+        // The slow second term lets each worker have a turn, even if the first repeats with the picks.
+        let mut turns = (0..)
+            .zip(picks.iter().cycle())
+            .map(|(turn, pick)| turn / 7 + turn / 1009 + pick);
         let mut taken = 0;
         for epoch_steps in [steps, last_steps] {
             queue.publish(epoch_steps);
