@@ -167,6 +167,7 @@ const OTHER_MEANINGS: &[(&str, &str, &str)] = &[
     ("crates/feedrate/src/command/plot.rs", "\"png\"", "the extension of a picture"),
     ("crates/results/src/logs/strace/mod.rs", "\"mmap\"", "a system call"),
     ("crates/run/src/comm/mpi/library.rs", "\"mpirun\"", "a program"),
+    ("crates/spec/src/plan/planner/storage.rs", "\"direct\"", "a value of MLPerf's options"),
 ];
 
 /// Returns the name of the constant that contains the literal at `i`.

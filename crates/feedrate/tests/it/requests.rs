@@ -39,11 +39,11 @@ reader: {data_loader: pytorch, batch_size: 8, read_threads: 2, file_shuffle: see
 train: {epochs: 1, computation_time: 0.001}
 ";
 
-/// One read of a file: its offset, the bytes it asked for, and the bytes it returned.
+/// One read of a file: its offset, the bytes it requested, and the bytes it returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Read {
     offset: u64,
-    asked: u64,
+    requested: u64,
     returned: u64,
 }
 
@@ -108,7 +108,7 @@ fn opens_of_thread(log: &str, thread: usize) -> Vec<Open> {
                     continue;
                 };
                 let lengths = || arguments.split("iov_len=").skip(1);
-                let asked: u64 = if call.starts_with("preadv") {
+                let requested: u64 = if call.starts_with("preadv") {
                     lengths()
                         .filter_map(|text| text.split(['}', ',']).next()?.parse::<u64>().ok())
                         .sum()
@@ -116,7 +116,7 @@ fn opens_of_thread(log: &str, thread: usize) -> Vec<Open> {
                     arguments.rsplit(", ").nth(1).unwrap_or_default().parse().unwrap()
                 };
                 let offset = arguments.rsplit(", ").next().unwrap_or_default().parse().unwrap();
-                open.reads.push(Read { offset, asked, returned: number });
+                open.reads.push(Read { offset, requested, returned: number });
             }
         }
     }
@@ -159,7 +159,7 @@ fn files_are_read_whole_one_at_a_time() {
     assert_eq!((lengths.len(), opens.len()), (28, 2 * 28));
     for open in &opens {
         let bytes = lengths[&open.file];
-        let read = Read { offset: 0, asked: bytes, returned: bytes };
+        let read = Read { offset: 0, requested: bytes, returned: bytes };
         assert_eq!((open.is_direct, &open.reads[..]), (false, &[read][..]), "{}", open.file);
     }
     assert_eq!(threads(&opens), 1);
@@ -180,7 +180,7 @@ fn direct_files_are_read_whole_and_64_at_a_time() {
         assert_eq!((lengths.len(), opens.len()), (140, 2 * 140));
         for open in &opens {
             let bytes = lengths[&open.file];
-            let read = Read { offset: 0, asked: bytes.next_multiple_of(4096), returned: bytes };
+            let read = Read { offset: 0, requested: bytes.next_multiple_of(4096), returned: bytes };
             assert_eq!((open.is_direct, &open.reads[..]), (true, &[read][..]), "{}", open.file);
         }
         let threads = threads(&opens);
@@ -210,7 +210,7 @@ fn row_groups_are_read_whole_and_64_at_a_time() {
     let mut found: Vec<(String, [u64; 2])> = Vec::new();
     for open in &opens {
         let [read] = open.reads[..] else { panic!("{open:?}") };
-        assert!(!open.is_direct && read.asked == read.returned, "{open:?}");
+        assert!(!open.is_direct && read.requested == read.returned, "{open:?}");
         found.push((open.file.clone(), [read.offset, read.returned]));
     }
     found.sort();
