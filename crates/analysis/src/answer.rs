@@ -20,7 +20,7 @@ use feedrate_measure::verdict::{self, Bound, Verdict};
 use feedrate_measure::waits::WaitPart;
 use feedrate_measure::watched_io::WatchedIo;
 use feedrate_results::run::Run;
-use feedrate_spec::mlperf::chosen_figures;
+use feedrate_spec::bundled;
 use feedrate_spec::names;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -152,14 +152,14 @@ impl Answer {
     /// The answer for a run that was read from its results; `None` for a run of another program.
     pub fn from_run(run: &Run) -> Option<Self> {
         let answer = Answer::new(run.supply.as_ref()?, &run.values, run.bar_percent?, &run.doubts);
-        Some(Answer { chosen_figures: chosen_figures(&run.workload), ..answer })
+        Some(Answer { chosen_figures: bundled::chosen_figures(&run.workload), ..answer })
     }
 
     /// The answer for a record with its doubts.
     pub fn from_record(derived: &Derived, doubts: &[Doubt]) -> Self {
         let supply = Supply::new(derived, doubts);
         let answer = Answer::new(&supply, &derived.values, derived.target_percent, doubts);
-        Answer { chosen_figures: chosen_figures(&derived.record.plan.workload), ..answer }
+        Answer { chosen_figures: bundled::chosen_figures(&derived.record.plan.workload), ..answer }
     }
 
     fn new(supply: &Supply, values: &Values, required_percent: f64, doubts: &[Doubt]) -> Self {

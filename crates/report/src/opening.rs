@@ -79,9 +79,9 @@ pub(super) fn opening(
         (APPLIES_TO, applies_to, Vec::new()),
         (BEST, best_configurations(report).filter(|_| describes_runs), Vec::new()),
         ("To do", Some(to_do(report)), Vec::new()),
-        (words::mlperf_class::NAME, mlperf_class(report), Vec::new()),
     ];
     let lines_after = [
+        (words::mlperf_class::NAME, mlperf_class(report), Vec::new()),
         ("Main finding", Some(main_finding), main_findings),
         ("Over time", over_time, over_time_findings.unwrap_or_default()),
         (DO_NOT_USE, included, Vec::new()),

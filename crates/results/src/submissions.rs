@@ -121,6 +121,7 @@ mod tests {
     use super::*;
     use crate::import::fake::Fake;
     use crate::index::{ReadOptions, RunIndex};
+    use feedrate_spec::bundled;
     use std::path::Path;
 
     fn read(root: &Path) -> Vec<Run> {
@@ -141,7 +142,7 @@ mod tests {
             // Runs with equal times would count as copies.
             slower: 1.0 + f64::from(number) / 1e4,
             start_s: 1000.0 * f64::from(number),
-            epochs: 1,
+            epochs: 5,
             is_older,
             overrides: vec!["profiling.profiler=none"],
             ..Fake::default()
@@ -149,6 +150,15 @@ mod tests {
         let run = fake.publish(root, &format!("closed/x/results/{name}/{number}"));
         let [hydra, workload] =
             if is_older { ["configs", "unet3d_h100"] } else { ["dlio_config", "unet3d_b200"] };
+        let official = bundled::find(workload).unwrap().yaml;
+        let indented = official.lines().map(|line| match line.split_once("num_files_train: ") {
+            Some((before, _)) => format!("  {before}num_files_train: 14000\n"),
+            None => format!("  {line}\n"),
+        });
+        let config = format!("workload:\n{}", indented.collect::<String>());
+        let config =
+            config.replace("computation_time: 0.162", &format!("computation_time: {compute_s}"));
+        std::fs::write(run.join(hydra).join("config.yaml"), config).unwrap();
         edit(
             &run.join(hydra).join("overrides.yaml"),
             "workload=fake",

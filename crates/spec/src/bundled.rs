@@ -150,6 +150,14 @@ pub fn find(name: &str) -> Option<&'static Bundled> {
     WORKLOADS.iter().find(|bundled| bundled.name == name)
 }
 
+/// Returns the figures of a bundled workload that are not public and were chosen by feedrate; `None` if all are official.
+pub fn chosen_figures(workload: &str) -> Option<&'static str> {
+    match find(workload)?.status? {
+        MlperfStatus::Chosen(figures) => Some(figures),
+        MlperfStatus::Official | MlperfStatus::WhatIf => None,
+    }
+}
+
 impl Bundled {
     /// Returns the name of the file for messages.
     pub fn file(&self) -> String {

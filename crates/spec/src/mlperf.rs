@@ -217,11 +217,6 @@ pub fn decodes_samples(workload: &str) -> bool {
     rules.find(|rule| Some(rule.model) == model.as_deref()).is_none_or(|rule| rule.decodes_samples)
 }
 
-/// Returns the figures of a bundled workload that are not public and were chosen; `None` if all are official.
-pub fn chosen_figures(workload: &str) -> Option<&'static str> {
-    (workload == "unet3d_mi355").then_some("0.162 s a batch")
-}
-
 /// Finds the rule of a workload whose name begins with its model, and the step on its accelerator. The accelerator is found in the name,
 /// else by the compute time `compute_s`. Without an accelerator returns `None`, since other benchmarks use the same model names.
 pub fn find_rule(

@@ -81,7 +81,8 @@ impl MlperfCheck {
         let first = runs.first()?;
         let model = CheckpointModel::find(&first.workload)?;
         let edition = first.rules_edition.unwrap_or(Edition::V3_0);
-        Some(MlperfCheck::new(edition, judge_checkpoints(&checkpoint_facts(runs, model), edition)))
+        let facts = checkpoint_facts(runs, model, edition);
+        Some(MlperfCheck::new(edition, judge_checkpoints(&facts, edition)))
     }
 
     /// Judges a plan that was not run: its utilisation is unknown. `overrides` are those of the user, and `memory_bytes` is the memory of all
@@ -100,6 +101,7 @@ impl MlperfCheck {
             origin: RunOrigin::Dlio,
             activity: if is_alone { Activity::Checkpoints } else { Activity::Training },
             workload: plan.workload.clone(),
+            core_config: plan.core_config.clone(),
             accelerators: Some(plan.accelerators),
             overrides: overrides.to_vec(),
             hosts: Some(hosts),
@@ -220,26 +222,21 @@ impl Run {
         self.settings.get(key)?.parse().ok()
     }
 
-    /// Returns overrides that the closed division does not allow, and settings that differ from the rules. `None` if the settings are unknown.
+    /// Returns overrides that the closed division does not allow, and settings that differ from the official class, or from the rules if the class
+    /// is unknown. `None` if the settings are unknown.
     fn changed_settings(&self, rule: &Rule, step: &RuleStep) -> Option<Vec<FixedSetting>> {
-        let fixed = match self.keys_outside_class() {
-            Some(keys) => keys,
-            None => self.keys_outside_rule(rule, step)?,
-        };
+        let by_class = self.keys_outside_class();
+        // A class covers all fixed settings. Records do not contain every override, so without a class an empty list does not prove compliance.
+        let is_complete = by_class.is_some() || !self.is_from_feedrate();
+        let fixed = by_class.or_else(|| self.keys_outside_rule(rule, step))?;
         let overridden =
             self.overrides.iter().filter_map(|text| Some(regulated_key(text)?.to_string()));
-        let keys = fixed.into_iter().chain(overridden);
-        let changed = keys.filter_map(|key| {
-            let division = division_for_key(&key);
-            let is_open = division == Division::Open;
-            (division != Division::Closed).then_some(FixedSetting { key, is_open })
-        });
+        let changed = fixed_settings(fixed.into_iter().chain(overridden));
         let emulated = self.emulating_keys().map(|key| FixedSetting { key, is_open: false });
         let mut changed: Vec<FixedSetting> = changed.chain(emulated).collect();
         changed.sort();
         changed.dedup();
-        // Records do not contain every override, so an empty list does not prove compliance.
-        (!changed.is_empty() || !self.is_from_feedrate()).then_some(changed)
+        (is_complete || !changed.is_empty()).then_some(changed)
     }
 
     /// Returns the keys that differ from a rule, for configurations that are in no official class. `None` if the settings are unknown.
@@ -258,7 +255,8 @@ impl Run {
         let violated =
             fixed.into_iter().filter(|(_, actual, required)| !matches_rule(*actual, *required));
         let other_format = (!rule.formats.contains(&format)).then_some("dataset.format");
-        Some(violated.map(|(key, ..)| key).chain(other_format).map(str::to_string).collect())
+        let keys = violated.map(|(key, ..)| key).chain(other_format);
+        Some(keys.map(str::to_string).collect())
     }
 
     /// Returns the keys of settings by which the storage is emulated instead of measured.
@@ -269,8 +267,38 @@ impl Run {
     }
 }
 
+/// Selects the keys that the closed division fixes.
+fn fixed_settings(keys: impl Iterator<Item = String>) -> impl Iterator<Item = FixedSetting> {
+    keys.filter_map(|key| {
+        let division = division_for_key(&key);
+        let is_open = division == Division::Open;
+        (division != Division::Closed).then_some(FixedSetting { key, is_open })
+    })
+}
+
+/// Returns the settings in which any run differs from a class of the edition. `None` if that is unknown.
+fn changed_checkpoint_settings(runs: &[&Run], edition: Edition) -> Option<Vec<FixedSetting>> {
+    let mut changed = Vec::new();
+    for run in runs {
+        let class = run.mlperf_class()?;
+        let is_of_edition =
+            class.comparable_with.iter().any(|number| edition.name().ends_with(number));
+        if class.class.is_some() && !is_of_edition {
+            return None;
+        }
+        changed.extend(fixed_settings(run.keys_outside_class()?.into_iter()));
+    }
+    changed.sort();
+    changed.dedup();
+    Some(changed)
+}
+
 /// Collects the facts of the invocations that wrote and read the checkpoints of one submission.
-fn checkpoint_facts(runs: &[&Run], model: &'static CheckpointModel) -> CheckpointFacts {
+fn checkpoint_facts(
+    runs: &[&Run],
+    model: &'static CheckpointModel,
+    edition: Edition,
+) -> CheckpointFacts {
     let schedules: Option<Vec<CheckpointSchedule>> =
         runs.iter().map(|run| run.checkpoints).collect();
     let schedules = schedules.unwrap_or_default();
@@ -287,6 +315,7 @@ fn checkpoint_facts(runs: &[&Run], model: &'static CheckpointModel) -> Checkpoin
     CheckpointFacts {
         model,
         is_open: runs.iter().any(|run| run.is_open()),
+        changed: changed_checkpoint_settings(runs, edition),
         fsync: writers.peek().is_some().then(|| writers.all(|schedule| schedule.fsync)),
         writes,
         reads: sum(|schedule| schedule.reads),

@@ -72,6 +72,8 @@ pub struct CheckpointFacts {
     pub model: &'static CheckpointModel,
     /// Whether the run is in the open division.
     pub is_open: bool,
+    /// Settings that differ from the official class.
+    pub changed: Option<Vec<FixedSetting>>,
     /// Whether files are synced before a checkpoint counts as written.
     pub fsync: Option<bool>,
     /// Checkpoints written by all invocations.
@@ -155,7 +157,7 @@ pub struct OfficialRule {
 use Edition::{V0_5, V1_0, V2_0, V3_0};
 
 /// All rules that feedrate checks.
-pub static TABLE: [OfficialRule; 13] = [
+pub static TABLE: [OfficialRule; 14] = [
     OfficialRule {
         id: "3.1.2 trainingRecalculateDatasetSize",
         name: "dataset ÷ memory",
@@ -178,7 +180,7 @@ pub static TABLE: [OfficialRule; 13] = [
         id: "3.6.2 trainingClosedSubmissionParameters",
         name: "changed settings",
         editions: &[V0_5, V1_0, V2_0, V3_0],
-        check: Check::Training(changed_settings),
+        check: Check::Training(|facts| changed_settings(facts.changed.as_deref(), facts.is_open)),
     },
     OfficialRule {
         id: "2.1.17 runTimestamps",
@@ -221,6 +223,14 @@ pub static TABLE: [OfficialRule; 13] = [
         name: "processes per host",
         editions: &[V2_0, V3_0],
         check: Check::Checkpoints(processes_per_host),
+    },
+    OfficialRule {
+        id: "4.6.3 checkpointClosedCheckpointParameters",
+        name: "changed settings",
+        editions: &[V2_0, V3_0],
+        check: Check::Checkpoints(|facts| {
+            changed_settings(facts.changed.as_deref(), facts.is_open)
+        }),
     },
     OfficialRule {
         id: "4.7.1 checkpointCacheFlushValidation",
@@ -358,18 +368,17 @@ fn utilisation(facts: &TrainingFacts) -> Outcome {
     }
 }
 
-/// Judges the run by the keys that the rules fix.
-fn changed_settings(facts: &TrainingFacts) -> Outcome {
-    let names = facts.changed.as_ref().map(|changed| {
+fn changed_settings(changed: Option<&[FixedSetting]>, is_open: bool) -> Outcome {
+    let names = changed.map(|changed| {
         let names = changed.iter().map(|setting| {
             let open = if setting.is_open { " (open only)" } else { "" };
             format!("`{}`{open}", setting.key)
         });
         Judged::Names(names.collect())
     });
-    let is_allowed = |setting: &FixedSetting| setting.is_open && facts.is_open;
+    let is_allowed = |setting: &FixedSetting| setting.is_open && is_open;
     Outcome {
-        keeps: facts.changed.as_ref().map(|changed| changed.iter().all(is_allowed)),
+        keeps: changed.map(|changed| changed.iter().all(is_allowed)),
         judged: names,
         requires: "none that the rules fix".into(),
     }

@@ -66,6 +66,7 @@ fn checkpoints() -> CheckpointFacts {
     CheckpointFacts {
         model: CheckpointModel::find("llama3_70b").unwrap(),
         is_open: false,
+        changed: Some(Vec::new()),
         fsync: Some(true),
         writes: Some(10),
         reads: Some(10),
@@ -91,6 +92,10 @@ fn check(change: impl Fn(&mut CheckpointFacts), broken: &[&str], unknown: &[&str
 #[test]
 fn each_rule_of_checkpoints_breaks_alone() {
     check(|_| {}, &[], &[]);
+    let heads =
+        FixedSetting { key: "model.transformer.num_attention_heads".into(), is_open: false };
+    check(|facts| facts.changed = Some(vec![heads.clone()]), &["4.6.3"], &[]);
+    check(|facts| facts.changed = None, &[], &["4.6.3"]);
     check(|facts| facts.fsync = Some(false), &["4.3.2"], &[]);
     check(|facts| facts.written_to_memory = Some(2.9), &[], &["4.3.1"]);
     let cached = |facts: &mut CheckpointFacts, reads_storage| {
