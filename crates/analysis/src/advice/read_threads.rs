@@ -71,7 +71,7 @@ mod tests {
                 record.plan.loader.requests = Some(RequestPlan {
                     in_flight,
                     unit: RequestUnit::File,
-                    ahead: ReadAhead::Windows(256),
+                    ahead: ReadAhead::None,
                 });
             };
             advised_rules(change).contains(&"read_threads")
