@@ -11,13 +11,14 @@ const SHARED_MEMORY: (&str, &str) = ("memory", "/dev/shm");
 const DIRECT_STORAGE: &str = "direct_fs";
 /// Options of MLPerf Storage v3's client and the value with which it reads files with O_DIRECT.
 const DIRECT_OPTIONS: [&str; 2] = ["storage_library", "uri_scheme"];
+const DIRECT_VALUE: &str = "direct";
 
 impl Builder<'_> {
     /// Returns the key of a setting that requires reading around the page cache, if there is one.
     pub(super) fn direct_setting(&self) -> Option<&'static str> {
         let options = &self.w.storage_storage_options;
         let is_direct = |(name, value): &(String, String)| {
-            DIRECT_OPTIONS.contains(&name.as_str()) && value == "direct"
+            DIRECT_OPTIONS.contains(&name.as_str()) && value == DIRECT_VALUE
         };
         if self.w.reader_odirect {
             Some("reader.odirect")
