@@ -1,5 +1,6 @@
 //! Streams a column chunk that is read piece by piece: page after page, row after row. Plain pages without levels, which
-//! feedrate and other programs write, are passed through; all other pages are collected first.
+//! feedrate and other programs write, are passed through; all other pages are collected first. Pages too long for that are
+//! not decoded: each of their rows is an equal share of their bytes.
 
 use super::footer::Chunk;
 use super::page::{PageHeader, PageKind};
@@ -14,6 +15,8 @@ const HEADER_BYTES_MAX: usize = 1 << 20;
 /// An incomplete header is parsed again after this number of further bytes.
 const HEADER_STEP_BYTES: usize = 4096;
 const LENGTH_BYTES: usize = 4;
+/// Reported type of samples in pages that are too long to be held in memory.
+const LONG_PAGE: &str = "page over 128 MiB";
 
 /// Position in a column chunk. The position is kept between samples.
 #[derive(Default)]
@@ -32,8 +35,12 @@ pub(super) struct ChunkStream {
     left: u64,
     state: ChunkState,
     values: PageValues,
+    /// Whether the dictionary of the chunk was too long to be held in memory.
+    lacks_dictionary: bool,
     /// Length of the last requested sample.
     found_bytes: Option<u64>,
+    /// Reason why the last requested sample was not decoded.
+    undecoded: Option<&'static str>,
     /// Start of an incomplete header, length or page.
     partial: Vec<u8>,
     /// Minimum number of further bytes that are needed to process `partial`.
@@ -62,6 +69,8 @@ struct PlainPage {
     left: u64,
     /// Length of the current value, and number of its bytes that have been processed.
     value: Option<(u64, u64)>,
+    /// Whether the page is not decoded, so that each row is an equal share of its bytes.
+    is_shared: bool,
 }
 
 impl ChunkStream {
@@ -81,6 +90,7 @@ impl ChunkStream {
         self.offset = chunk.start;
         self.left = chunk.bytes;
         self.state = ChunkState::Header;
+        self.lacks_dictionary = false;
         self.partial.clear();
         self.values.start(column);
     }
@@ -95,6 +105,12 @@ impl ChunkStream {
     /// Starts reading a sample.
     pub(super) fn begin_sample(&mut self) {
         self.found_bytes = None;
+        self.undecoded = None;
+    }
+
+    /// Reason why the requested sample is not decoded.
+    pub(super) fn undecoded(&self) -> Option<&'static str> {
+        self.undecoded
     }
 
     /// Length of the requested sample, once it is known.
@@ -235,7 +251,7 @@ impl ChunkStream {
     }
 
     /// Decides how a page is read, after a check of its header. The chunk has `left` bytes left.
-    fn page_state(&self, header: &PageHeader, left: u64) -> Result<ChunkState, String> {
+    fn page_state(&mut self, header: &PageHeader, left: u64) -> Result<ChunkState, String> {
         let packed_bytes = header.packed_bytes;
         if packed_bytes > left {
             return Err(format!("a page of {packed_bytes} bytes, with {left} left of its chunk"));
@@ -249,18 +265,19 @@ impl ChunkStream {
                 "a page of {rows} values, with {rows_left} rows left of its group"
             ));
         }
-        let bytes = packed_bytes.max(header.bytes);
-        if header.kind == PageKind::Other {
-            Ok(ChunkState::Skip(packed_bytes))
-        } else if is_data && self.passes_through(header) {
-            Ok(ChunkState::Plain(PlainPage { rows_left: rows, left: packed_bytes, value: None }))
-        } else if bytes > PAGE_BYTES_MAX {
-            Err(format!(
-                "a page of {bytes} bytes; only plain pages without nulls may be over {PAGE_BYTES_MAX}"
-            ))
-        } else {
-            Ok(ChunkState::Collect(*header))
+        let is_plain = is_data && self.passes_through(header);
+        let is_long = packed_bytes.max(header.bytes) > PAGE_BYTES_MAX;
+        let lacks_dictionary = self.lacks_dictionary && header.encoding != Some(PLAIN);
+        if is_plain || is_data && (is_long || lacks_dictionary) {
+            let is_shared = !is_plain;
+            let page = PlainPage { rows_left: rows, left: packed_bytes, value: None, is_shared };
+            return Ok(ChunkState::Plain(page));
         }
+        self.lacks_dictionary |= is_long && header.kind == PageKind::Dictionary;
+        if is_long || header.kind == PageKind::Other {
+            return Ok(ChunkState::Skip(packed_bytes));
+        }
+        Ok(ChunkState::Collect(*header))
     }
 
     fn passes_through(&self, header: &PageHeader) -> bool {
@@ -327,7 +344,7 @@ impl ChunkStream {
         let Some((len, position)) = page.value else { return self.begin_value(page, bytes, row) };
         let used = (len - position).min(bytes.len() as u64);
         if self.row == row && used > 0 {
-            if position == 0 && self.may_be_encoded() {
+            if position == 0 && self.may_be_encoded() && !page.is_shared {
                 sink.begin_encoded(&[]);
             }
             sink.payload(position, &bytes[..used as usize])?;
@@ -352,7 +369,9 @@ impl ChunkStream {
         bytes: &[u8],
         row: u64,
     ) -> Result<usize, FormatError> {
-        let (used, len) = if let Some(len) = self.column.value_bytes {
+        let (used, len) = if page.is_shared {
+            (0, page.left / page.rows_left)
+        } else if let Some(len) = self.column.value_bytes {
             (0, len)
         } else if page.left < LENGTH_BYTES as u64 {
             return Err(self.error("the page ends within its values"));
@@ -371,6 +390,7 @@ impl ChunkStream {
         if self.row == row {
             check_value(self.value_bytes, len).map_err(|message| self.error(message))?;
             self.found_bytes = Some(len);
+            self.undecoded = page.is_shared.then_some(LONG_PAGE);
         }
         page.value = Some((len, 0));
         self.state = ChunkState::Plain(page);

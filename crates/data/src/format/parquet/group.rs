@@ -178,7 +178,7 @@ impl GroupStream {
 
     /// Codec, encoding or type because of which the samples are not decoded.
     pub(super) fn undecoded(&self) -> Option<&'static str> {
-        self.undecoded
+        self.undecoded.or_else(|| self.values.undecoded())
     }
 
     /// Takes bytes from [`GroupStream::offset`] on, and uses some of them.
