@@ -10,6 +10,8 @@ use feedrate_spec::shape::FileShape;
 
 /// Length of a read. Large, because files are read from their start.
 const PIECE_BYTES: u64 = 1 << 20;
+/// Bytes after which a field begins. Only there, a quote begins a quoted field.
+const DELIMITERS: [u8; 4] = *b",;\t|";
 
 /// How a text is divided into rows.
 #[derive(Clone, Copy)]
@@ -57,6 +59,10 @@ struct Rows {
     /// Bytes of the current row so far.
     row_bytes: u64,
     is_quoted: bool,
+    /// Whether the last quote closed a quoted field.
+    has_closed: bool,
+    /// Byte before the next one; a delimiter at the start of a row.
+    last_byte: u8,
     first_value: JsonValue,
 }
 
@@ -81,6 +87,8 @@ impl Rows {
             ended_rows: 0,
             row_bytes: 0,
             is_quoted: false,
+            has_closed: false,
+            last_byte: DELIMITERS[0],
             first_value: JsonValue::default(),
         }
     }
@@ -108,12 +116,23 @@ impl Rows {
             return memchr::memchr(b'\n', bytes);
         }
         for offset in memchr::memchr2_iter(b'"', b'\n', bytes) {
-            if bytes[offset] == b'"' {
-                self.is_quoted = !self.is_quoted;
-            } else if !self.is_quoted {
-                return Some(offset);
+            let before = offset.checked_sub(1).map_or(self.last_byte, |before| bytes[before]);
+            match bytes[offset] {
+                b'"' if self.is_quoted => {
+                    self.is_quoted = false;
+                    self.has_closed = true;
+                }
+                // A quote right after a closing quote is an escaped one. Within an unquoted field, a quote is text.
+                b'"' => {
+                    self.is_quoted =
+                        DELIMITERS.contains(&before) || self.has_closed && before == b'"';
+                    self.has_closed = false;
+                }
+                _ if !self.is_quoted => return Some(offset),
+                _ => {}
             }
         }
+        self.last_byte = bytes.last().copied().unwrap_or(self.last_byte);
         None
     }
 
@@ -121,6 +140,8 @@ impl Rows {
         self.phase = RowPhase::Row;
         self.row_bytes = 0;
         self.is_quoted = false;
+        self.has_closed = false;
+        self.last_byte = DELIMITERS[0];
         self.first_value = JsonValue::default();
     }
 
@@ -308,6 +329,11 @@ mod tests {
                 "csv_text",
                 "a,b\n1,\"two\nlines\"\n\n2,\"\"\"\"\n",
                 &["1,\"two\nlines\"", "2,\"\"\"\""],
+            ),
+            (
+                "csv_text",
+                "a,b\n1,3\" nail\n2,x\"\"\n\"3\",\"say \"\"a\nb\"\"\"\n4;\"c\nd\"\n",
+                &["1,3\" nail", "2,x\"\"", "\"3\",\"say \"\"a\nb\"\"\"", "4;\"c\nd\""],
             ),
             ("csv_text", "a,b\n", &[]),
             ("txt", "the cat\n\n12 7", &["the cat", "", "12 7"]),
