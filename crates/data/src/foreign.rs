@@ -27,6 +27,8 @@ const PIECE_BYTES: usize = 4096;
 const UNEQUAL_FILES_MAX: u64 = 100_000;
 /// Upper limit on the named members that are listed.
 const MEMBERS_MAX: usize = 1024;
+/// Upper limit on the names in a message.
+const NAMES_SHOWN_MAX: usize = 8;
 /// Relative difference of mean sizes above which a note is added.
 const SIZE_TOLERANCE: f64 = 0.02;
 /// Factor up to which a rough size may differ from the plan's.
@@ -50,6 +52,8 @@ pub struct Probe {
 /// One file that was opened.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProbedFile {
+    /// Number of the file in the plan.
+    pub number: u64,
     /// Relative to the dataset's folder; empty if the file is broken.
     pub path: String,
     /// Total length of its parts.
@@ -172,7 +176,8 @@ fn describe_differences(
     FileNames { plan, layout, format }: FileNames<'_>,
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    let more = files.iter().zip(planned_shapes(layout)).find_map(|(file, planned)| {
+    let more = files.iter().find_map(|file| {
+        let planned = layout.shape(file.number);
         let shape = file.shape.filter(|shape| shape.samples > planned.samples)?;
         let described = format::describe_shape(&shape);
         let path = &file.path;
@@ -433,7 +438,7 @@ pub fn find_samples(
     let mut found = mean_shape(&shapes);
     found.members = FoundMembers::new(&files);
     if !plan.members.is_empty() {
-        found.members = list_members(storage, names, found.members);
+        found.members = list_members(storage, names, found.members)?;
     }
     let chosen_plan = DatasetPlan { members: found.members.choice.clone(), ..plan.clone() };
     found.per_file = 1;
@@ -452,7 +457,7 @@ pub fn find_samples(
             let samples = first_row_error.map_or_else(|| opener.count_samples(file), Err);
             let mut counted = counted.lock().unwrap_or_else(PoisonError::into_inner);
             match samples {
-                Err(error @ DatasetError::Format { .. }) => {
+                Err(error) if is_file_error(&error) => {
                     counted.1.insert(file, error);
                 }
                 samples => counted.0[file as usize] = samples?,
@@ -500,6 +505,11 @@ pub fn find_samples(
     Ok(found)
 }
 
+/// Whether an error concerns a single file, so that the other files can be used.
+fn is_file_error(error: &DatasetError) -> bool {
+    matches!(error, DatasetError::Format { .. } | DatasetError::NoFile { .. })
+}
+
 /// Total length of the parts of a file. Parts that are missing have no length.
 fn part_bytes(
     storage: &dyn Storage,
@@ -517,7 +527,11 @@ fn part_bytes(
 
 /// Lists all members of the opened files, of which the user chose some. `chosen` lists only these, and is returned if the other
 /// members cannot be listed.
-fn list_members(storage: &dyn Storage, names: FileNames<'_>, chosen: FoundMembers) -> FoundMembers {
+fn list_members(
+    storage: &dyn Storage,
+    names: FileNames<'_>,
+    chosen: FoundMembers,
+) -> Result<FoundMembers, DatasetError> {
     let plan = DatasetPlan { members: Vec::new(), ..names.plan.clone() };
     let mut opener = Opener::new(storage, FileNames { plan: &plan, ..names }, true);
     let probed = file_numbers_to_probe(plan.files_train).map(|file| opener.probe(file, 0, None));
@@ -526,8 +540,28 @@ fn list_members(storage: &dyn Storage, names: FileNames<'_>, chosen: FoundMember
     if found.members.is_empty() {
         found = chosen;
     }
+    let is_found = |name: &&String| {
+        let path = name.trim_start_matches('/');
+        found.members.iter().any(|member| path.starts_with(member.name.trim_start_matches('/')))
+    };
+    let missing = names.plan.members.iter().find(|name| !is_found(name));
+    if let (Some(missing), Some(file)) =
+        (missing.filter(|_| !found.members.is_empty()), files.first())
+    {
+        let held: Vec<String> = found
+            .members
+            .iter()
+            .take(NAMES_SHOWN_MAX)
+            .map(|member| format!("`{}`", member.name))
+            .collect();
+        let message = format!("no `{missing}`: the files hold {}", held.join(", "));
+        return Err(DatasetError::Format {
+            path: file.path.clone(),
+            source: FormatError::new(0, message),
+        });
+    }
     found.mark_chosen(&names.plan.members);
-    found
+    Ok(found)
 }
 
 fn file_path(layout: &Layout, file: u64) -> String {
@@ -564,6 +598,9 @@ fn as_single_sample(shape: FileShape) -> FileShape {
 }
 
 fn mean_shape(shapes: &[FileShape]) -> FoundSamples {
+    // Samples without content, such as nulls, have no dimensions.
+    let shapes: Vec<FileShape> =
+        shapes.iter().filter(|shape| shape.sample_bytes() > 0).copied().collect();
     let Some(first) = shapes.first() else { return FoundSamples::default() };
     let axes = first.dims.as_slice().len();
     let has_equal_ranks = shapes.iter().all(|shape| shape.dims.as_slice().len() == axes);
@@ -625,7 +662,8 @@ impl<'o> Opener<'o> {
                     shape = shape.map(as_single_sample);
                 }
                 let path = self.storage.real_path(&path);
-                Ok(ProbedFile { path, bytes, shape, members: self.cursor.members() })
+                let members = self.cursor.members();
+                Ok(ProbedFile { number: file, path, bytes, shape, members })
             }
             Err(source) => {
                 Err(DatasetError::Format { path: self.storage.real_path(&path), source })

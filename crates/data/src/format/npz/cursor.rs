@@ -12,6 +12,9 @@ use super::{
 };
 use crate::format::{FileMember, check_sample, shape_of_bytes};
 
+/// Reported type of archives without an array that the other files have.
+const LACKS_CHOSEN: &str = "npz without a chosen array";
+
 /// The cursor of the format. Created once per worker.
 pub(super) struct NpzCursor {
     piece_bytes: usize,
@@ -87,8 +90,10 @@ impl NpzCursor {
     /// Decides whether a sample is from an array, or all bytes of the members.
     fn choose_output(&mut self) -> Result<(), FormatError> {
         let members = || self.directory.found.members.iter().filter(|member| member.is_read);
-        self.undecoded = members().find_map(|member| member.entry.unknown_method());
-        if members().count() > 1 || self.undecoded.is_some() {
+        let lacks_chosen = self.directory.found.lacks_chosen.then_some(LACKS_CHOSEN);
+        let unknown_method = members().find_map(|member| member.entry.unknown_method());
+        self.undecoded = lacks_chosen.or(unknown_method);
+        if members().count() > 1 || unknown_method.is_some() {
             let bytes = members().map(|member| member.entry.bytes).fold(0, u64::saturating_add);
             let shape = shape_of_bytes(bytes, 1);
             check_sample(&shape, self.sample)?;

@@ -58,6 +58,8 @@ pub(super) struct ArchiveMember {
 pub(super) struct ArchiveMembers {
     pub(super) members: Vec<ArchiveMember>,
     names: String,
+    /// Whether arrays that the user named are missing.
+    pub(super) lacks_chosen: bool,
 }
 
 impl ArrayEntry {
@@ -100,11 +102,10 @@ impl ArchiveMembers {
     }
 
     /// Chooses the members that are read.
-    fn choose(&mut self, chosen: &[String], start: u64) -> Result<(), FormatError> {
-        if chosen.is_empty() {
-            self.choose_largest()
-        } else {
-            self.choose_named(chosen, start)?
+    fn choose(&mut self, chosen: &[String]) -> Result<(), FormatError> {
+        self.lacks_chosen = !self.choose_named(chosen);
+        if !self.members.iter().any(|member| member.is_read) {
+            self.choose_largest();
         }
         let is_broken = |member: &&ArchiveMember| member.is_read && member.problem.is_some();
         if let Some(broken) = self.members.iter().find(is_broken) {
@@ -141,31 +142,18 @@ impl ArchiveMembers {
         labels.filter(|i| self.members[*i].entry.bytes <= LABELS_BYTES_MAX)
     }
 
-    fn choose_named(&mut self, chosen: &[String], start: u64) -> Result<(), FormatError> {
+    /// Chooses the members that the user named, and returns whether there are all of them.
+    fn choose_named(&mut self, chosen: &[String]) -> bool {
+        let mut found_all = true;
         for name in chosen {
             let stem = name.strip_suffix(".npy").unwrap_or(name);
             // The last entry of a name is the one that Python uses.
-            let found = self.members.iter().rposition(|member| self.name(member) == stem);
-            let Some(i) = found else {
-                let shown = printable_name(name.as_bytes());
-                let message =
-                    format!("no array `{shown}`: the archive holds {}", self.listed_names());
-                return Err(FormatError::new(start, message));
-            };
-            self.members[i].is_read = true;
+            match self.members.iter().rposition(|member| self.name(member) == stem) {
+                Some(i) => self.members[i].is_read = true,
+                None => found_all = false,
+            }
         }
-        Ok(())
-    }
-
-    fn listed_names(&self) -> String {
-        let names = self.members.iter().take(NAMES_SHOWN_MAX);
-        let mut shown: Vec<String> =
-            names.map(|m| format!("`{}`", printable_name(self.name(m).as_bytes()))).collect();
-        let more = self.members.len() - shown.len();
-        if more > 0 {
-            shown.push(format!("{more} more"));
-        }
-        if shown.is_empty() { "nothing".into() } else { shown.join(", ") }
+        found_all
     }
 }
 
@@ -324,7 +312,7 @@ impl DirectoryReader {
         let Some((offset, header)) = found else { return Err(no_arrays(directory, start)) };
         self.found.add(&header, start + offset as u64, start);
         self.found.members[0].is_read = true;
-        self.found.choose(&[], start)?;
+        self.found.choose(&[])?;
         Ok(true)
     }
 
@@ -341,7 +329,7 @@ impl DirectoryReader {
         if self.found.members.is_empty() {
             return Err(no_arrays(directory, start));
         }
-        self.found.choose(&self.chosen, start)?;
+        self.found.choose(&self.chosen)?;
         Ok(true)
     }
 

@@ -2,7 +2,7 @@
 
 use super::super::find;
 use super::super::tests::{MemorySink, encode_with, options, read, read_with, shape};
-use super::super::{Content, Format};
+use super::super::{Content, CursorOptions, Format};
 use super::{Compression as Packing, npy_header};
 use feedrate_spec::shape::{Element, Encoding, FileShape, Redundancy};
 use flate2::{Compress, Compression, FlushCompress};
@@ -120,6 +120,23 @@ fn the_largest_array_of_a_foreign_archive_is_read() {
         stored_member("a.npy", &array(9)),
     ];
     check(&others, b"", 900);
+}
+
+/// Other files of the folder may have all arrays.
+#[test]
+fn without_a_chosen_array_the_others_are_read() {
+    let members = [stored_member("image.npy", &array(900)), stored_member("label.npy", &array(8))];
+    let file = archive(&members, b"");
+    for (chosen, is_undecoded) in
+        [(&["image"][..], false), (&["image", "mask"], true), (&["data"], true)]
+    {
+        let members: Vec<String> = chosen.iter().map(ToString::to_string).collect();
+        let options = CursorOptions { members: members.as_slice().into(), ..options(4096) };
+        let mut cursor = (find("npz").unwrap().cursor)(&options);
+        let sample = read_with(&mut *cursor, 4096, std::slice::from_ref(&file), 0, None).unwrap();
+        assert_eq!(sample.len(), 900, "{chosen:?}");
+        assert_eq!(cursor.undecoded_type().is_some(), is_undecoded, "{chosen:?}");
+    }
 }
 
 #[test]
