@@ -185,6 +185,12 @@ impl SelectedFiles {
 const PURPOSE_SHIFT: u32 = 48;
 const GROUP_SHIFT: u32 = 56;
 
+/// Whether files with this extension are parts of the files of `format`.
+fn has_part(format: &Format, extension: &str) -> bool {
+    let mut parts = format.parts.iter().filter(|part| part.replaces_extension);
+    parts.any(|part| part.suffix.trim_start_matches('.') == extension)
+}
+
 impl Listing {
     /// The format to read if the user specifies none.
     pub fn main_format(&self) -> Option<&'static Format> {
@@ -215,6 +221,11 @@ impl Listing {
             (by_content, by_name) => by_content.or(by_name),
         };
         let unknown = self.largest_group(|group| group.format.is_none());
+        // Parts of known files, such as the tokens beside an index, are not samples of their own.
+        let is_part_of = |known: usize, part: usize| {
+            groups[known].format.is_some_and(|format| has_part(format, &groups[part].name))
+        };
+        let unknown = unknown.filter(|part| known.is_none_or(|known| !is_part_of(known, *part)));
         let (Some(unknown), Some(known)) = (unknown, known) else { return known.or(unknown) };
         let unknown_group = &groups[unknown];
         let known_group = &groups[known];
@@ -249,11 +260,11 @@ impl Listing {
         let is_split = train.files > 0 && unknown.files == 0;
         let mut left_out = self.left_out(number, is_split);
         // Parts of the selected files are not left out.
-        let is_part = |name: &str| {
-            let mut parts = format.parts.iter().filter(|part| part.replaces_extension);
-            parts.any(|part| part.suffix.trim_start_matches('.') == name)
-        };
-        left_out.retain(|(name, _)| !is_part(name));
+        let selected_files = number.map_or(0, |number| self.groups[number].total().files);
+        for (_, files) in left_out.iter_mut().filter(|(name, _)| has_part(format, name)) {
+            *files = files.saturating_sub(selected_files);
+        }
+        left_out.retain(|(_, files)| *files > 0);
         let mut selected = std::mem::take(&mut self.entries);
         selected.retain(|entry| number == Some((entry >> GROUP_SHIFT) as usize));
         if is_split {

@@ -85,3 +85,21 @@ fn the_main_group_can_be_read_as_plain_bytes() {
     let selected = listing.select(format::plain_bytes()).unwrap();
     assert_eq!((selected.file_type.as_str(), selected.train.files), ("csv", 2));
 }
+
+/// Megatron-LM's tokens belong to their index; other `.bin` files are left out.
+#[test]
+fn parts_of_other_files_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    for number in 0..2 {
+        std::fs::write(data.join(format!("{number}.idx")), b"MMIDIDX\0\0").unwrap();
+        std::fs::write(data.join(format!("{number}.bin")), [1; 500]).unwrap();
+    }
+    std::fs::write(data.join("other.bin"), [1; 500]).unwrap();
+    let listing = list(&data, &folder.path().join("names")).unwrap();
+    let format = listing.main_format().unwrap();
+    let selected = listing.select(format).unwrap();
+    assert_eq!((format.member().name, selected.train.files), ("megatron", 2));
+    assert_eq!(selected.left_out, [("bin".to_string(), 1)]);
+}

@@ -205,7 +205,9 @@ impl FolderWalk<'_> {
         let recognised =
             read_head(&entry.path()).and_then(|head| format::recognise(&head, &extension));
         let group_name = match (recognised, extension.as_str()) {
-            (Some((format, _)), _) => format.member().name.to_string(),
+            (Some((format, true)), _) => format.member().name.to_string(),
+            // Several formats can have the extension, and none is known yet.
+            (Some((format, false)), _) => format.entry.extension.to_string(),
             (None, "") => "without extension".into(),
             (None, extension) => extension.to_string(),
         };
