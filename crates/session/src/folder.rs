@@ -224,6 +224,23 @@ pub fn scan(folder: &Path, names: &Path, members: &[String]) -> anyhow::Result<F
         [] => with_conversion_hint(error, format),
         _ => with_choice_hint(error),
     })?;
+    if samples.total == 0 {
+        let kind = &files.file_type;
+        return refuse(
+            format!("`{}`: the {kind} files have no samples", folder.display()),
+            "give the folder of the training files",
+        );
+    }
+    if !members.is_empty() && samples.members.members.is_empty() {
+        return refuse(
+            format!(
+                "`{}` has no effect on files of the format {}",
+                MEMBER_KEYS[0],
+                format.member().name
+            ),
+            "leave it out: the files have no named datasets, arrays or columns to choose from",
+        );
+    }
     let members = file_members(&samples.members);
     // Arrays without dimensions hold a single number.
     let is_known = !samples.dims.is_empty() || samples.element.is_some() && samples.has_equal_dims;
@@ -418,7 +435,8 @@ impl FoundFolder {
 
     /// Returns a note on files of an unknown format; `None` for a known format.
     fn unknown_format_note(&self) -> Option<String> {
-        (self.kind != self.format).then(|| {
+        let is_plain = self.format == format::plain_bytes().member().name;
+        (is_plain && self.kind != self.format).then(|| {
             format!(
                 "assumed: each file is one sample, which is read and not decoded, because the format of `{}` is unknown",
                 self.kind

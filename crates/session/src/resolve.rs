@@ -402,7 +402,8 @@ pub fn ineffective_keys(workload: &Workload) -> impl Iterator<Item = Ineffective
     workload.given_without_effect().map(|key| {
         let reason = match key.effect {
             Effect::Nothing { reason } => reason,
-            Effect::NotYet { .. } | Effect::Now => "this plan does not need it",
+            Effect::NotYet { .. } => "not built yet",
+            Effect::Now => "this plan does not need it",
         };
         IneffectiveKey { key: key.path, reason }
     })
