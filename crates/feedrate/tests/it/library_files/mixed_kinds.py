@@ -73,6 +73,30 @@ mixed("npz one deflated", ".npz", lambda path: np.savez(path, x=noise((48, 64, 3
 mixed("npz one truncated", ".npz", lambda path: np.savez(path, x=noise((48, 64, 32))), truncated(lambda path: np.savez(path, x=noise((48, 64, 32)))), read_npz("x"), is_broken=True)
 
 
+def damaged(write, position, content=b"\xff" * 64):
+    def write_damaged(path):
+        write(path)
+        with open(path, "r+b") as file:
+            file.seek(position)
+            file.write(content)
+
+    return write_damaged
+
+
+def read_arrays(path):
+    """All arrays of an archive are one sample, also if they are damaged."""
+    yield path
+
+
+def arrays(*names):
+    return lambda path: np.savez(path, **{name: noise((48, 64, 32)) for name in names})
+
+
+mixed("npz one damaged", ".npz", arrays("x"), damaged(arrays("x"), 30_000), read_arrays, is_whole=True, is_decoded=None)
+mixed("npz one without an array", ".npz", arrays("image", "mask"), arrays("image"), read_arrays, is_whole=True, is_decoded=None)
+mixed("npz one of other arrays", ".npz", arrays("image", "mask"), arrays("data"), read_arrays, is_whole=True, is_decoded=None)
+
+
 def parquet(**options):
     return lambda path: pq.write_table(pa.table({"image": pa.array(blobs(), pa.binary())}), path, row_group_size=16, **options)
 
@@ -81,6 +105,17 @@ mixed("parquet one brotli", ".parquet", parquet(), parquet(compression="brotli")
 mixed("parquet first brotli", ".parquet", parquet(), parquet(compression="brotli"), read_parquet, 0, is_decoded=None)
 mixed("parquet one with a column more", ".parquet", parquet(), lambda path: pq.write_table(pa.table({"image": pa.array(blobs(), pa.binary()), "caption": ["words"] * ROWS}), path, row_group_size=16), read_parquet)
 mixed("parquet one truncated", ".parquet", parquet(), truncated(parquet()), read_parquet, is_broken=True)
+
+
+def read_rows(source):
+    """As `read_parquet`, with an undamaged file."""
+    for _ in range(ROWS):
+        yield None
+    source.seek(0)
+    source.read()
+
+
+mixed("parquet one damaged", ".parquet", parquet(), damaged(parquet(), 4), read_rows, is_decoded=None)
 
 
 def tar(path):

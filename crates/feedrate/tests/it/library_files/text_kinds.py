@@ -90,6 +90,7 @@ Kind("csv of numbers", each(".csv", numbers), without_header, is_whole=True)
 Kind("csv with a header", each(".csv", table), with_header, is_whole=True)
 Kind("csv of numbers with a header", each(".csv", numeric_table), with_header, is_whole=True)
 Kind("csv with quoted lines", each(".csv", quoted), with_header, is_whole=True)
+Kind("csv with quotes inside fields", each(".csv", lambda path, number: save(path, b"id,size,name\n" + b"".join(b'%d,%d" nail,%s\n' % (row, row % 9, words(row).encode()) for row in range(ROWS)))), with_header, is_whole=True)
 Kind("csv crlf", each(".csv", lambda path, number: table(path, number, lineterminator="\r\n")), with_header, is_whole=True)
 Kind("csv gzip", each(".csv.gz", table), with_header, is_whole=True)
 Kind("tsv", each(".tsv", lambda path, number: table(path, number, sep="\t")), lambda path: rows(path, 0, sep="\t"), is_whole=True)
@@ -125,7 +126,19 @@ def read_megatron(path):
             yield int(length)
 
 
+def one_index_alone(folder):
+    megatron(folder)
+    os.remove(os.path.join(folder, "corpus_1_text_document.bin"))
+
+
+def one_other_file(folder):
+    megatron(folder)
+    save(os.path.join(folder, "other.bin"), random.bytes(5000))
+
+
 Kind("megatron", megatron, read_megatron, "*.bin", is_whole=True)
+Kind("megatron one index alone", one_index_alone, read_megatron, "*.bin", is_whole=True, left_out=1)
+Kind("megatron one other file", one_other_file, read_megatron, "corpus*.bin", is_whole=True, left_out=1)
 
 
 def mds(compress=None):
