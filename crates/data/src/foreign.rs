@@ -489,7 +489,10 @@ pub fn find_samples(
         check_minority(&mut broken, probed_files)?;
     }
     if let Some((_, error)) = broken.first_key_value() {
-        let reason = format!("unreadable ({error})");
+        let reason = match error {
+            DatasetError::NoFile { path } => format!("without the other part (`{path}`)"),
+            error => format!("unreadable ({error})"),
+        };
         let numbers = broken.keys().copied().collect();
         found.unfit_files.insert(0, UnfitFiles::new(storage, &layout, numbers, reason)?);
     }
