@@ -348,9 +348,10 @@ impl FoundMembers {
                     let known: &mut FileMember = &mut members[i];
                     known.stored_bytes = known.stored_bytes.saturating_add(member.stored_bytes);
                     known.is_read |= member.is_read;
+                    known.is_elsewhere |= member.is_elsewhere;
                     counts[i] += usize::from(member.is_read);
                 }
-                None if members.len() < MEMBERS_MAX => {
+                None if members.len() < MEMBERS_MAX || member.is_read || member.is_elsewhere => {
                     positions.insert(member.name.clone(), members.len());
                     members.push(member.clone());
                     counts.push(usize::from(member.is_read));

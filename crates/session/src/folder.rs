@@ -180,6 +180,7 @@ pub fn file_members(found: &FoundMembers) -> Option<FileMembers> {
         name: member.name.clone(),
         bytes: member.stored_bytes,
         is_read: member.is_read,
+        is_elsewhere: member.is_elsewhere,
     };
     (!found.members.is_empty()).then(|| FileMembers {
         members: found.members.iter().map(member).collect(),

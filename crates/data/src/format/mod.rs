@@ -247,6 +247,8 @@ pub struct FileMember {
     pub stored_bytes: u64,
     /// Whether samples include it.
     pub is_read: bool,
+    /// Whether its values, or some of them, are in other files or in structures that are not followed. They are not read.
+    pub is_elsewhere: bool,
 }
 
 /// Reads one sample after another. Uses no clock and no files, and does not allocate after the first samples.

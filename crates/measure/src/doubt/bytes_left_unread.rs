@@ -12,31 +12,47 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         name: "bytes_left_unread",
         severity: Severity::Warning,
         bias: Bias::Raised,
-        meaning: "An epoch reads less than 80 % of the files' bytes: a job that uses the rest needs more from the storage.",
-        evidence: "an epoch reads {read_percent:.0} % of the files: {read_names}[, not {unread_names}]",
+        meaning: "An epoch reads less than 80 % of the files' bytes, or not the values that they store elsewhere: a job that uses the rest needs more from the storage.",
+        evidence: "an epoch reads [{read_percent:.0} % of the files: ]{read_names}[, not {unread_names}][; values of {elsewhere_names} are stored elsewhere and not read]",
         advice: "if the job reads more, name it in `dataset.members` (in parquet `dataset.parquet.columns`)",
     },
     needs_loader: false,
     check: Some(|derived| {
         // Also for members that the user named: the workload of an automatic choice names them as well.
         let members = derived.record.members.as_ref()?;
-        let share = members.read_share().filter(|share| *share < READ_SHARE_MIN)?;
-        let names = |are_read| -> Vec<String> {
-            let names = members.names(are_read).into_iter();
-            names.map(|name| escape::one_line(name).to_string()).collect()
+        let share = members.read_share();
+        let is_large = share.is_none_or(|share| share >= READ_SHARE_MIN);
+        let escaped = |names: Vec<&str>| -> Option<Vec<String>> {
+            let names = names.into_iter().map(|name| escape::one_line(name).to_string());
+            Some(names.collect()).filter(|names: &Vec<String>| !names.is_empty())
         };
-        let unread = Some(names(false)).filter(|names| !names.is_empty());
+        let elsewhere = escaped(members.names_of_elsewhere());
+        if is_large && elsewhere.is_none() {
+            return None;
+        }
         Some(
             Facts::new()
-                .with("read_percent", 100.0 * share)
-                .with("read_names", names(true))
-                .with_known("unread_names", unread),
+                .with_known("read_percent", share.map(|share| 100.0 * share))
+                .with("read_names", escaped(members.names(true)).unwrap_or_default())
+                .with_known("unread_names", escaped(members.names(false)))
+                .with_known("elsewhere_names", elsewhere),
         )
     }),
     #[cfg(test)]
     cases: &[
         super::tests::fires("an epoch reads 70 % of the files: images, not masks; labels", |r| {
             r.members = super::tests::members(700);
+        }),
+        super::tests::fires(
+            "an epoch reads images, not masks; labels; values of masks are stored elsewhere and not read",
+            |r| {
+                r.members = super::tests::members(900);
+                r.members.as_mut().unwrap().members[1].is_elsewhere = true;
+            },
+        ),
+        super::tests::fires("values of images are stored elsewhere and not read", |r| {
+            r.members = super::tests::members(900);
+            r.members.as_mut().unwrap().members[0].is_elsewhere = true;
         }),
         super::tests::silent(|r| r.members = super::tests::members(900)),
     ],

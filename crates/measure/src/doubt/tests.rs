@@ -65,7 +65,13 @@ pub(super) fn set_device_bytes_unknown(record: &mut Record) {
 
 /// Members of files of 1,000 bytes, of which `images` with `read_bytes` is read.
 pub(super) fn members(read_bytes: u64) -> Option<FileMembers> {
-    let member = |name: &str, bytes, is_read| NamedMember { name: name.into(), bytes, is_read };
+    let is_elsewhere = false;
+    let member = |name: &str, bytes, is_read| NamedMember {
+        name: name.into(),
+        bytes,
+        is_read,
+        is_elsewhere,
+    };
     Some(FileMembers {
         members: vec![
             member("images", read_bytes, true),

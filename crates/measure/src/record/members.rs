@@ -25,14 +25,19 @@ pub struct NamedMember {
     pub bytes: u64,
     /// Whether samples include the member.
     pub is_read: bool,
+    /// Whether values of the member are in other files, or in structures that are not followed: they are not read, and not in its bytes.
+    #[serde(default)]
+    pub is_elsewhere: bool,
 }
 
 impl FileMembers {
-    /// Share of the files' bytes that an epoch reads, from 0 to 1; `None` without members.
+    /// Share of the files' bytes that an epoch reads, from 0 to 1; `None` without members, or if samples could include values that are
+    /// stored elsewhere.
     pub fn read_share(&self) -> Option<f64> {
         let read = self.members.iter().filter(|member| member.is_read);
         let bytes = read.map(|member| member.bytes as f64).sum::<f64>();
-        let is_known = !self.members.is_empty() && self.file_bytes > 0;
+        let is_known =
+            !self.members.is_empty() && self.file_bytes > 0 && self.names_of_elsewhere().is_empty();
         is_known.then(|| (bytes / self.file_bytes as f64).min(1.0))
     }
 
@@ -42,16 +47,34 @@ impl FileMembers {
         members.map(|member| member.name.as_str()).collect()
     }
 
-    /// What is read: ``reads `images` and `masks` (99 % of the bytes), not `labels` ``. `None` for a single member.
+    /// Names of the members with values that are stored elsewhere and not read, unless the user chose others.
+    pub fn names_of_elsewhere(&self) -> Vec<&str> {
+        let is_used = |member: &&NamedMember| member.is_read || !self.are_chosen;
+        let members = self.members.iter().filter(is_used).filter(|member| member.is_elsewhere);
+        members.map(|member| member.name.as_str()).collect()
+    }
+
+    /// What is read: ``reads `images` and `masks` (99 % of the bytes), not `labels` ``. `None` for a single member of
+    /// which all is read.
     pub fn line(&self) -> Option<String> {
-        // Rounded down, because 100 % would contradict what is left.
-        let percent = (100.0 * self.read_share().filter(|_| self.members.len() > 1)?).floor();
-        let unread = self.names(false);
-        if unread.is_empty() {
-            return Some(format!("reads {}", name_list(&self.names(true))));
+        let elsewhere = self.names_of_elsewhere();
+        let share = self.read_share().filter(|_| self.members.len() > 1);
+        if share.is_none() && elsewhere.is_empty() {
+            return None;
         }
-        let read = name_list(&self.names(true));
-        Some(format!("reads {read} ({percent:.0} % of the bytes), not {}", name_list(&unread)))
+        let mut line = format!("reads {}", name_list(&self.names(true)));
+        let unread = self.names(false);
+        if !unread.is_empty() {
+            // Rounded down, because 100 % would contradict what is left.
+            let percent = share.map(|share| (100.0 * share).floor());
+            let percent = percent.map(|percent| format!(" ({percent:.0} % of the bytes)"));
+            line += &format!("{}, not {}", percent.unwrap_or_default(), name_list(&unread));
+        }
+        if !elsewhere.is_empty() {
+            line +=
+                &format!("; values of {} are stored elsewhere and not read", name_list(&elsewhere));
+        }
+        Some(line)
     }
 }
 
@@ -78,6 +101,7 @@ mod tests {
             name: name.into(),
             bytes,
             is_read,
+            is_elsewhere: name == "masks",
         };
         FileMembers {
             members: sizes.iter().map(member).collect(),
@@ -94,6 +118,14 @@ mod tests {
         assert_eq!(
             line(&[("labels", 10, false), ("a", 500, true), ("b", 400, true)]).unwrap(),
             "reads `a` and `b` (90 % of the bytes), not `labels`"
+        );
+        assert_eq!(
+            line(&[("a", 500, true), ("masks", 0, false)]).unwrap(),
+            "reads `a`, not `masks`; values of `masks` are stored elsewhere and not read"
+        );
+        assert_eq!(
+            line(&[("masks", 20, true)]).unwrap(),
+            "reads `masks`; values of `masks` are stored elsewhere and not read"
         );
         let many: Vec<String> = (0..9).map(|i| i.to_string()).collect();
         let many: Vec<(&str, u64, bool)> = many.iter().map(|name| (&**name, 1, true)).collect();

@@ -204,6 +204,11 @@ impl<'b> FieldReader<'b> {
         self.bytes.len() - self.offset
     }
 
+    /// Length of a field that refers to a heap: number of items, address of the heap, number of the object.
+    pub(super) fn reference_bytes(&self) -> u64 {
+        8 + self.address_bytes as u64
+    }
+
     /// Keeps only the next `bytes` bytes.
     pub(super) fn truncate(&mut self, bytes: usize) -> ParseResult<()> {
         let taken = self.clone().take(bytes)?;

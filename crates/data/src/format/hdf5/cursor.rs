@@ -290,6 +290,7 @@ impl Hdf5Cursor {
         }
         if !geometry.advance(&mut self.walk.grid) {
             if self.collects_references() {
+                self.references.element = self.contents.datasets[self.walk.dataset].element;
                 self.phase = SamplePhase::References;
             }
             self.walk = SampleWalk { dataset: self.walk.dataset + 1, grid: [0; RANK_MAX] };
@@ -334,7 +335,7 @@ impl Hdf5Cursor {
     fn collects_references(&self) -> bool {
         let dataset = self.contents.datasets.get(self.walk.dataset);
         dataset.is_some_and(|dataset| {
-            dataset.element.is_reference && dataset.unknown_filter().is_none()
+            dataset.element.is_reference() && dataset.unknown_filter().is_none()
         })
     }
 
@@ -508,7 +509,7 @@ impl Cursor for Hdf5Cursor {
     fn payload_bytes(&self) -> Option<u64> {
         let shape = self.shape?;
         let datasets = &self.contents.datasets;
-        let has_references = datasets.iter().any(|dataset| dataset.element.is_reference);
+        let has_references = datasets.iter().any(|dataset| dataset.element.is_reference());
         Some(if has_references { self.sent_bytes } else { shape.sample_bytes() })
     }
 

@@ -9,10 +9,15 @@ use super::index::TreeNode;
 use super::tree2::Tree2;
 
 /// Upper limit on the nodes of a symbol table's tree, so that a tree with a loop is refused.
-const NODES_MAX: usize = 1024;
+const NODES_MAX: usize = 16_384;
 const NAME_BYTES_MAX: u64 = 256;
 /// Type of the version 2 B-tree that lists links by the hashes of their names.
 const LINKS_BY_NAME: u8 = 5;
+/// Kinds of links.
+const HARD_LINK: u8 = 0;
+const SOFT_LINK: u8 = 1;
+/// Kind of a soft link in a symbol table.
+const SOFT_SYMBOL: u32 = 2;
 
 /// Where the links of a group are, apart from those in its object header.
 #[derive(Clone, Copy, Default)]
@@ -23,24 +28,67 @@ struct LinkTables {
     symbols: Option<[u64; 2]>,
 }
 
-/// Calls `visit` with the name and the address of the object header of each object in the group at `address`.
+/// Called with the name of a link, and the address of the object header that it leads to; `None` for an object in another file.
+type Visit<'v> = dyn FnMut(&[u8], Option<u64>) -> ParseResult<()> + 'v;
+
+/// A hard link, or a link to an object in another file, which has no address.
+struct Link<'b> {
+    name: &'b [u8],
+    object: Option<u64>,
+}
+
+/// Visits the links of a group one after another. Those that were visited before metadata was missing are skipped.
+struct LinkVisits<'v> {
+    /// Number of links that were visited, of all kinds.
+    done: &'v mut u64,
+    /// Number of links that were passed since listing started again.
+    passed: u64,
+    visit: &'v mut Visit<'v>,
+}
+
+impl LinkVisits<'_> {
+    /// Passes the next `links` links if all of them were visited.
+    fn skips(&mut self, links: u64) -> bool {
+        let is_done = self.passed + links <= *self.done;
+        self.passed += if is_done { links } else { 0 };
+        is_done
+    }
+
+    /// Visits a link; `None` for other kinds, whose targets are found under another name.
+    fn visit(&mut self, link: Option<Link>) -> ParseResult<()> {
+        if let Some(Link { name, object }) = link {
+            (self.visit)(name, object)?;
+        }
+        self.passed += 1;
+        *self.done = self.passed;
+        Ok(())
+    }
+}
+
+/// Calls `visit` with each hard or external link of the group at `address`, after the first `done` links. The visited links are added
+/// to `done`.
 pub(super) fn for_each_link(
     blocks: &FileBlocks,
     address: u64,
-    visit: &mut dyn FnMut(&[u8], u64) -> ParseResult<()>,
+    done: &mut u64,
+    visit: &mut Visit,
 ) -> ParseResult<()> {
-    let tables = read_header(blocks, address, visit)?;
+    let mut links = LinkVisits { done, passed: 0, visit };
+    let tables = read_header(blocks, address, &mut links)?;
     if let Some([heap, names]) = tables.dense {
         let heap = FractalHeap::read(blocks, heap)?;
         Tree2::read(blocks, names, &[LINKS_BY_NAME])?.for_each(&mut |mut record| {
+            if links.skips(1) {
+                return Ok(());
+            }
             // The hash of the name.
             record.skip(4)?;
-            visit_link(heap.object(record)?, visit)
+            links.visit(read_link(heap.object(record)?)?)
         })?;
     }
     let Some([tree, heap]) = tables.symbols else { return Ok(()) };
     let heap = heap_data(blocks, heap)?;
-    TableWalk { blocks, heap, nodes: 0, wanted: None, visit }.walk_node(tree, None)
+    TableWalk { blocks, heap, nodes: 0, wanted: None, links: &mut links }.walk_node(tree, None)
 }
 
 /// Returns the address of the object header that the hard link `name` of the group at `address` leads to. `None` if it is not found,
@@ -51,25 +99,26 @@ pub(super) fn find_link(
     name: &[u8],
 ) -> ParseResult<Option<u64>> {
     let mut found = None;
-    let mut visit = |link: &[u8], object: u64| {
+    let mut visit = |link: &[u8], object: Option<u64>| {
         if link == name {
-            found = Some(object);
+            found = object;
         }
         Ok(())
     };
-    let tables = read_header(blocks, address, &mut visit)?;
+    let mut links = LinkVisits { done: &mut 0, passed: 0, visit: &mut visit };
+    let tables = read_header(blocks, address, &mut links)?;
     if let Some([heap, names]) = tables.dense {
         let heap = FractalHeap::read(blocks, heap)?;
         let hash = checksum::lookup3(name);
         let tree = Tree2::read(blocks, names, &[LINKS_BY_NAME])?;
         if let Some(mut record) = tree.find(&|mut record| Ok(record.u32()?.cmp(&hash)))? {
             record.skip(4)?;
-            visit_link(heap.object(record)?, &mut visit)?;
+            links.visit(read_link(heap.object(record)?)?)?;
         }
     }
     if let Some([tree, heap]) = tables.symbols {
         let heap = heap_data(blocks, heap)?;
-        TableWalk { blocks, heap, nodes: 0, wanted: Some(name), visit: &mut visit }
+        TableWalk { blocks, heap, nodes: 0, wanted: Some(name), links: &mut links }
             .walk_node(tree, None)?;
     }
     Ok(found)
@@ -79,7 +128,7 @@ pub(super) fn find_link(
 fn read_header(
     blocks: &FileBlocks,
     address: u64,
-    visit: &mut dyn FnMut(&[u8], u64) -> ParseResult<()>,
+    links: &mut LinkVisits,
 ) -> ParseResult<LinkTables> {
     let mut tables = LinkTables::default();
     let mut has_no_address = false;
@@ -93,7 +142,8 @@ fn read_header(
                     tables.dense = Some([heap, names]);
                 }
             }
-            0x06 => visit_link(body, visit)?,
+            0x06 if links.skips(1) => {}
+            0x06 => links.visit(read_link(body)?)?,
             0x11 => match (body.address()?, body.address()?) {
                 (Some(tree), Some(heap)) => tables.symbols = Some([tree, heap]),
                 _ => has_no_address = true,
@@ -108,26 +158,25 @@ fn read_header(
     Ok(tables)
 }
 
-fn visit_link(
-    mut body: FieldReader,
-    visit: &mut dyn FnMut(&[u8], u64) -> ParseResult<()>,
-) -> ParseResult<()> {
+/// Reads a link; `None` for soft links, whose targets are found under another name.
+fn read_link(mut body: FieldReader<'_>) -> ParseResult<Option<Link<'_>>> {
     let offset = body.offset();
     let version = body.u8()?;
     let flags = body.u8()?;
     if version != 1 {
         return invalid(offset, format!("link of version `{version}`, not 1"));
     }
-    let kind = if flags & 8 != 0 { body.u8()? } else { 0 };
+    let kind = if flags & 8 != 0 { body.u8()? } else { HARD_LINK };
     body.skip(if flags & 4 != 0 { 8 } else { 0 })?;
     body.skip(if flags & 16 != 0 { 1 } else { 0 })?;
     let name_bytes = body.number(1 << (flags & 3))?;
     let name = body.take(usize::try_from(name_bytes).unwrap_or(usize::MAX))?;
-    // Soft and external links are ignored: their targets are found under another name, or are in another file.
-    match (kind, if kind == 0 { body.address()? } else { None }) {
-        (0, Some(address)) => visit(name, address),
-        _ => Ok(()),
-    }
+    Ok(match kind {
+        HARD_LINK => body.address()?.map(|address| Link { name, object: Some(address) }),
+        SOFT_LINK => None,
+        // External links, and kinds that users define.
+        _ => Some(Link { name, object: None }),
+    })
 }
 
 /// Address and length of the names in a local heap.
@@ -146,17 +195,17 @@ fn heap_data(blocks: &FileBlocks, heap: u64) -> ParseResult<(u64, u64)> {
     }
 }
 
-struct TableWalk<'w> {
+struct TableWalk<'w, 'v> {
     blocks: &'w FileBlocks,
     /// Address and length of the names.
     heap: (u64, u64),
     nodes: usize,
     /// The name that is looked up. Only the nodes that can contain it are visited.
     wanted: Option<&'w [u8]>,
-    visit: &'w mut dyn FnMut(&[u8], u64) -> ParseResult<()>,
+    links: &'w mut LinkVisits<'v>,
 }
 
-impl<'w> TableWalk<'w> {
+impl<'w> TableWalk<'w, '_> {
     fn count_node(&mut self, address: u64) -> ParseResult<()> {
         self.nodes += 1;
         if self.nodes > NODES_MAX {
@@ -234,18 +283,24 @@ impl<'w> TableWalk<'w> {
         }
         head.skip(2)?;
         let symbols = u64::from(head.u16()?);
+        if self.links.skips(symbols) {
+            return Ok(());
+        }
         let symbol_bytes = 2 * self.blocks.address_bytes as u64 + 24;
         let mut body = self.blocks.fields(address + 8, symbols * symbol_bytes)?;
         for _ in 0..symbols {
+            if self.links.skips(1) {
+                body.skip(symbol_bytes as usize)?;
+                continue;
+            }
             let name = body.number(self.blocks.address_bytes)?;
             let object = body.address()?;
             let kind = body.u32()?;
             body.skip(20)?;
             let text = self.name(name, body.offset())?;
-            // 2 is a soft link.
-            if let (Some(object), true) = (object, kind != 2) {
-                (self.visit)(text, object)?;
-            }
+            let is_soft = kind == SOFT_SYMBOL;
+            let is_hard = object.is_some() && !is_soft;
+            self.links.visit(is_hard.then_some(Link { name: text, object }))?;
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use super::blocks::{FieldReader, FileBlocks, ParseResult, ParseStop, invalid};
 use super::header::{self, HeaderMessage};
 use super::metadata::datatype;
+use super::variable::VariableFields;
 use super::{DEFLATE, Element, RANK_MAX, product};
 
 /// Upper limit on the filters of one dataset.
@@ -15,7 +16,6 @@ const ZSTD: u16 = 32015;
 /// Classes of element types.
 const FLOAT: u8 = 1;
 const ENUMERATION: u8 = 8;
-const VARIABLE_LENGTH: u8 = 9;
 /// Upper limit on the length of a dataset. No file is that long.
 const BYTES_MAX: u64 = 1 << 62;
 
@@ -40,14 +40,21 @@ pub(super) struct RecordDataset {
 }
 
 /// Type of a dataset's elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ElementType {
     /// Length of an element in the dataset.
     pub(super) bytes: u64,
     /// The plain number with this length and meaning, in either byte order; `None` for compounds, strings and other types.
     pub(super) number: Option<Element>,
-    /// Whether elements refer to data of variable length in a heap.
-    pub(super) is_reference: bool,
+    /// Fields that refer to data of variable length in a heap.
+    pub(super) variable: VariableFields,
+}
+
+impl ElementType {
+    /// Whether elements refer to data in a heap that is read.
+    pub(super) fn is_reference(&self) -> bool {
+        !self.variable.list().is_empty()
+    }
 }
 
 pub(super) type Filters = [Option<Filter>; FILTERS_MAX];
@@ -114,6 +121,12 @@ impl RecordDataset {
             Filter::Unknown(name) => Some(*name),
             _ => None,
         })
+    }
+
+    /// Whether elements refer to data that is not read.
+    pub(super) fn has_unread_references(&self) -> bool {
+        let is_undecoded = self.element.is_reference() && self.unknown_filter().is_some();
+        self.element.variable.has_others || is_undecoded
     }
 
     /// Length of the data in the file without an index of chunks; `None` if it depends on the filtered chunks.
@@ -311,6 +324,7 @@ fn read_dataspace(mut body: FieldReader, element: ElementType) -> ParseResult<Re
 
 fn read_element(mut body: FieldReader) -> ParseResult<ElementType> {
     let offset = body.offset();
+    let variable = VariableFields::read(body.clone());
     let head = body.take(8)?;
     let class = head[0] & 15;
     let size = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
@@ -330,7 +344,7 @@ fn read_element(mut body: FieldReader) -> ParseResult<ElementType> {
     });
     // h5py writes booleans as an enumeration.
     let number = number.or((class == ENUMERATION && size == 1).then_some(Element::Uint8));
-    Ok(ElementType { bytes: size.into(), number, is_reference: class == VARIABLE_LENGTH })
+    Ok(ElementType { bytes: size.into(), number, variable })
 }
 
 impl RecordDataset {

@@ -23,6 +23,8 @@ mod piece;
 mod filter;
 mod cache;
 mod references;
+mod referenced;
+mod variable;
 mod cursor;
 #[cfg(test)]
 mod tests;

@@ -10,14 +10,18 @@ use super::super::{FileMember, shape_of_bytes};
 use super::blocks::{FileBlocks, ParseResult, ParseStop, invalid};
 use super::message::{self, ObjectKind, RecordDataset};
 use super::piece::ChunkGeometry;
-use super::{Dims, FileShape, FormatError, RANK_MAX, describe_shape, group, index, superblock};
+use super::referenced::ReferencedBytes;
+use super::{
+    Dims, FileShape, FormatError, RANK_MAX, UNDEFINED, describe_shape, group, index, superblock,
+};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Upper limit on the datasets that share a record.
 const DATASETS_MAX: usize = 256;
-/// Upper limit on the objects that are examined in a file.
-const OBJECTS_MAX: usize = 2048;
+/// Upper limit on the objects that are examined in a file. A file with more is refused, because one of the others could be the largest.
+const OBJECTS_MAX: usize = 16_384;
 /// Upper limit on the length of a path of groups.
 const PATH_BYTES_MAX: usize = 1024;
 /// Upper limit on the length of the names that an error lists.
@@ -40,6 +44,11 @@ pub(super) struct Contents {
     objects: Vec<FoundObject>,
     /// Names of all objects.
     names: String,
+    /// Addresses of all objects.
+    addresses: HashSet<u64>,
+    /// Number of links that were listed in the group that is examined.
+    links_listed: u64,
+    referenced: ReferencedBytes,
 }
 
 /// Progress of opening a file.
@@ -75,6 +84,8 @@ enum ObjectContent {
     Dataset(RecordDataset),
     /// A dataset that cannot be read, with its length if it could be.
     Broken(u64, FormatError),
+    /// An object in another file, which is not followed.
+    Linked,
     /// Not examined, or neither a group nor an array.
     Other,
 }
@@ -92,7 +103,7 @@ impl FoundObject {
 
     /// Bytes of the samples after decoding; of elements of variable length, with what they refer to.
     fn decoded_bytes(&self, array: &RecordDataset) -> u64 {
-        if array.element.is_reference { self.stored_bytes } else { array.bytes() }
+        if array.element.is_reference() { self.stored_bytes } else { array.bytes() }
     }
 }
 
@@ -105,6 +116,9 @@ impl Contents {
             records: Vec::new(),
             objects: Vec::new(),
             names: String::new(),
+            addresses: HashSet::new(),
+            links_listed: 0,
+            referenced: ReferencedBytes::new(),
         }
     }
 
@@ -115,6 +129,8 @@ impl Contents {
         self.records.clear();
         self.objects.clear();
         self.names.clear();
+        self.addresses.clear();
+        self.links_listed = 0;
     }
 
     /// Finds the datasets and returns the shape of the file.
@@ -123,7 +139,7 @@ impl Contents {
             self.step = match self.step {
                 OpenStep::Root => {
                     let address = superblock::read_root_address(blocks)?;
-                    self.add_object(0..0, address);
+                    self.add_object(0..0, address, ObjectContent::Other);
                     self.objects[0].content = ObjectContent::Group;
                     if self.chosen.is_empty() { OpenStep::Examine(0) } else { OpenStep::LookUp(0) }
                 }
@@ -151,7 +167,8 @@ impl Contents {
                 OpenStep::Examine(_) => OpenStep::Choose,
                 OpenStep::Measure(i) if i < self.objects.len() => {
                     if let Some(dataset) = self.objects[i].array() {
-                        self.objects[i].stored_bytes = stored_bytes(blocks, dataset)?;
+                        let bytes = stored_bytes(blocks, dataset, &mut self.referenced)?;
+                        self.objects[i].stored_bytes = bytes;
                     }
                     OpenStep::Measure(i + 1)
                 }
@@ -179,8 +196,8 @@ impl Contents {
         &self.names[object.name.clone()]
     }
 
-    fn add_object(&mut self, name: Range<usize>, address: u64) {
-        let content = ObjectContent::Other;
+    fn add_object(&mut self, name: Range<usize>, address: u64, content: ObjectContent) {
+        self.addresses.insert(address);
         self.objects.push(FoundObject { name, address, content, stored_bytes: 0, is_read: false });
     }
 
@@ -207,6 +224,9 @@ impl Contents {
 
     /// Reads the header of object `i`. The members of a group are added to the objects.
     fn examine(&mut self, blocks: &FileBlocks, i: usize) -> ParseResult<()> {
+        if matches!(self.objects[i].content, ObjectContent::Linked) {
+            return Ok(());
+        }
         let address = self.objects[i].address;
         let is_root = i == 0;
         let kind = match message::read_kind(blocks, address) {
@@ -220,50 +240,53 @@ impl Contents {
             }
             ObjectKind::Group | ObjectKind::Dataset => {
                 self.objects[i].content = ObjectContent::Group;
-                let objects = self.objects.len();
-                let names_bytes = self.names.len();
-                let listed = group::for_each_link(blocks, address, &mut |name, address| {
-                    self.add_link(i, name, address);
-                    Ok(())
-                });
-                if let Err(stop) = listed {
-                    self.objects.truncate(objects);
-                    self.names.truncate(names_bytes);
-                    self.records.clear();
-                    return Err(stop);
-                }
-                Ok(())
+                let mut done = self.links_listed;
+                let listed =
+                    group::for_each_link(blocks, address, &mut done, &mut |name, address| {
+                        self.add_link(i, name, address)
+                    });
+                self.links_listed = if listed.is_ok() { 0 } else { done };
+                listed
             }
             ObjectKind::Other => Ok(()),
         }
     }
 
-    /// Adds a link of group number `parent`.
-    fn add_link(&mut self, parent: usize, name: &[u8], address: u64) {
+    /// Adds a link of group number `parent`; without an address, to an object in another file.
+    fn add_link(&mut self, parent: usize, name: &[u8], address: Option<u64>) -> ParseResult<()> {
         let name = std::str::from_utf8(name).unwrap_or("?");
         let is_root = parent == 0;
         // A name such as `records_01` is not one of the record datasets.
         let digits = name.strip_prefix("records_").filter(|_| is_root).unwrap_or_default();
         let number = digits.parse().ok().filter(|n| itoa::Buffer::new().format(*n) == digits);
-        if let Some(number) = number.filter(|number: &usize| *number < DATASETS_MAX) {
+        let number = number.filter(|number: &usize| address.is_some() && *number < DATASETS_MAX);
+        if let Some(number) = number {
             self.records.resize(self.records.len().max(number + 1), None);
-            self.records[number] = Some(address);
+            self.records[number] = address;
         }
         let parent = self.objects[parent].name.clone();
         let start = self.names.len();
-        if self.objects.len() == OBJECTS_MAX || parent.len() + 1 + name.len() > PATH_BYTES_MAX {
-            return;
-        }
         // An object can have several names, and a group can contain itself.
-        if self.objects.iter().any(|object| object.address == address) {
-            return;
+        if address.is_some_and(|address| self.addresses.contains(&address)) {
+            return Ok(());
+        }
+        if self.objects.len() == OBJECTS_MAX {
+            let message = format!(
+                "more than {OBJECTS_MAX} datasets and groups: name the datasets to read in `dataset.members`"
+            );
+            return invalid(0, message);
+        }
+        if parent.len() + 1 + name.len() > PATH_BYTES_MAX {
+            return invalid(0, format!("a path of groups of more than {PATH_BYTES_MAX} bytes"));
         }
         if !parent.is_empty() {
             self.names.extend_from_within(parent);
             self.names.push('/');
         }
         self.names.push_str(name);
-        self.add_object(start..self.names.len(), address);
+        let content = if address.is_some() { ObjectContent::Other } else { ObjectContent::Linked };
+        self.add_object(start..self.names.len(), address.unwrap_or(UNDEFINED), content);
+        Ok(())
     }
 
     /// Whether object `i` can be, or contain, a dataset that is read.
@@ -279,7 +302,7 @@ impl Contents {
     /// Whether the lengths of the datasets are needed: to choose from them, or for the length of a sample.
     fn needs_measures(&self) -> bool {
         let arrays = || self.objects.iter().filter_map(FoundObject::array);
-        if arrays().any(|array| array.element.is_reference) {
+        if arrays().any(|array| array.element.is_reference()) {
             return true;
         }
         if !self.chosen.is_empty() {
@@ -352,6 +375,10 @@ impl Contents {
                 let message = format!("`{}` cannot be read: {}", escaped(name), error.message);
                 return invalid(error.offset, message);
             }
+            if matches!(self.objects[i].content, ObjectContent::Linked) {
+                let shown = escaped(name);
+                return invalid(0, format!("`{shown}` is in another file, which is not followed"));
+            }
             if self.objects[i].array().is_none() {
                 return invalid(0, format!("`{}` is no dataset with samples", escaped(name)));
             }
@@ -364,7 +391,8 @@ impl Contents {
     /// smaller one, such as labels, must not be read instead.
     fn choose_largest(&mut self) -> ParseResult<()> {
         let arrays = || self.objects.iter().filter_map(|object| Some((object, object.array()?)));
-        let largest_bytes = arrays().map(|(_, array)| array.bytes()).max().unwrap_or(0);
+        let lengths = arrays().map(|(object, array)| object.decoded_bytes(array));
+        let largest_bytes = lengths.max().unwrap_or(0);
         let largest_stored = arrays().map(|(object, _)| object.stored_bytes).max().unwrap_or(0);
         for object in &self.objects {
             if let ObjectContent::Broken(bytes, error) = &object.content
@@ -423,7 +451,9 @@ impl Contents {
                 return format!("{text} and more");
             }
             let separator = if text.is_empty() { "" } else { ", " };
-            text = format!("{text}{separator}`{name}`");
+            let is_linked = matches!(object.content, ObjectContent::Linked);
+            let place = if is_linked { " (in another file)" } else { "" };
+            text = format!("{text}{separator}`{name}`{place}");
         }
         if text.is_empty() { "nothing".into() } else { text }
     }
@@ -438,7 +468,7 @@ impl Contents {
         let datasets = self.datasets.len() as u64;
         let is_equal =
             |other: &RecordDataset| other.dims() == first.dims() && other.element == first.element;
-        let has_references = self.datasets.iter().any(|dataset| dataset.element.is_reference);
+        let has_references = self.datasets.iter().any(|dataset| dataset.element.is_reference());
         if has_references || !self.datasets.iter().all(is_equal) {
             let bytes = self.objects.iter().filter(|object| object.is_read).map(|object| {
                 let array = object.array();
@@ -490,17 +520,37 @@ impl Contents {
     pub(super) fn members(&self, file_bytes: u64) -> Vec<FileMember> {
         let arrays = || self.objects.iter().filter_map(|object| Some((object, object.array()?)));
         let is_alone = arrays().count() == 1;
-        let member = |(object, array): (&FoundObject, &RecordDataset)| {
-            let exact = array.unfiltered_bytes();
-            let measured = Some(object.stored_bytes).filter(|bytes| *bytes > 0);
-            let alone = is_alone.then_some(file_bytes);
-            FileMember {
+        let lengths = arrays().map(|(object, array)| object.decoded_bytes(array));
+        let comparable_bytes = lengths.max().unwrap_or(0) / SHARE_DIVISOR;
+        // What no other dataset holds is in the heaps of the only one with elements of variable length.
+        let is_plain = |array: &RecordDataset| !array.element.is_reference();
+        let plain = arrays().filter(|(_, array)| is_plain(array));
+        let plain_bytes =
+            plain.fold(0, |bytes: u64, (object, _)| bytes.saturating_add(object.stored_bytes));
+        let has_one_heap = arrays().filter(|(_, array)| !is_plain(array)).count() == 1;
+        let heap_bytes = has_one_heap.then_some(file_bytes.saturating_sub(plain_bytes));
+        let member = |object: &FoundObject| {
+            let (stored_bytes, is_elsewhere) = match &object.content {
+                ObjectContent::Broken(bytes, _) => (*bytes, comparable_bytes <= *bytes),
+                ObjectContent::Linked => (0, true),
+                _ => {
+                    let array = object.array()?;
+                    let exact = array.unfiltered_bytes();
+                    let measured = Some(object.stored_bytes).filter(|bytes| *bytes > 0);
+                    let alone = is_alone.then_some(file_bytes);
+                    let heap = heap_bytes.filter(|_| !is_plain(array)).max(measured);
+                    let bytes = heap.or(alone).or(exact).unwrap_or(array.bytes());
+                    (bytes, array.has_unread_references())
+                }
+            };
+            Some(FileMember {
                 name: self.name(object).to_string(),
-                stored_bytes: measured.or(alone).or(exact).unwrap_or(array.bytes()).min(file_bytes),
+                stored_bytes: stored_bytes.min(file_bytes),
                 is_read: object.is_read,
-            }
+                is_elsewhere,
+            })
         };
-        arrays().map(member).collect()
+        self.objects.iter().filter_map(member).collect()
     }
 }
 
@@ -524,11 +574,14 @@ fn escaped(name: &str) -> String {
     name[..end].escape_debug().to_string()
 }
 
-/// Length of a dataset in the file. Of a filtered dataset, some chunks are looked up; elements of variable length are assumed to be
-/// as long as the first.
-fn stored_bytes(blocks: &FileBlocks, dataset: &RecordDataset) -> ParseResult<u64> {
-    let measured = if dataset.element.is_reference {
-        referenced_bytes(blocks, dataset)
+/// Length of a dataset in the file. Of a filtered dataset, some chunks are looked up; of elements of variable length, some rows.
+fn stored_bytes(
+    blocks: &FileBlocks,
+    dataset: &RecordDataset,
+    referenced: &mut ReferencedBytes,
+) -> ParseResult<u64> {
+    let measured = if dataset.element.is_reference() {
+        referenced.estimate(blocks, dataset)
     } else if let Some(bytes) = dataset.unfiltered_bytes() {
         return Ok(bytes.min(blocks.file_bytes));
     } else {
@@ -555,17 +608,4 @@ fn filtered_bytes(blocks: &FileBlocks, dataset: &RecordDataset) -> ParseResult<u
     }
     let share = stored as f64 / CHUNKS_SAMPLED as f64 / geometry.chunk_bytes.max(1) as f64;
     Ok((dataset.bytes() as f64 * share) as u64)
-}
-
-/// Length of a dataset whose elements refer to a heap.
-fn referenced_bytes(blocks: &FileBlocks, dataset: &RecordDataset) -> ParseResult<u64> {
-    let geometry = ChunkGeometry::new(dataset)?;
-    let grid = [0; RANK_MAX];
-    let found = index::find(blocks, dataset, &grid[..dataset.rank], geometry.chunk_bytes)?;
-    let is_plain = dataset.filters.iter().all(Option::is_none);
-    let Some(first) = found.filter(|_| is_plain) else { return Ok(dataset.bytes()) };
-    // Number of items of the base type, which are mostly bytes, then the position in the heap.
-    let bytes = u64::from(blocks.fields(first.offset, 4)?.u32()?);
-    let elements = dataset.bytes() / dataset.element.bytes;
-    Ok(dataset.bytes().saturating_add(elements.saturating_mul(bytes)))
 }

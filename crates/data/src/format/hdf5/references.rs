@@ -3,6 +3,7 @@
 
 use super::super::payload_range::PayloadRange;
 use super::blocks::FileBlocks;
+use super::message::ElementType;
 use super::{FormatError, MEMORY_BYTES_MAX, Need, PayloadSink};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -15,9 +16,11 @@ const HEAD_BYTES: u64 = 4096;
 /// References of a sample, and the heaps that were read last.
 #[derive(Default)]
 pub(super) struct References {
-    /// The elements: length, address of the heap, number of the object.
+    /// The elements. Their fields of variable length contain: number of items, address of the heap, number of the object.
     pub(super) elements: Vec<u8>,
-    /// Offset of the next element.
+    /// Type of the elements.
+    pub(super) element: ElementType,
+    /// Number of the next field in the elements.
     next: usize,
     /// Complete heaps, the oldest first.
     kept: VecDeque<Heap>,
@@ -38,7 +41,7 @@ struct Heap {
     objects: Vec<Range<usize>>,
 }
 
-/// An element.
+/// A field of variable length.
 struct Reference {
     address: u64,
     object: u32,
@@ -68,9 +71,9 @@ impl References {
             return Ok(self.range.need(0, piece_bytes));
         }
         while let Some(reference) = self.reference(blocks)? {
-            // Elements without data have no heap.
+            // Fields without data have no heap.
             if reference.address == blocks.base {
-                self.next += element_bytes(blocks);
+                self.next += 1;
                 continue;
             }
             if self.kept_heap(reference.address).is_some() {
@@ -108,9 +111,15 @@ impl References {
         Ok(())
     }
 
-    /// The next element; `None` after the last.
+    /// The next field; `None` after the last.
     fn reference(&self, blocks: &FileBlocks) -> Result<Option<Reference>, FormatError> {
-        let Some(element) = self.elements.get(self.next..self.next + element_bytes(blocks)) else {
+        let fields = self.element.variable.list();
+        if fields.is_empty() {
+            return Ok(None);
+        }
+        let start = self.next / fields.len() * self.element.bytes as usize
+            + fields[self.next % fields.len()].offset;
+        let Some(element) = self.elements.get(start..start + field_bytes(blocks)) else {
             return Ok(None);
         };
         let number =
@@ -170,7 +179,7 @@ impl References {
         }
     }
 
-    /// Passes on the object that the next element refers to.
+    /// Passes on the object that the next field refers to.
     fn send_object(
         &mut self,
         blocks: &FileBlocks,
@@ -178,7 +187,7 @@ impl References {
         sink: &mut dyn PayloadSink,
     ) -> Result<(), FormatError> {
         let Some(reference) = self.reference(blocks)? else { return Ok(()) };
-        self.next += element_bytes(blocks);
+        self.next += 1;
         let object = self.kept_heap(reference.address).and_then(|heap| heap.object(&reference));
         let Some(object) = object else {
             return Err(FormatError::new(reference.address, "no object where a reference says"));
@@ -217,8 +226,8 @@ impl Heap {
     }
 }
 
-/// Length of an element: length, address of the heap, number of the object.
-fn element_bytes(blocks: &FileBlocks) -> usize {
+/// Length of a field: number of items, address of the heap, number of the object.
+fn field_bytes(blocks: &FileBlocks) -> usize {
     8 + blocks.address_bytes
 }
 

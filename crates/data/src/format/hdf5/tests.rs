@@ -323,7 +323,7 @@ fn blocks_that_point_to_themselves_are_refused() {
     }
     let root_head = [1, 0, 1, 0, 1, 0, 0, 0, 24, 0, 0, 0, 0, 0, 0, 0, 0x11, 0, 16, 0, 0, 0, 0, 0];
     let root = table.put(&[&root_head[..], &little_endian(&[next, heap])].concat());
-    assert_refused(table.read(root), "a symbol table of more than 1024 nodes");
+    assert_refused(table.read(root), "a symbol table of more than 16384 nodes");
 }
 
 #[test]
@@ -341,6 +341,33 @@ fn a_broken_largest_dataset_is_not_skipped() {
     assert_refused(read(&[1, 32], 31), "31 bytes of data instead of 32");
     assert_refused(read(&[1, 1 << 20], 1 << 20), "extend beyond the end");
     assert_refused(read(&[1, u64::MAX], u64::MAX), "more than a file can hold");
+}
+
+/// A dataset beyond the limit could be the largest.
+#[test]
+fn more_objects_than_are_examined_are_refused() {
+    let names: Vec<String> = (0..17_000).map(|i| i.to_string()).collect();
+    let links: Vec<(&str, u64)> = names.iter().map(|name| &**name).zip(1..).collect();
+    assert_refused(
+        Builder::new().read_linked(&links),
+        "more than 16384 datasets and groups: name the datasets to read in `dataset.members`",
+    );
+}
+
+/// Its length is unknown, so it could be the largest.
+#[test]
+fn a_link_to_another_file_is_named() {
+    let mut file = Builder::new();
+    let dataset = file.dataset(&[2, 8], [&[3, 1][..], &little_endian(&[48, 16])].concat(), &[]);
+    let hard = [&[1, 0, 1][..], b"a", &dataset.to_le_bytes()].concat();
+    let external = [&[1, 8, 64, 1][..], b"b", &[5, 0, 0, b'f', 0, b'/', 0]].concat();
+    let root = file.put(&object_header(&[(0x06, external), (0x06, hard)]));
+    let file = file.finish(root);
+    let mut cursor = (FORMAT.cursor)(&options(4096));
+    read_with(&mut *cursor, 4096, &[file], 0, None).unwrap();
+    let members = cursor.members();
+    let found: Vec<_> = members.iter().map(|m| (&*m.name, m.is_read, m.is_elsewhere)).collect();
+    assert_eq!(found, [("b", false, true), ("a", true, false)]);
 }
 
 #[test]

@@ -191,6 +191,7 @@ impl Cursor for NpzCursor {
             name: found.name(member).to_string(),
             stored_bytes: member.entry.packed_bytes,
             is_read: member.is_read,
+            is_elsewhere: false,
         };
         members.map(member).collect()
     }

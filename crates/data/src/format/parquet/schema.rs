@@ -134,6 +134,7 @@ impl Schema {
             name: self.names[field.name.clone()].to_string(),
             stored_bytes: 0,
             is_read: field.is_read,
+            is_elsewhere: false,
         };
         let mut members: Vec<FileMember> = self.fields.iter().map(member).collect();
         for column in &self.columns {

@@ -20,14 +20,15 @@ def read(*names):
     return samples
 
 
-def hdf5(name, write, *names, extension=".h5", files=FILES, is_decoded=True, **file_options):
+def hdf5(name, write, *names, extension=".h5", files=FILES, is_decoded=True, unread=None, **file_options):
     """`write` creates the datasets. An epoch reads the datasets `names`, of which the first is the largest."""
 
     def write_file(path, number):
         with h5py.File(path, "w", **file_options) as file:
             write(file)
 
-    Kind(f"hdf5 {name}", each(extension, write_file, files), read(*(names or ["images"])), f"*{extension}", is_decoded=is_decoded)
+    samples = read(*(names or ["images"]))
+    Kind(f"hdf5 {name}", each(extension, write_file, files), samples, f"*{extension}", is_decoded=is_decoded, unread=unread)
 
 
 def images(data=None, **options):
@@ -132,6 +133,44 @@ def encoded(file):
 hdf5("vlen bytes", encoded, is_decoded=False)
 
 
+def vlen(lengths, dtype="uint8", features=None, **options):
+    """Rows of these lengths, and a small array that is not read, unless it seems to be the largest."""
+
+    def write(file):
+        dataset = file.create_dataset("images", (SAMPLES,), dtype=h5py.vlen_dtype(dtype), **options)
+        for number, length in enumerate(lengths):
+            dataset[number] = random.integers(0, 256, length).astype(dtype)
+        file["features" if features else "labels"] = noise((SAMPLES, features or 1), "float32")
+
+    return write
+
+
+ROWS = [8000 + 500 * number for number in range(SAMPLES)]
+hdf5("vlen gzip beside features", vlen(ROWS, features=150, chunks=(4,), compression="gzip"), is_decoded=False, unread=False)
+hdf5("vlen gzip beside labels", vlen(ROWS, chunks=(4,), compression="gzip", shuffle=True), is_decoded=False, unread=False)
+hdf5("vlen with an empty first row", vlen([0, *ROWS[1:]], features=150), is_decoded=False, unread=False)
+hdf5("vlen with a short first row", vlen([10, *ROWS[1:]], features=150), is_decoded=False, unread=False)
+hdf5("vlen floats", vlen(ROWS, "float32"), is_decoded=False, unread=False)
+
+
+def rows(fields, number_of_values):
+    """Records with fields of variable length."""
+
+    def write(file):
+        dataset = file.create_dataset("images", (SAMPLES,), dtype=np.dtype([*fields, ("label", "i8")]))
+        for number in range(SAMPLES):
+            values = [random.integers(0, 256, 5000 + 100 * number, dtype=np.uint8) for _ in range(number_of_values)]
+            dataset[number] = (*values, number)
+
+    return write
+
+
+BYTES = h5py.vlen_dtype("uint8")
+for version in ["earliest", "latest"]:
+    hdf5(f"compound with vlen bytes {version}", rows([("image", BYTES)], 1), is_decoded=False, unread=False, libver=version)
+    hdf5(f"compound with two vlen fields {version}", rows([("image", BYTES), ("mask", BYTES)], 2), is_decoded=False, unread=False, libver=version)
+
+
 def strings(file):
     dtype = h5py.string_dtype()
     dataset = file.create_dataset("text", (SAMPLES,), dtype=dtype)
@@ -211,6 +250,8 @@ def many_links(count):
 for count in [12, 300]:
     hdf5(f"{count} links", many_links(count))
     hdf5(f"{count} links latest", many_links(count), libver="latest")
+hdf5("2500 links", many_links(2500), files=1)
+hdf5("2500 links latest", many_links(2500), files=1, libver="latest")
 hdf5("track_order", images(chunks=CHUNK), track_order=True)
 hdf5("track_order 12 links", many_links(12), track_order=True)
 hdf5("track_order latest", images(chunks=CHUNK), track_order=True, libver="latest")
@@ -299,5 +340,27 @@ def virtual(folder):
         file.create_virtual_dataset("images", layout)
 
 
+def linked(file):
+    file["images"] = h5py.ExternalLink("images.h5", "/images")
+    file["labels"] = np.arange(SAMPLES)
+
+
+def beside_virtual(file):
+    file["images"] = noise(SHAPE)
+    layout = h5py.VirtualLayout(SHAPE, np.uint8)
+    layout[:] = h5py.VirtualSource("masks.h5", "masks", SHAPE, np.uint8)
+    file.create_virtual_dataset("masks", layout)
+
+
+def beside_external(file):
+    file["images"] = noise(SHAPE)
+    file.create_dataset("masks", SHAPE, "uint8", external=[("masks.raw", 0, int(np.prod(SHAPE)))])
+
+
+ELSEWHERE = "values of {} are stored elsewhere and not read"
+for version in ["earliest", "latest"]:
+    hdf5(f"link to another file {version}", linked, "labels", unread=ELSEWHERE.format("images"), libver=version)
+hdf5("virtual masks", beside_virtual, unread=ELSEWHERE.format("masks"), libver="latest")
+hdf5("masks in external raw files", beside_external, unread=ELSEWHERE.format("masks"))
 Kind("hdf5 beside a virtual dataset", virtual, read("images"), "part*.h5", left_out=1)
 Kind("hdf5 with external raw files", external, None, "*.raw")

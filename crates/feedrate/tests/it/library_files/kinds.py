@@ -23,13 +23,15 @@ class Kind:
     is_decoded: whether feedrate decodes the samples, or only reads their bytes; `None` if only some, or if nothing
         needs decoding.
     left_out: number of files that are broken, or not to train on; `None` if that is not checked.
+    unread: a part of the doubt that bytes are left unread; `False` for no such doubt. `None` if only doubts that values are
+        stored elsewhere are wrong.
     """
 
-    def __init__(self, name, write, read=None, pattern="*", is_whole=False, is_decoded=True, left_out=None):
+    def __init__(self, name, write, read=None, pattern="*", is_whole=False, is_decoded=True, left_out=None, unread=None):
         assert name not in kinds, name
         self.name, self.write, self.read, self.pattern = name, write, read, pattern
         self.is_whole = is_whole or read is None
-        self.is_decoded, self.left_out = is_decoded if read else False, left_out
+        self.is_decoded, self.left_out, self.unread = is_decoded if read else False, left_out, unread
         kinds[name] = self
 
     def expect(self, folder):
@@ -64,6 +66,7 @@ class Kind:
             "bytes_max": max(read_bytes, bytes_max),
             "is_decoded": self.is_decoded,
             "left_out": self.left_out,
+            "unread": self.unread,
         }
 
 
