@@ -24,6 +24,8 @@ use crate::format::FileMember;
 const ZERO_BYTES_MAX: u64 = 1 << 30;
 const ZERO_CHUNKS_MAX: u64 = 1 << 17;
 static ZEROS: [u8; 4096] = [0; 4096];
+/// Length of the piece of a contiguous dataset that the HDF5 library keeps (`sieve_buf_size`).
+const SIEVE_BYTES: u64 = 64 << 10;
 
 /// The cursor of the format. Created once per worker.
 pub(super) struct Hdf5Cursor {
@@ -50,6 +52,8 @@ pub(super) struct Hdf5Cursor {
     band: Vec<u8>,
     /// Kept chunks of each dataset.
     caches: Vec<ChunkCache>,
+    /// Kept piece of each contiguous dataset.
+    sieves: Vec<Sieve>,
     /// Number of samples that were begun.
     sample_count: u64,
 }
@@ -66,6 +70,20 @@ enum SamplePhase {
     /// The data that the elements of a dataset refer to.
     References,
     Done,
+}
+
+/// A range of the file in memory.
+#[derive(Default)]
+struct Sieve {
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+impl Sieve {
+    fn get(&self, offset: u64, bytes: u64) -> Option<&[u8]> {
+        let start = usize::try_from(offset.checked_sub(self.offset)?).ok()?;
+        self.bytes.get(start..start.checked_add(usize::try_from(bytes).ok()?)?)
+    }
 }
 
 /// Position in the sample.
@@ -92,6 +110,10 @@ enum ChunkWork {
     /// The bytes are payload.
     #[default]
     PassThrough,
+    /// The bytes are kept. The first ones are payload.
+    FillSieve,
+    /// The bytes are payload that was kept.
+    Sieved,
     /// The bytes are inflated, and a range of the result is payload.
     Inflate { from: u64, to: u64 },
     /// The bytes are a sample's share of an unfiltered chunk, which is copied into a band.
@@ -127,6 +149,7 @@ impl Hdf5Cursor {
             unfilter: Unfilter::new(options.check_crc),
             band: Vec::new(),
             caches: Vec::new(),
+            sieves: Vec::new(),
             sample_count: 0,
         }
     }
@@ -136,6 +159,7 @@ impl Hdf5Cursor {
         let shape = self.contents.check_plan(found, &self.wanted).map_err(ParseStop::Invalid)?;
         self.shape = Some(shape);
         self.caches.resize_with(self.contents.datasets.len(), ChunkCache::default);
+        self.sieves.resize_with(self.contents.datasets.len(), Sieve::default);
         self.walk = SampleWalk::default();
         self.phase = SamplePhase::Find;
         Ok(())
@@ -153,7 +177,12 @@ impl Hdf5Cursor {
         match self.piece.work {
             ChunkWork::Inflate { .. } => self.inflate.begin(),
             ChunkWork::Undecoded(kind) => self.undecoded = Some(kind),
-            ChunkWork::Zeros => self.phase = SamplePhase::Memory,
+            ChunkWork::Zeros | ChunkWork::Sieved => self.phase = SamplePhase::Memory,
+            ChunkWork::FillSieve => {
+                let sieve = &mut self.sieves[self.walk.dataset];
+                sieve.bytes.clear();
+                sieve.offset = self.piece.offset;
+            }
             ChunkWork::Kept => {
                 self.phase = SamplePhase::Memory;
                 self.undecoded = self.undecoded.or(dataset_filter);
@@ -201,6 +230,15 @@ impl Hdf5Cursor {
         if is_kept && self.caches[self.walk.dataset].has(location.offset, self.sample_count) {
             let offset = location.offset;
             return Ok(ChunkPiece { offset, bytes: 0, geometry, work: ChunkWork::Kept, is_kept });
+        }
+        // A piece is kept of files that feedrate did not write, as their library does.
+        let is_sieved = self.wanted.expected.is_none() && !dataset.is_chunked();
+        if is_sieved && geometry.is_contiguous() && band_bytes < SIEVE_BYTES {
+            let offset = location.offset + share_start;
+            let is_kept = self.sieves[self.walk.dataset].get(offset, band_bytes).is_some();
+            let bytes = SIEVE_BYTES.min(stored - share_start);
+            let work = if is_kept { ChunkWork::Sieved } else { ChunkWork::FillSieve };
+            return Ok(ChunkPiece { offset, bytes, geometry, work });
         }
         let (skip, bytes, work, in_memory) = match (is_plain, geometry.is_contiguous()) {
             _ if unknown_filter.is_some() => {
@@ -263,7 +301,10 @@ impl Hdf5Cursor {
             ChunkWork::CopyShare | ChunkWork::Unfilter { .. } => {
                 self.unfilter.bytes.extend_from_slice(bytes);
             }
-            ChunkWork::Zeros | ChunkWork::Kept => {}
+            ChunkWork::FillSieve => {
+                self.sieves[self.walk.dataset].bytes.extend_from_slice(bytes);
+            }
+            ChunkWork::Zeros | ChunkWork::Kept | ChunkWork::Sieved => {}
         }
         self.range.feed(bytes, &mut Discard)?;
         if self.range.remaining() == 0 { self.finish_piece(sink) } else { Ok(()) }
@@ -274,6 +315,12 @@ impl Hdf5Cursor {
         let ChunkPiece { offset, geometry, work, is_kept, .. } = self.piece;
         match work {
             ChunkWork::PassThrough | ChunkWork::Zeros | ChunkWork::Kept => {}
+            ChunkWork::FillSieve | ChunkWork::Sieved => {
+                let bytes = geometry.band_bytes(&self.walk.grid);
+                let kept = self.sieves[self.walk.dataset].get(offset, bytes).unwrap_or_default();
+                sink.payload(self.sent_bytes, kept)?;
+                self.sent_bytes += bytes;
+            }
             ChunkWork::Undecoded(_) if is_kept => self.keep_chunk(),
             ChunkWork::Undecoded(_) => {}
             ChunkWork::Inflate { .. } => self.inflate.finish(offset, geometry.chunk_bytes)?,
@@ -356,6 +403,7 @@ impl Hdf5Cursor {
     fn feed_chunk(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         match (self.phase, self.piece.work) {
             (SamplePhase::Memory, ChunkWork::Kept) => self.feed_kept(sink),
+            (SamplePhase::Memory, ChunkWork::Sieved) => self.finish_piece(sink),
             (SamplePhase::Memory, _) => self.feed_zeros(sink),
             _ => self.feed_piece(bytes, sink),
         }
@@ -489,6 +537,7 @@ impl Cursor for Hdf5Cursor {
                 self.contents.begin();
                 self.references.begin_file();
                 self.caches.iter_mut().for_each(ChunkCache::clear);
+                self.sieves.iter_mut().for_each(|sieve| sieve.bytes.clear());
                 self.phase = SamplePhase::Open;
                 Ok(())
             }
