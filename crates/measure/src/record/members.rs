@@ -47,10 +47,9 @@ impl FileMembers {
         members.map(|member| member.name.as_str()).collect()
     }
 
-    /// Names of the members with values that are stored elsewhere and not read, unless the user chose others.
+    /// Names of the members with values that are stored elsewhere and not read.
     pub fn names_of_elsewhere(&self) -> Vec<&str> {
-        let is_used = |member: &&NamedMember| member.is_read || !self.are_chosen;
-        let members = self.members.iter().filter(is_used).filter(|member| member.is_elsewhere);
+        let members = self.members.iter().filter(|member| member.is_elsewhere);
         members.map(|member| member.name.as_str()).collect()
     }
 

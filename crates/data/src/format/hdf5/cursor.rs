@@ -235,10 +235,10 @@ impl Hdf5Cursor {
         let is_sieved = self.wanted.expected.is_none() && !dataset.is_chunked();
         if is_sieved && geometry.is_contiguous() && band_bytes < SIEVE_BYTES {
             let offset = location.offset + share_start;
-            let is_kept = self.sieves[self.walk.dataset].get(offset, band_bytes).is_some();
+            let is_in_sieve = self.sieves[self.walk.dataset].get(offset, band_bytes).is_some();
             let bytes = SIEVE_BYTES.min(stored - share_start);
-            let work = if is_kept { ChunkWork::Sieved } else { ChunkWork::FillSieve };
-            return Ok(ChunkPiece { offset, bytes, geometry, work });
+            let work = if is_in_sieve { ChunkWork::Sieved } else { ChunkWork::FillSieve };
+            return Ok(ChunkPiece { offset, bytes, geometry, work, is_kept });
         }
         let (skip, bytes, work, in_memory) = match (is_plain, geometry.is_contiguous()) {
             _ if unknown_filter.is_some() => {
