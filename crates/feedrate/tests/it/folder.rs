@@ -494,21 +494,23 @@ fn settings_that_cannot_read_foreign_files_are_refused() {
 #[test]
 fn what_has_no_samples_or_no_effect_is_refused() {
     let test = Test::new();
-    for folder in ["tables", "lines", "tabs"] {
+    for folder in ["empty", "lines", "tabs"] {
         fs::create_dir(test.path(folder)).unwrap();
     }
     for number in 0..4 {
-        test.write(&format!("tables/{number}.csv"), "id,name\n");
+        let header: &[&[u8]] = &[b"MMIDIDX\0\0", &[1, 0, 0, 0, 0, 0, 0, 0, 8], &[0; 16]];
+        test.write(&format!("empty/{number}.idx"), header.concat());
+        test.write(&format!("empty/{number}.bin"), "?");
         test.write(&format!("lines/{number}.json"), "{\"a\": 1}\n{\"a\": 2}\n");
         test.write(&format!("tabs/{number}.tsv"), "id\tname\n1\tone\n");
     }
     for command in ["scan", "run"] {
-        let folder: &[&str] = if command == "scan" { &["tables"] } else { &["--data", "tables"] };
+        let folder: &[&str] = if command == "scan" { &["empty"] } else { &["--data", "empty"] };
         test.feedrate(&[&[command], folder].concat()).refuses(2, &["files have no samples"]);
     }
     let chosen = ["run", "--data", "lines", "dataset.members=[a]"];
-    test.feedrate(&chosen).refuses(2, &["`dataset.members`", "leave it out"]);
-    for (folder, kind) in [("lines", "4 jsonl"), ("tabs", "4 csv")] {
+    test.feedrate(&chosen).refuses(2, &["`dataset.members` has no effect", "leave it out"]);
+    for (folder, kind) in [("lines", "4 json,"), ("tabs", "4 csv,")] {
         let scanned = test.feedrate(&["scan", folder]);
         assert_eq!(scanned.code, 0, "{}", scanned.stderr);
         let text = format!("{}{}", scanned.stdout, scanned.stderr);

@@ -35,8 +35,6 @@ pub(super) struct ChunkStream {
     left: u64,
     state: ChunkState,
     values: PageValues,
-    /// Whether the dictionary of the chunk was too long to be held in memory.
-    lacks_dictionary: bool,
     /// Length of the last requested sample.
     found_bytes: Option<u64>,
     /// Reason why the last requested sample was not decoded.
@@ -90,7 +88,6 @@ impl ChunkStream {
         self.offset = chunk.start;
         self.left = chunk.bytes;
         self.state = ChunkState::Header;
-        self.lacks_dictionary = false;
         self.partial.clear();
         self.values.start(column);
     }
@@ -251,7 +248,7 @@ impl ChunkStream {
     }
 
     /// Decides how a page is read, after a check of its header. The chunk has `left` bytes left.
-    fn page_state(&mut self, header: &PageHeader, left: u64) -> Result<ChunkState, String> {
+    fn page_state(&self, header: &PageHeader, left: u64) -> Result<ChunkState, String> {
         let packed_bytes = header.packed_bytes;
         if packed_bytes > left {
             return Err(format!("a page of {packed_bytes} bytes, with {left} left of its chunk"));
@@ -267,17 +264,17 @@ impl ChunkStream {
         }
         let is_plain = is_data && self.passes_through(header);
         let is_long = packed_bytes.max(header.bytes) > PAGE_BYTES_MAX;
-        let lacks_dictionary = self.lacks_dictionary && header.encoding != Some(PLAIN);
-        if is_plain || is_data && (is_long || lacks_dictionary) {
+        let page = |rows_left, left| {
             let is_shared = !is_plain;
-            let page = PlainPage { rows_left: rows, left: packed_bytes, value: None, is_shared };
-            return Ok(ChunkState::Plain(page));
-        }
-        self.lacks_dictionary |= is_long && header.kind == PageKind::Dictionary;
-        if is_long || header.kind == PageKind::Other {
-            return Ok(ChunkState::Skip(packed_bytes));
-        }
-        Ok(ChunkState::Collect(*header))
+            ChunkState::Plain(PlainPage { rows_left, left, value: None, is_shared })
+        };
+        Ok(match header.kind {
+            PageKind::Other => ChunkState::Skip(packed_bytes),
+            // Without its dictionary, no page of the chunk can be decoded.
+            PageKind::Dictionary if is_long => page(rows_left, left),
+            _ if is_plain || is_long => page(rows, packed_bytes),
+            _ => ChunkState::Collect(*header),
+        })
     }
 
     fn passes_through(&self, header: &PageHeader) -> bool {

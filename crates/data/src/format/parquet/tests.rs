@@ -436,35 +436,37 @@ fn a_chunk_ends_before_bytes_that_were_read_beyond_it() {
 #[test]
 fn rows_of_a_long_page_are_shares_of_its_bytes() {
     const ROW_BYTES: u64 = 200_000;
-    let rows = 1000;
-    let mut writer = thrift::ThriftWriter::default();
-    writer.begin();
-    writer.i32(1, 0);
-    writer.i32(2, (ROW_BYTES * rows + 7) as i64);
-    writer.i32(3, (ROW_BYTES * rows) as i64);
-    writer.begin_field(5);
-    writer.i32(1, rows as i64);
-    writer.i32(2, PLAIN);
-    writer.end();
-    writer.end();
-    let header = writer.bytes;
-    let bytes = header.len() as u64 + ROW_BYTES * rows;
-    let codec = Some(unpack::Codec::Snappy);
-    let chunk = Chunk { start: 4, bytes, codec, ..Chunk::default() };
-    let mut stream = ChunkStream::default();
-    stream.start(SampleColumn { level: 1, ..SampleColumn::default() }, &chunk, rows, None);
-    stream.begin_sample();
-    stream.feed(&header, 1, &mut Vec::new()).unwrap();
-    for row in [1, 2] {
-        let mut sample = Vec::new();
+    for (kind, field) in [(0, 5), (2, 7)] {
+        let rows = 1000;
+        let mut writer = thrift::ThriftWriter::default();
+        writer.begin();
+        writer.i32(1, kind);
+        writer.i32(2, (ROW_BYTES * rows + 7) as i64);
+        writer.i32(3, (ROW_BYTES * rows) as i64);
+        writer.begin_field(field);
+        writer.i32(1, rows as i64);
+        writer.i32(2, PLAIN);
+        writer.end();
+        writer.end();
+        let header = writer.bytes;
+        let bytes = header.len() as u64 + ROW_BYTES * rows;
+        let codec = Some(unpack::Codec::Snappy);
+        let chunk = Chunk { start: 4, bytes, codec, ..Chunk::default() };
+        let mut stream = ChunkStream::default();
+        stream.start(SampleColumn { level: 1, ..SampleColumn::default() }, &chunk, rows, None);
         stream.begin_sample();
-        while !stream.has_passed(row) {
-            stream.feed(&[row as u8; 1000], row, &mut sample).unwrap();
+        stream.feed(&header, 1, &mut Vec::new()).unwrap();
+        for row in [1, 2] {
+            let mut sample = Vec::new();
+            stream.begin_sample();
+            while !stream.has_passed(row) {
+                stream.feed(&[row as u8; 1000], row, &mut sample).unwrap();
+            }
+            assert_eq!(sample.len() as u64, ROW_BYTES);
+            assert_eq!(stream.found_bytes(), Some(ROW_BYTES));
+            assert!(stream.undecoded().is_some());
+            assert_eq!(stream.offset(), 4 + header.len() as u64 + (row + 1) * ROW_BYTES);
         }
-        assert_eq!(sample.len() as u64, ROW_BYTES);
-        assert_eq!(stream.found_bytes(), Some(ROW_BYTES));
-        assert!(stream.undecoded().is_some());
-        assert_eq!(stream.offset(), 4 + header.len() as u64 + (row + 1) * ROW_BYTES);
     }
 }
 
