@@ -429,7 +429,7 @@ pub fn find_samples(
     let mut broken = BTreeMap::new();
     for file in file_numbers_to_probe(plan.files_train) {
         match opener.probe(file, 0, None) {
-            Err(error @ DatasetError::Format { .. }) => {
+            Err(error) if is_file_error(&error) => {
                 broken.insert(file, error);
             }
             probed => files.push(probed?),

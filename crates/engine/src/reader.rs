@@ -42,6 +42,10 @@ pub struct SampleReader {
     /// Whether a file holds one sample, even if the first axis of its array could be a sample axis.
     is_single_sample: bool,
     pending: Pending,
+    /// Whether the further samples of a broken file cannot be found.
+    is_container: bool,
+    /// The last broken file.
+    broken_file: Option<u64>,
     /// Whether the current sample is broken, so that the rest of it is not read.
     is_broken: bool,
     broken_samples: u64,
@@ -110,6 +114,8 @@ impl SampleReader {
             payload_bytes: None,
             is_single_sample: false,
             pending: Pending::Nothing,
+            is_container: format.member().has(Ability::HoldsFiles),
+            broken_file: None,
             is_broken: false,
             broken_samples: 0,
             complete_samples: 0,
@@ -133,7 +139,8 @@ impl SampleReader {
         self.payload_bytes = shape.map(|shape| shape.sample_bytes());
         self.is_single_sample = !self.keeps_open && layout.samples_per_file() == 1;
         self.cursor.begin(id.file, id.sample, shape.as_ref());
-        self.is_broken = false;
+        self.is_broken = self.is_container && self.broken_file == Some(id.file);
+        self.broken_samples += u64::from(self.is_broken);
         self.pending = if self.file == Some(id.file) { Pending::Cursor } else { Pending::Nothing };
         self.file = Some(id.file);
     }
@@ -266,6 +273,7 @@ impl SampleReader {
             return Err(error);
         }
         self.broken_samples += 1;
+        self.broken_file = self.file;
         self.is_broken = true;
         Ok(())
     }

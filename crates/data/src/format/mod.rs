@@ -103,6 +103,9 @@ pub fn entries() -> Vec<FormatEntry> {
     FORMATS.iter().map(|format| format.entry).collect()
 }
 
+/// Creates the lister of a format.
+pub type NewLister = fn(&CursorOptions) -> Box<dyn Lister>;
+
 /// A format: the layout of samples in a file.
 pub struct Format {
     /// Name, summary, abilities, size.
@@ -118,7 +121,7 @@ pub struct Format {
     /// Creates a reader of samples. Called once per worker.
     pub cursor: fn(&CursorOptions) -> Box<dyn Cursor>,
     /// Creates a lister of the ranges of a file that are read in one request each; `None` without the ability `RowGroups`.
-    pub lister: Option<fn(&CursorOptions) -> Box<dyn Lister>>,
+    pub lister: Option<NewLister>,
     /// Whether a file is of this format, given its first [`HEAD_BYTES`] bytes, or all bytes of a shorter file. Always false
     /// for formats without a signature.
     pub is_recognised: fn(&[u8]) -> bool,

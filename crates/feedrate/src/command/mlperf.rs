@@ -74,9 +74,10 @@ pub(super) fn checkpoint_page(requirement: &CheckpointRequirement) -> String {
         hosts => format!("on each of {hosts} hosts"),
     };
     let has = units::bytes_binary(host_memory_bytes);
-    let assumed = match requirement.host_memory_is_assumed {
-        true => ", assumed like this machine; set by `--memory`, `--hosts`",
-        false => "",
+    let assumed = if requirement.host_memory_is_assumed {
+        ", assumed like this machine; set by `--memory`, `--hosts`"
+    } else {
+        ""
     };
     let is_enough = if host_bytes <= host_memory_bytes { "of" } else { "which is more than its" };
     let ranks = units::counted(requirement.host_ranks, "rank");

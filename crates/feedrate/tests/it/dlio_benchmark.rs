@@ -280,13 +280,13 @@ fn of_too_many_files_the_first_are_read() {
     let summary = json(results(&test).join("summary.json"));
     assert_eq!(summary["num_files_train"], 5);
     fs::remove_file(test.path("data/manifest.json")).unwrap();
+    let run = ["run", "conf/workload/tiny.yaml", "dataset.num_files_train=5", "--foreign"];
+    let answer = test.feedrate(&[&run[..], &["--data", "data"]].concat());
+    answer.refuses(2, &["the plan uses 5 of 8 files", "dataset.num_files_train=8"]);
     for last in 5..8 {
         fs::write(test.path(&format!("data/train/img_{last}_of_8.npz")), "never read").unwrap();
     }
     dlio_benchmark(&test, &fewer).warns(&[more, "[METRIC]"]);
-    let run = ["run", "conf/workload/tiny.yaml", "dataset.num_files_train=5", "--foreign"];
-    let answer = test.feedrate(&[&run[..], &["--data", "data"]].concat());
-    answer.refuses(2, &["the plan uses 5 of 8 files", "dataset.num_files_train=8"]);
 }
 
 #[test]

@@ -102,10 +102,7 @@ mod tests {
             is_read,
             is_elsewhere: name == "masks",
         };
-        FileMembers {
-            members: sizes.iter().map(member).collect(),
-            file_bytes: 1000,
-        }
+        FileMembers { members: sizes.iter().map(member).collect(), file_bytes: 1000 }
     }
 
     #[test]

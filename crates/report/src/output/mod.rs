@@ -89,7 +89,7 @@ fn split_names(sentence: &str) -> Vec<TextPart<'_>> {
 
 /// The prefix of a detail: `runs 1, 2: `; empty for a detail without name and runs.
 fn detail_prefix(detail: &Detail) -> String {
-    let runs = (!detail.runs.is_empty()).then(|| run_numbers(&detail.runs)).unwrap_or_default();
+    let runs = if detail.runs.is_empty() { String::new() } else { run_numbers(&detail.runs) };
     let parts = [detail.name.as_str(), &runs];
     let head = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
     if head.is_empty() || detail.text.is_empty() { head } else { head + ": " }

@@ -290,10 +290,11 @@ fn judge(edition: Edition, outcome: impl Fn(Check) -> Option<Outcome>) -> Vec<Ju
 
 /// Returns whether all rules are kept; `None` if none is broken but some are unknown.
 pub fn keeps_all(outcomes: impl Iterator<Item = Option<bool>>) -> Option<bool> {
-    outcomes.fold(Some(true), |all, keeps| match (all, keeps) {
-        (Some(false), _) | (_, Some(false)) => Some(false),
-        (all, keeps) => all.and(keeps),
-    })
+    let outcomes: Vec<Option<bool>> = outcomes.collect();
+    if outcomes.contains(&Some(false)) {
+        return Some(false);
+    }
+    outcomes.iter().all(Option::is_some).then_some(true)
 }
 
 /// Number of runs of a submission, the warm-up included; `None` if the sources of the edition do not state it.

@@ -135,7 +135,7 @@ fn samples_of_contiguous_datasets_are_read_in_pieces() {
     };
     check(Some(&shape), &[0, 1, 0], &[1000, 1000, 1000]);
     check(None, &[0, 1, 64, 65, 66, 0, 90, 99], &[65_536, 0, 0, 35_000, 0, 65_536, 10_000, 0]);
-    let payload = |sample| read(&FORMAT, &[file.clone()], sample, None).unwrap();
+    let payload = |sample| read(&FORMAT, std::slice::from_ref(&file), sample, None).unwrap();
     let mut in_order = Vec::new();
     for sample in 60..70 {
         in_order.clear();
