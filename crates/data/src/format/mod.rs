@@ -5,6 +5,8 @@
 //!
 //! To add a format: copy `npy.rs`, fill a [`Format`], add its `mod` line and its row. The catalog, the command line, the
 //! reference pages and the contract tests (`tests.rs`) use the table.
+//!
+//! Long because it defines every interface of formats.
 
 mod part;
 mod lister;

@@ -124,7 +124,8 @@ add_by_hand("image_is_a_number", middle, lambda x: example(entry("image", int_fe
 add("no_records", [], lambda path: open(path, "wb"), "so there is no sample 0")
 
 one = record(example(entry("image", bytes_feature(b"x" * 5000)), entry("size", int_feature(5000))))
-add_bytes("numbers", [], record(example(entry("x", int_feature(1)), entry("y", float_feature(1.0)))), "its features: `x`, `y`")
+numbers = example(entry("x", int_feature(1)), entry("y", float_feature(1.0)))
+add_bytes("numbers", [numbers], record(numbers))
 add_bytes("no_features", [], record(b""), "its features: none")
 add_bytes("value_first", [], record(field(1, field(1, field(2, bytes_feature(b"x")) + field(1, b"image")))), "before its name")
 add_bytes("twice", [], record(example(entry("image", bytes_feature(b"x")), entry("image", bytes_feature(b"y")))), "two lists of bytes called `image`")

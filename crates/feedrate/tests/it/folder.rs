@@ -1,4 +1,6 @@
 //! Folders of existing files that feedrate did not generate, with any names.
+//!
+//! Long because each kind of folder has a test.
 
 use crate::harness::{TINY, Test};
 use serde_json::{Value, json};

@@ -1,4 +1,6 @@
 //! Reads the messages of a dataset: dimensions, element type, layout and filters.
+//!
+//! Long because element types and layouts have several versions each.
 
 use super::blocks::{FieldReader, FileBlocks, ParseResult, ParseStop, invalid};
 use super::header::{self, HeaderMessage};

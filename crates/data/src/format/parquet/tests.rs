@@ -1,4 +1,6 @@
 //! Tests of row groups and reading orders, of small files of pyarrow, and of invalid files.
+//!
+//! Long because small files are built byte by byte.
 
 use super::super::tests::{encode_with, options, read, read_with, shape};
 use super::super::{CursorOptions, Need, find};
