@@ -10,6 +10,7 @@ use crate::piece::Piece;
 use crate::storage::{Handle, Storage, StorageError};
 use crate::walk::{self, Watch};
 use feedrate_spec::catalog::Ability;
+use feedrate_spec::escape::name_list;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::shape::{Element, FileShape};
@@ -552,13 +553,9 @@ fn list_members(
     if let (Some(missing), Some(file)) =
         (missing.filter(|_| !found.members.is_empty()), files.first())
     {
-        let held: Vec<String> = found
-            .members
-            .iter()
-            .take(NAMES_SHOWN_MAX)
-            .map(|member| format!("`{}`", member.name))
-            .collect();
-        let message = format!("no `{missing}`: the files hold {}", held.join(", "));
+        let held: Vec<&str> = found.members.iter().map(|member| member.name.as_str()).collect();
+        let message =
+            format!("no `{missing}`: the files hold {}", name_list(&held, NAMES_SHOWN_MAX));
         return Err(DatasetError::Format {
             path: file.path.clone(),
             source: FormatError::new(0, message),

@@ -13,6 +13,21 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     escape_chars(text, |c| is_control(c) || MARKS.contains(&c), |c| c.escape_default().to_string())
 }
 
+/// Lists names for a message: `` `a`, `b` and `c` ``, or `` `a`, `b` and 5 more `` if there are more than `shown_max`.
+pub fn name_list<Name: AsRef<str>>(names: &[Name], shown_max: usize) -> String {
+    let shown = names.iter().take(shown_max);
+    let mut words: Vec<String> =
+        shown.map(|name| format!("`{}`", one_line(name.as_ref()))).collect();
+    if names.len() > shown_max {
+        words.push(format!("{} more", names.len() - shown_max));
+    }
+    match words.pop() {
+        None => "nothing".into(),
+        Some(only) if words.is_empty() => only,
+        Some(last) => format!("{} and {last}", words.join(", ")),
+    }
+}
+
 /// Escapes control characters except newlines and tabs. Internal marks stay.
 pub fn escape_lines(text: &str) -> Cow<'_, str> {
     escape_chars(

@@ -1,6 +1,6 @@
 //! Named parts of foreign files: datasets, arrays or columns, and which of them are read.
 
-use feedrate_spec::escape;
+use feedrate_spec::escape::name_list;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -61,33 +61,22 @@ impl FileMembers {
         if share.is_none() && elsewhere.is_empty() {
             return None;
         }
-        let mut line = format!("reads {}", name_list(&self.names(true)));
+        let mut line = format!("reads {}", name_list(&self.names(true), NAMES_MAX));
         let unread = self.names(false);
         if !unread.is_empty() {
             // Rounded down, because 100 % would contradict what is left.
             let percent = share.map(|share| (100.0 * share).floor());
             let percent = percent.map(|percent| format!(" ({percent:.0} % of the bytes)"));
-            line += &format!("{}, not {}", percent.unwrap_or_default(), name_list(&unread));
+            line +=
+                &format!("{}, not {}", percent.unwrap_or_default(), name_list(&unread, NAMES_MAX));
         }
         if !elsewhere.is_empty() {
-            line +=
-                &format!("; values of {} are stored elsewhere and not read", name_list(&elsewhere));
+            line += &format!(
+                "; values of {} are stored elsewhere and not read",
+                name_list(&elsewhere, NAMES_MAX)
+            );
         }
         Some(line)
-    }
-}
-
-/// Lists names: `` `a`, `b` and `c` ``, or `` `a`, `b`, `c`, `d` and 5 more ``.
-fn name_list(names: &[&str]) -> String {
-    let shown = names.iter().take(NAMES_MAX).map(|name| format!("`{}`", escape::one_line(name)));
-    let mut words: Vec<String> = shown.collect();
-    if names.len() > NAMES_MAX {
-        words.push(format!("{} more", names.len() - NAMES_MAX));
-    }
-    match words.pop() {
-        None => "nothing".into(),
-        Some(only) if words.is_empty() => only,
-        Some(last) => format!("{} and {last}", words.join(", ")),
     }
 }
 

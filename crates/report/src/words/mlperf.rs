@@ -104,12 +104,10 @@ fn described(outcomes: &[&RuleOutcome]) -> Option<String> {
 
 /// The submissions with a wrong or an unknown number of runs.
 fn submissions(outcomes: &[RuleOutcome]) -> Option<String> {
-    let of = |keeps| -> Vec<&RuleOutcome> {
-        outcomes.iter().filter(|outcome| outcome.keeps == keeps).collect()
-    };
     let texts =
         [(Some(false), ""), (None, "not judged: ")].into_iter().filter_map(|(keeps, title)| {
-            let found = of(keeps);
+            let found: Vec<&RuleOutcome> =
+                outcomes.iter().filter(|outcome| outcome.keeps == keeps).collect();
             let described = described(&found)?;
             let all = units::counted(outcomes.len() as u64, "submission");
             Some(format!("{title}{described} in {} of {all}", found.len()))

@@ -1,7 +1,8 @@
 //! States in one line to which official classes of MLPerf Storage runs belong.
 
-use super::number::{list, quoted};
+use super::number::list;
 use feedrate_results::run::{MlperfClass, Run};
+use feedrate_spec::escape::name_list;
 use feedrate_spec::units::counted;
 use std::collections::BTreeMap;
 
@@ -46,20 +47,19 @@ pub fn statement(class: &MlperfClass) -> String {
             format!("no official class: none is published for {subject}")
         }
         (None, Some(_), None) if class.differs.is_empty() => {
-            format!("unknown: the configuration of {nearest} also has {}", keys(&class.missing))
+            format!(
+                "unknown: the configuration of {nearest} also has {}",
+                name_list(&class.missing, KEYS_MAX)
+            )
         }
         (None, Some(_), None) => {
             let verb = if class.differs.len() == 1 { "differs" } else { "differ" };
-            format!("no official class: {} {verb} from {nearest}", keys(&class.differs))
+            format!(
+                "no official class: {} {verb} from {nearest}",
+                name_list(&class.differs, KEYS_MAX)
+            )
         }
     }
-}
-
-fn keys(keys: &[String]) -> String {
-    let mut names: Vec<String> = keys.iter().take(KEYS_MAX).map(|key| quoted(key)).collect();
-    let omitted = keys.len().saturating_sub(KEYS_MAX);
-    names.extend((omitted > 0).then(|| format!("{omitted} more")));
-    list(&names)
 }
 
 #[cfg(test)]

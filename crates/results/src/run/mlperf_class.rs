@@ -60,9 +60,7 @@ impl Run {
         let is_closed = self.submission.as_ref().is_none_or(|found| found.division == "closed");
         (is_closed || class.class.is_none()).then_some(class)
     }
-}
 
-impl Run {
     /// Returns the keys that differ from the official class, whether by an override or in the workload's file. `None` if the model has no
     /// class, or if the class is unknown.
     pub(super) fn keys_outside_class(&self) -> Option<Vec<String>> {

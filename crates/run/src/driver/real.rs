@@ -160,7 +160,8 @@ impl RealDriver {
                 let open_files = if shared.requests.is_empty() {
                     Worker::new(shared, worker_index).map(Worker::run)
                 } else {
-                    Requester::new(shared, worker_index).map(Requester::run)
+                    // A request closes its file.
+                    Requester::new(shared, worker_index).map(Requester::run).map(|()| Vec::new())
                 };
                 open_files.unwrap_or_else(|error| {
                     shared.fail(error);

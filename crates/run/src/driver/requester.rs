@@ -58,8 +58,8 @@ impl<'s> Requester<'s> {
         })
     }
 
-    /// Works until the run stops. Returns the open files, of which there are none: each request closes its file.
-    pub(super) fn run(mut self) -> Vec<Handle> {
+    /// Works until the run stops.
+    pub(super) fn run(mut self) {
         let mut idle_since_ns = None;
         // Waiting for the start of an epoch does not count as idle time.
         let mut between_epochs = true;
@@ -77,7 +77,8 @@ impl<'s> Requester<'s> {
                     }
                     let handle = self.handle();
                     let Requester { rest, io, log, .. } = &mut self;
-                    if rest.step(|| hand_over(handle, io, log)) {
+                    let hand_over = || handle.hand_over(std::iter::once(LaneCounts::take(io, log)));
+                    if rest.step(hand_over) {
                         idle_since_ns = None;
                         between_epochs = true;
                     }
@@ -94,8 +95,8 @@ impl<'s> Requester<'s> {
             }
         }
         // After a stop, counters are handed over without a request.
-        hand_over(self.handle(), &mut self.io, &mut self.log);
-        Vec::new()
+        let counts = LaneCounts::take(&mut self.io, &mut self.log);
+        self.handle().hand_over(std::iter::once(counts));
     }
 
     /// Delivers the worker's batches that are ready, and takes its next request, if it may have another one.
@@ -223,11 +224,4 @@ impl<'s> Requester<'s> {
     fn handle(&self) -> &'s WorkerHandle {
         &self.shared.workers[self.thread_index]
     }
-}
-
-/// Moves the counters into the thread's handle, where the conductor collects them.
-fn hand_over(handle: &WorkerHandle, io: &mut RecordedStorage, log: &mut RangeLog) {
-    let mut counted = handle.counters.lock().unwrap_or_else(PoisonError::into_inner);
-    counted.clear();
-    counted.push(LaneCounts::take(io, log));
 }

@@ -348,6 +348,13 @@ impl Drop for PanicGuard<'_> {
 }
 
 impl WorkerHandle {
+    /// Stores the counters of a thread, which the conductor collects.
+    pub(super) fn hand_over(&self, counts: impl Iterator<Item = LaneCounts>) {
+        let mut counted = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        counted.clear();
+        counted.extend(counts);
+    }
+
     fn is_active(&self) -> bool {
         !self.idle.load(Relaxed) && !self.is_reading.load(Relaxed)
     }

@@ -351,9 +351,7 @@ impl<'s> Worker<'s> {
 
 /// Moves the counters of a worker's lanes into its handle, where the conductor collects them.
 fn hand_over(handle: &WorkerHandle, lanes: &mut [WorkerLane]) {
-    let mut counted = handle.counters.lock().unwrap_or_else(PoisonError::into_inner);
-    counted.clear();
-    counted.extend(lanes.iter_mut().map(|lane| LaneCounts::take(&mut lane.io, &mut lane.log)));
+    handle.hand_over(lanes.iter_mut().map(|lane| LaneCounts::take(&mut lane.io, &mut lane.log)));
 }
 
 /// Returns the opens and reads since the counters were last taken. They are never taken within a task.
