@@ -77,9 +77,9 @@ def evaluation(severity, _):
     return [*MEMORY, "workflow.evaluation=True", f"dataset.num_files_eval={8 * [1, 4][severity]}", f"evaluation.eval_time={COMPUTE_S}"]
 
 
-def busy_cores(_, accelerators):
-    """Text that takes about half of two processors to parse, so the run keeps up on an idle machine; other processes use all cores."""
-    return [*MEMORY, "dataset.format=csv", "dataset.num_files_train=100", f"train.computation_time={0.014 * accelerators}"]
+def busy_cores(_severity, _accelerators):
+    """Text whose parsing keeps up on an idle machine (see `fed_when_idle`); other processes use all cores."""
+    return [*MEMORY, "dataset.format=csv", "dataset.num_files_train=100"]
 
 
 def small_cache(severity, _):
@@ -155,6 +155,8 @@ def run_case(arguments, case, severity, accelerators):
     data = arguments.data.resolve() / "verdicts"
     argv = [arguments.binary.resolve(), "run", WORKLOADS / "verdicts.yaml", *case(severity, accelerators)]
     argv += ["-n", accelerators, "--data", data, "--results", data / "results", "--json", "--quiet"]
+    if case in BUSY:
+        argv.append(fed_when_idle(argv, accelerators))
     if case is checkpoints:
         argv.append(f"checkpoint.checkpoint_folder={data / 'results/checkpoints'}")
     launch = MPIRUN if case is slow_rank else []
@@ -166,6 +168,13 @@ def run_case(arguments, case, severity, accelerators):
     finally:
         shutil.rmtree(data / "results", ignore_errors=True)
     return describe(json.loads(child.stdout), accelerators, shows_accelerator=case is not slow_rank)
+
+
+def fed_when_idle(argv, accelerators):
+    """Returns the setting of a compute time of 1.5 times what the loader takes for a step of one sample an accelerator on idle cores."""
+    child = run_child([*argv, "train.computation_time=0.000001"])
+    samples_per_second = json.loads(child.stdout)["throughput"]["samples_per_second"]["windowed"]
+    return f"train.computation_time={1.5 * accelerators / samples_per_second}"
 
 
 def describe(summary, accelerators, shows_accelerator):
