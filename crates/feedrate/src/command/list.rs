@@ -18,15 +18,12 @@ use feedrate_report::output::Schema;
 use feedrate_report::plot::{PLOTS, Plot};
 use feedrate_report::words;
 use feedrate_run::{checkpoint, comm, compute};
-use feedrate_session::catalog::catalog;
 use feedrate_spec::bundled::{self, Bundled, Group, MlperfStatus, WORKLOADS};
 use feedrate_spec::catalog::Member;
-use feedrate_spec::plan::{
-    self, CLIENT_PROFILES, ClientProfile, Context, MEASURED_ON, PlanOptions,
-};
+use feedrate_spec::plan::{CLIENT_PROFILES, ClientProfile, MEASURED_ON};
 use feedrate_spec::refusal::Refusal;
 use feedrate_spec::units;
-use feedrate_spec::workload::{self, Effect, KEYS, KeyInfo, Strictness};
+use feedrate_spec::workload::{Effect, KEYS, KeyInfo};
 use feedrate_study::chooser::CHOOSERS;
 use feedrate_study::design::{self, DesignKind};
 use feedrate_study::launch;
@@ -108,7 +105,7 @@ pub(super) struct Listed {
     pub(super) name: String,
     /// Summary in one sentence.
     pub(super) summary: String,
-    /// Abilities, unit, or the reason that a workload cannot run.
+    /// Abilities, unit, or the status of a workload in MLPerf Storage.
     pub(super) notes: String,
 }
 
@@ -291,18 +288,10 @@ fn plot(plot: &Plot) -> Listed {
     line(plot.name, plot.summary, &notes)
 }
 
-/// A bundled workload, its status, and the reason if it cannot run unchanged.
+/// A bundled workload and its status in MLPerf Storage.
 fn workload(bundled: &Bundled) -> Listed {
-    let options = PlanOptions { name: bundled.name.into(), ..PlanOptions::default() };
-    let planned = workload::parse(&bundled.file(), bundled.yaml, &[], Strictness::Error)
-        .and_then(|(workload, _)| plan::build(&workload, &options, &catalog(), Context::default()));
-    let refusal = planned.err().map(|problems| {
-        let messages: Vec<&str> = problems.0.iter().map(|p| p.message.as_str()).collect();
-        format!("refused: {}", messages.join("; "))
-    });
-    let notes: Vec<String> =
-        bundled.status.map(MlperfStatus::note).into_iter().chain(refusal).collect();
-    line(bundled.name, &bundled.summary(), &notes.join("; "))
+    let note = bundled.status.map(MlperfStatus::note).unwrap_or_default();
+    line(bundled.name, &bundled.summary(), &note)
 }
 
 /// Prints the pages of members of any family.
@@ -363,20 +352,8 @@ fn members_named<'a>(name: &str, members: &'a [FamilyMember]) -> Vec<&'a FamilyM
     found
 }
 
-/// The members of a family. Workloads are not planned, which would be slow, so their notes do not say whether they can run.
 fn members(family: ListedFamily) -> impl Iterator<Item = FamilyMember> {
-    let members = match family {
-        ListedFamily::Workloads => {
-            let note =
-                |workload: &Bundled| workload.status.map(MlperfStatus::note).unwrap_or_default();
-            WORKLOADS
-                .iter()
-                .map(|workload| line(workload.name, &workload.summary(), &note(workload)))
-                .collect()
-        }
-        _ => listed(family),
-    };
-    members.into_iter().map(move |member| (family, member))
+    listed(family).into_iter().map(move |member| (family, member))
 }
 
 /// Whether `name` is the last part of the key or of one of its aliases.
@@ -470,6 +447,9 @@ fn family_named(name: &str) -> Option<ListedFamily> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use feedrate_session::catalog::catalog;
+    use feedrate_spec::plan::{self, Context, PlanOptions};
+    use feedrate_spec::workload::{self, Strictness};
 
     #[test]
     fn workloads_have_one_line_of_80_columns_below_their_heading() {
@@ -482,6 +462,17 @@ mod tests {
             assert!(text.contains(&begin), "{}", workload.name);
         }
         assert!(!text.contains(" 1 accelerators"));
+    }
+
+    #[test]
+    fn every_bundled_workload_can_be_planned() {
+        for bundled in WORKLOADS {
+            let options = PlanOptions { name: bundled.name.into(), ..PlanOptions::default() };
+            let parsed = workload::parse(&bundled.file(), bundled.yaml, &[], Strictness::Error);
+            let (workload, _) = parsed.unwrap();
+            let planned = plan::build(&workload, &options, &catalog(), Context::default());
+            assert!(planned.is_ok(), "{}: {}", bundled.name, planned.unwrap_err());
+        }
     }
 
     /// Otherwise `list NAME` could not explain the member.

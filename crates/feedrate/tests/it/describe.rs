@@ -355,14 +355,6 @@ fn a_client_is_described_with_its_costs_and_machine() {
 }
 
 #[test]
-fn every_bundled_workload_can_run() {
-    let test = Test::new();
-    let answer = test.feedrate(&["list", "workloads"]);
-    assert!(answer.stdout.lines().count() > 20);
-    assert!(!answer.stdout.contains("refused"), "{}", answer.stdout);
-}
-
-#[test]
 fn the_system_is_a_table_of_component_and_specification() {
     let test = Test::new();
     let answer = test.feedrate(&["system"]);
