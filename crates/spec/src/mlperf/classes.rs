@@ -14,6 +14,8 @@ pub struct Class {
     pub id: &'static str,
     /// Official name of the model.
     pub model: &'static str,
+    /// `model.name` of its configurations.
+    pub model_name: &'static str,
     /// Emulated accelerator; `None` if the class does not depend on it.
     pub accelerator: Option<&'static str>,
     /// [`CoreConfig::hash`] of its configurations. Releases spell some keys differently.
@@ -29,6 +31,7 @@ pub const CLASSES: [Class; 16] = [
     Class {
         id: "unet3d-b200-A",
         model: "unet3d",
+        model_name: "unet3d",
         accelerator: Some("b200"),
         hashes: &["0d3ad0dec188becd", "f636f5a57473fca2"],
         editions: &["3.0"],
@@ -37,6 +40,7 @@ pub const CLASSES: [Class; 16] = [
     Class {
         id: "unet3d-h100-A",
         model: "unet3d",
+        model_name: "unet3d",
         accelerator: Some("h100"),
         hashes: &["f4d46006aa421634", "0f3dd7a4bf6433a3"],
         editions: &["1.0", "2.0"],
@@ -45,6 +49,7 @@ pub const CLASSES: [Class; 16] = [
     Class {
         id: "unet3d-a100-A",
         model: "unet3d",
+        model_name: "unet3d",
         accelerator: Some("a100"),
         hashes: &["4c86124e6f33db13", "691cea309c4f2f52"],
         editions: &["1.0", "2.0"],
@@ -53,6 +58,7 @@ pub const CLASSES: [Class; 16] = [
     Class {
         id: "retinanet-b200-A",
         model: "retinanet",
+        model_name: "retinanet",
         accelerator: Some("b200"),
         hashes: &["20c73f53486caba0"],
         editions: &["3.0"],
@@ -61,6 +67,7 @@ pub const CLASSES: [Class; 16] = [
     Class {
         id: "retinanet-mi355-A",
         model: "retinanet",
+        model_name: "retinanet",
         accelerator: Some("mi355"),
         hashes: &["66c43604eb650987"],
         editions: &["3.0"],
@@ -69,6 +76,7 @@ pub const CLASSES: [Class; 16] = [
     Class {
         id: "resnet50-h100-A",
         model: "resnet50",
+        model_name: "resnet50",
         accelerator: Some("h100"),
         hashes: &["c8ec10780f4c9bd7", "03a7be3df904e1e7"],
         editions: &["1.0", "2.0"],
@@ -77,6 +85,7 @@ pub const CLASSES: [Class; 16] = [
     Class {
         id: "resnet50-a100-A",
         model: "resnet50",
+        model_name: "resnet50",
         accelerator: Some("a100"),
         hashes: &["61ae77b994223584", "4a03838105aa5808"],
         editions: &["1.0", "2.0"],
@@ -85,6 +94,7 @@ pub const CLASSES: [Class; 16] = [
     Class {
         id: "cosmoflow-h100-A",
         model: "cosmoflow",
+        model_name: "cosmoflow",
         accelerator: Some("h100"),
         hashes: &["54541a1d49e87763", "4b7b36339a2a5b0d"],
         editions: &["1.0", "2.0"],
@@ -93,6 +103,7 @@ pub const CLASSES: [Class; 16] = [
     Class {
         id: "cosmoflow-a100-A",
         model: "cosmoflow",
+        model_name: "cosmoflow",
         accelerator: Some("a100"),
         hashes: &["329a3541eb5c1a36", "b49b896e947a408b"],
         editions: &["1.0", "2.0"],
@@ -101,6 +112,7 @@ pub const CLASSES: [Class; 16] = [
     Class {
         id: "llama3-8b-A",
         model: "llama3-8b",
+        model_name: "llama_8b",
         accelerator: None,
         hashes: &["68df04b7240e3fb0"],
         editions: &["2.0", "3.0"],
@@ -109,6 +121,7 @@ pub const CLASSES: [Class; 16] = [
     Class {
         id: "llama3-70b-A",
         model: "llama3-70b",
+        model_name: "llama_70b",
         accelerator: None,
         hashes: &["3c53fe70d64f91d4"],
         editions: &["3.0"],
@@ -118,6 +131,7 @@ pub const CLASSES: [Class; 16] = [
     Class {
         id: "llama3-70b-B",
         model: "llama3-70b",
+        model_name: "llama_70b",
         accelerator: None,
         hashes: &["c48a92d225d70ce8"],
         editions: &["2.0"],
@@ -126,6 +140,7 @@ pub const CLASSES: [Class; 16] = [
     Class {
         id: "llama3-405b-A",
         model: "llama3-405b",
+        model_name: "llama_405b",
         accelerator: None,
         hashes: &["7adcfa87a5c4c8e6"],
         editions: &["3.0"],
@@ -134,6 +149,7 @@ pub const CLASSES: [Class; 16] = [
     Class {
         id: "llama3-405b-B",
         model: "llama3-405b",
+        model_name: "llama_405b",
         accelerator: None,
         hashes: &["7e9f853cebd52aa6"],
         editions: &["2.0"],
@@ -142,6 +158,7 @@ pub const CLASSES: [Class; 16] = [
     Class {
         id: "llama3-1t-A",
         model: "llama3-1t",
+        model_name: "llama_1t",
         accelerator: None,
         hashes: &["45fd627ad9dc5f4c"],
         editions: &["3.0"],
@@ -150,6 +167,7 @@ pub const CLASSES: [Class; 16] = [
     Class {
         id: "llama3-1t-B",
         model: "llama3-1t",
+        model_name: "llama_1t",
         accelerator: None,
         hashes: &["0918b2db633242db"],
         editions: &["2.0"],
@@ -185,6 +203,13 @@ pub enum Identity {
     },
 }
 
+impl Class {
+    /// Returns `model.name` as canonical JSON.
+    fn model_name_json(&self) -> String {
+        canonical_json(&self.model_name.into())
+    }
+}
+
 impl Identity {
     /// Identifies a configuration. The name of the workload may contain the model and the accelerator. Returns `None` if it is not a workload
     /// of MLPerf Storage, or if its model has no classes.
@@ -198,11 +223,13 @@ impl Identity {
         if let Some(class) = classes.find(|class| class.hashes.contains(&hash.as_str())) {
             return Some(Identity::Official(class));
         }
-        let references = CLASSES.iter().filter_map(|class| Some((class, reference(class)?)));
-        let has_model = |(class, reference): &(&Class, CoreConfig)| {
-            has_model(workload, class) || are_equal(config, reference, "model.name")
+        let has_model = |class: &&Class| {
+            let name = config.values.get("model.name");
+            has_model(workload, class) || name.is_some_and(|name| *name == class.model_name_json())
         };
-        let of_model: Vec<(&Class, CoreConfig)> = references.filter(has_model).collect();
+        let references = CLASSES.iter().filter(has_model);
+        let of_model: Vec<(&Class, CoreConfig)> =
+            references.filter_map(|class| Some((class, reference(class)?))).collect();
         let model = of_model.first()?.0.model;
         let is_candidate = |(class, reference): &&(&'static Class, CoreConfig)| {
             let is_known = class.accelerator.is_none() || accelerator.is_some();
@@ -356,6 +383,8 @@ mod tests {
             let Some(workload) = class.workload else { continue };
             check(workload, &[], class.id);
             assert!(is_named_after_class(workload), "{workload}");
+            let values = reference(class).unwrap().values;
+            assert_eq!(values["model.name"], class.model_name_json(), "{workload}");
         }
         let with_workload = CLASSES.iter().filter(|class| class.workload.is_some());
         assert_eq!(with_workload.count(), 13);
