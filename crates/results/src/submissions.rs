@@ -36,18 +36,28 @@ pub struct MlperfResult<'a> {
     pub check: MlperfCheck,
 }
 
+/// A run with the outcomes of the rules for it alone.
+struct JudgedRun<'a> {
+    run: &'a Run,
+    check: MlperfCheck,
+}
+
 /// Judges the runs of MLPerf Storage's workloads, sorted by workload. The warm-up runs of submissions do not count.
 pub fn judge_workloads<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<MlperfWorkload<'a>> {
-    let mut groups: BTreeMap<_, Vec<&Run>> = BTreeMap::new();
-    for run in runs.filter(|run| run.mlperf().is_some()) {
+    let mut groups: BTreeMap<_, Vec<JudgedRun>> = BTreeMap::new();
+    for run in runs {
+        let Some(check) = run.mlperf() else { continue };
         let (study, accelerators, parameter, value) = run.experiment_key();
         // Writing and reading have different settings.
         let setting = (run.activity == Activity::Training).then_some((parameter, value));
-        groups.entry((&*run.workload, study, accelerators, setting)).or_default().push(run);
+        groups
+            .entry((&*run.workload, study, accelerators, setting))
+            .or_default()
+            .push(JudgedRun { run, check });
     }
     let mut workloads: Vec<MlperfWorkload> = Vec::new();
     for ((workload, ..), mut members) in groups {
-        members.sort_by(|a, b| a.start_key().cmp(&b.start_key()));
+        members.sort_by(|a, b| a.run.start_key().cmp(&b.run.start_key()));
         if workloads.last().is_none_or(|last| last.workload != workload) {
             workloads.push(MlperfWorkload {
                 workload,
@@ -59,9 +69,10 @@ pub fn judge_workloads<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<MlperfWor
             });
         }
         let Some(found) = workloads.last_mut() else { continue };
-        let is_training = members[0].activity == Activity::Training;
-        let edition = members[0].mlperf_edition().filter(|_| is_training);
-        if let Some(edition) = edition.filter(|_| members[0].submission.is_some()) {
+        let first = members[0].run;
+        let is_training = first.activity == Activity::Training;
+        let edition = first.mlperf_edition().filter(|_| is_training);
+        if let Some(edition) = edition.filter(|_| first.submission.is_some()) {
             let facts = SubmissionFacts { runs: members.len() as u64 };
             found.submissions.extend(judge_submission(facts, edition).into_iter().map(Into::into));
             if has_warm_up(edition, facts.runs) {
@@ -69,14 +80,15 @@ pub fn judge_workloads<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<MlperfWor
             }
         }
         let results = if is_training {
-            members.into_iter().map(|run| vec![run]).collect()
+            members.into_iter().map(|judged| vec![judged]).collect()
         } else {
             paired_invocations(members)
         };
-        for runs in results {
-            let check = match &runs[..] {
-                [run] => run.mlperf(),
-                several => MlperfCheck::for_checkpoints(several),
+        for mut judged in results {
+            let runs: Vec<&Run> = judged.iter().map(|judged| judged.run).collect();
+            let check = match runs.len() {
+                1 => judged.pop().map(|judged| judged.check),
+                _ => MlperfCheck::for_checkpoints(&runs),
             };
             let Some(check) = check else { continue };
             *match check.keeps {
@@ -97,20 +109,21 @@ fn has_warm_up(edition: Edition, runs: u64) -> bool {
 }
 
 /// Joins a run that only wrote checkpoints with the next one, if that only read them.
-fn paired_invocations(runs: Vec<&Run>) -> Vec<Vec<&Run>> {
-    let counts =
-        |run: &Run| run.checkpoints.map(|all| [all.alone, all.reads].map(|n| 0 < n.unwrap_or(0)));
-    let mut results: Vec<Vec<&Run>> = Vec::new();
-    for run in runs {
+fn paired_invocations(runs: Vec<JudgedRun>) -> Vec<Vec<JudgedRun>> {
+    let counts = |judged: &JudgedRun| {
+        judged.run.checkpoints.map(|all| [all.alone, all.reads].map(|n| 0 < n.unwrap_or(0)))
+    };
+    let mut results: Vec<Vec<JudgedRun>> = Vec::new();
+    for judged in runs {
         match results.last_mut() {
             Some(last)
                 if last.len() == 1
-                    && counts(last[0]) == Some([true, false])
-                    && counts(run) == Some([false, true]) =>
+                    && counts(&last[0]) == Some([true, false])
+                    && counts(&judged) == Some([false, true]) =>
             {
-                last.push(run);
+                last.push(judged);
             }
-            _ => results.push(vec![run]),
+            _ => results.push(vec![judged]),
         }
     }
     results
