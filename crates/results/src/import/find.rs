@@ -163,11 +163,12 @@ pub(crate) const OTHER_BENCHMARKS: [&str; 4] =
 /// Folders next to `code` in a submission to MLPerf Storage.
 const SUBMISSION_FOLDERS: [&str; 2] = ["results", "systems"];
 
-/// Returns whether a folder contains the code of a submission. It is called `code` in a submission, or since version 3.0 `code-` and eight digits of
-/// its hash.
+/// Returns whether a folder contains the code of a submission. It is called `code` in a submission, or `v1.0.0_code`, or since version 3.0 `code-`
+/// and eight digits of its hash.
 fn is_code(name: &OsStr, is_submission: bool) -> bool {
-    let hash = name.to_str().and_then(|name| name.strip_prefix("code-"));
-    (is_submission && name == "code")
+    let Some(name) = name.to_str() else { return false };
+    let hash = name.strip_prefix("code-");
+    (is_submission && (name == "code" || name.ends_with("_code")))
         || hash.is_some_and(|hash| hash.len() == 8 && hash.bytes().all(|c| c.is_ascii_hexdigit()))
 }
 

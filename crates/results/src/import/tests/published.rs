@@ -260,6 +260,7 @@ fn runs_in_the_code_of_a_submission_are_left_out() {
     let root = folder.path();
     with_equal_waits().publish(root, "closed/x/results/y/unet3d/run_1/20240820_162920");
     with_equal_waits().write(root, "closed/x/code/tests/fixtures/run_1");
+    with_equal_waits().write(root, "closed/x/v1.0.1_code/tests/test_data");
     with_equal_waits().write(root, "x/code-4a3ce79d/tests/run_1");
     with_equal_waits().write(root, "own/code/run_1");
     let (found, left_out) = find(root).unwrap();
@@ -268,5 +269,5 @@ fn runs_in_the_code_of_a_submission_are_left_out() {
     assert_eq!(found, expected.map(Path::new));
     let is_code = |folder: &LeftOut| folder.why.contains("code of a submission");
     assert!(left_out.iter().all(is_code), "{left_out:?}");
-    assert_eq!((left_out.len(), find(&root.join("closed/x/code")).unwrap().0.len()), (2, 1));
+    assert_eq!((left_out.len(), find(&root.join("closed/x/code")).unwrap().0.len()), (3, 1));
 }
