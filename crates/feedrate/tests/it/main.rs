@@ -50,6 +50,8 @@ mod checkpoint_files;
 mod phases;
 /// Steps on GPUs.
 mod devices;
+/// Submissions to MLPerf Storage, as its own tools leave them.
+mod submission;
 /// Reads of whole files and row groups.
 mod requests;
 /// Settings of loaders.

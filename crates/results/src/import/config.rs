@@ -25,6 +25,8 @@ pub struct Config {
     workload: Value,
     /// Overrides, verbatim and in their order; `None` if there is no `overrides.yaml`.
     pub overrides: Option<Vec<String>>,
+    /// The emulated accelerator, as `mlpstorage` stored it; `None` if there is a `config.yaml`.
+    pub accelerator: Option<String>,
 }
 
 /// Finds Hydra's folder in the folder of a run and returns its name and path.
@@ -51,7 +53,7 @@ impl Config {
         });
         let mut root = parsed.unwrap_or_default();
         let workload = root.get_mut("workload").map(Value::take).unwrap_or_default();
-        Config { workload, overrides: overrides.map(|text| items(&text)) }
+        Config { workload, overrides: overrides.map(|text| items(&text)), accelerator: None }
     }
 
     /// Falls back to the parameters that `mlpstorage` stored if there is no `config.yaml`.
@@ -63,7 +65,8 @@ impl Config {
         }
         let mut found = json::read(run, name, &mut Vec::new()).unwrap_or_default();
         let workload = found.get_mut("parameters").map(Value::take).unwrap_or_default();
-        Config { workload, ..self }
+        let accelerator = found.get("accelerator").and_then(Value::as_str).map(Into::into);
+        Config { workload, accelerator, ..self }
     }
 
     /// Returns whether the run has a config.
@@ -211,7 +214,7 @@ mod tests {
     use super::*;
 
     fn config(text: &str) -> Config {
-        Config { workload: from_yaml(text).unwrap()["workload"].take(), overrides: None }
+        Config { workload: from_yaml(text).unwrap()["workload"].take(), ..Config::default() }
     }
 
     #[test]

@@ -199,7 +199,11 @@ fn workload(
         .or_else(|| Some((mlperf::workload_from_names(nearest_names())?, WorkloadSource::Path)))
         .or_else(|| Some((logged?, WorkloadSource::Log)))
         .or_else(|| Some((mlperf::workload_from_compute(compute_s?)?, WorkloadSource::Compute)))?;
-    Some((mlperf::with_accelerator(&name, compute_s, nearest_names()), source))
+    // An edited compute time does not change the accelerator that is stated.
+    let stated = imported.config.accelerator.as_deref();
+    let names = stated.into_iter().chain(nearest_names());
+    let compute_s = compute_s.filter(|_| stated.is_none());
+    Some((mlperf::with_accelerator(&name, compute_s, names), source))
 }
 
 /// Returns the required utilisation: as configured, as MLPerf Storage requires, or DLIO's default.
