@@ -126,7 +126,7 @@ impl Predictor<'_> {
             messages::print_json(Schema::Whatif, &output)?;
         } else {
             let settings = change.settings.join(" ");
-            let note = suggestion.map(|text| format!("{settings} has no effect; {text}"));
+            let note = suggestion.map(|text| format!("{settings} does not raise the AU; {text}"));
             messages::print_document(&document(record, unchanged, &rows, note), true)?;
         }
         Ok(Exit::Fine)
