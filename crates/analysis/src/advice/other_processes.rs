@@ -59,7 +59,7 @@ fn propose(case: &Case) -> Option<Proposal> {
     let work_s =
         (sample.decode_s + sample.client_s - configured_s + copied_s) * derived.io.samples as f64;
     // The run's own threads would share the processors even without other processes.
-    let threads = f64::from(case.plan().readers() * case.plan().loader.workers.max(1));
+    let threads = f64::from(case.plan().readers() * case.plan().loader.streams());
     let undisturbed_s = run_cpu_s * (threads / f64::from(case.cores().max(1))).max(1.0);
     // Other processes of lower priority only use idle processors and do not delay the run.
     if work_s < DELAYED_RATIO_MIN * undisturbed_s {
@@ -87,7 +87,7 @@ fn propose(case: &Case) -> Option<Proposal> {
 
 /// Share of the wait for samples that would be saved if each sample took `delay_s` less.
 fn avoidable_share(case: &Case, sample_s: f64, delay_s: f64) -> f64 {
-    let threads = f64::from(case.plan().loader.workers.max(1));
+    let threads = f64::from(case.plan().loader.streams());
     let compute_s = case.compute_per_sample_s().unwrap_or(0.0);
     let wait_s = |sample_s: f64| (sample_s / threads - compute_s).max(0.0);
     match wait_s(sample_s) {

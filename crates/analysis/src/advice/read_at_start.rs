@@ -24,7 +24,7 @@ fn propose(case: &Case) -> Option<Proposal> {
     let plan = case.plan();
     let memory_bytes = record.system.memory_bytes?;
     let epochs = record.epochs.len() as f64;
-    let threads = f64::from(plan.readers() * plan.loader.workers.max(1));
+    let threads = f64::from(plan.readers() * plan.loader.streams());
     let io = &case.derived.io;
     let load_s = (io.open_ns + io.read_ns + io.decode_ns) as f64 / 1e9 / threads / epochs;
     let stall_s = case.data_wait_s()? / epochs;

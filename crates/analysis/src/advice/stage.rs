@@ -25,7 +25,7 @@ fn propose(case: &Case) -> Option<Proposal> {
     let plan = case.plan();
     let io = &case.derived.io;
     let epochs = case.derived.record.epochs.len() as f64;
-    let threads = f64::from(plan.readers() * plan.loader.workers.max(1));
+    let threads = f64::from(plan.readers() * plan.loader.streams());
     let busy_s = (io.open_ns + io.read_ns) as f64 / 1e9 / threads;
     let bytes = case.derived.value(&UNIQUE_BYTES).unwrap_or(case.derived.dataset_bytes as f64);
     // The copy reads each byte once, as fast as the run read.

@@ -1,7 +1,7 @@
 //! Simulates a scaled-down plan in virtual time on a modelled storage. A few steps of few samples represent the entire run.
 //!
 //! One simulated sample represents several real samples and takes as long as all of them. In a queue that serves one request after another,
-//! the total time is the same.
+//! the total time is the same. Workers that keep several requests in flight are simulated with every request, but for fewer accelerators.
 
 use super::NotPredictable;
 use super::model::{SampleCost, StorageModel};
@@ -15,13 +15,15 @@ use feedrate_measure::summary::Summary;
 use feedrate_measure::verdict::Bound;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{ClientPlan, DatasetPlan, FileAccess, Plan, WorkerSplit};
-use feedrate_spec::shape::{Element, FileShape};
+use feedrate_spec::shape::{Element, Encoding, FileShape};
 use feedrate_spec::workload::TimeSpec;
 
 /// Approximate number of simulated samples. More take longer without changing the result.
 const SAMPLES: u64 = 3000;
 /// Minimum number of steps of the shorter of two runs. The time of a step is computed from their difference.
 const STEPS_MIN: u64 = 12;
+/// Minimum number of steps of that run with several requests in flight, as a multiple of the batches that may be read ahead.
+const STOCKS: u64 = 4;
 /// Size of a simulated sample. The rates of the model are scaled to it.
 const SAMPLE_BYTES: f64 = 1e6;
 /// Maximum number of simulated accelerators. Each may represent several real accelerators, on a correspondingly faster storage.
@@ -159,8 +161,10 @@ struct Miniature {
     batch_size: u64,
     /// Number of real samples that a simulated sample represents.
     real_samples_per_sample: f64,
-    /// Number of reads of a simulated sample.
+    /// Number of reads of a simulated sample. Below 1 if a read has several samples.
     reads: f64,
+    /// Number of simulated samples that a worker reads together.
+    samples_per_request: u64,
     steps: u64,
 }
 
@@ -168,13 +172,30 @@ impl Miniature {
     fn new(plan: &Plan, cost: &SampleCost) -> Self {
         let loader = &plan.loader;
         let all_readers = plan.readers().max(1);
-        let readers = all_readers.min(READERS_MAX);
         let group = loader.group_accelerators.max(1).min(plan.accelerators.max(1));
         let all_samples = loader.batch_size.max(1) * u64::from(group);
         let workers = u64::from(loader.workers.max(1));
-        let batches_ahead = u64::from(loader.batches_in_flight);
-        let steps_min =
-            (batches_ahead + workers).max(STEPS_MIN).min(plan.train.steps_per_epoch.max(1));
+        // What is read ahead at the start does not show the rate of the steady state.
+        let stocks = if loader.requests.is_some() { STOCKS } else { 1 };
+        let steps_min = (stocks * plan.stock_batches() + workers)
+            .max(STEPS_MIN)
+            .min(plan.train.steps_per_epoch.max(1));
+        let samples_per_request = plan.samples_per_request();
+        if loader.requests.is_some() {
+            let requests = (3 * steps_min * all_samples).div_ceil(samples_per_request);
+            let readers_affordable = (SAMPLES / requests).clamp(1, READERS_MAX.into()) as u32;
+            let readers = all_readers.min(readers_affordable);
+            return Miniature {
+                readers,
+                real_accelerators_per_reader: f64::from(all_readers) / f64::from(readers),
+                batch_size: all_samples,
+                real_samples_per_sample: 1.0,
+                reads: 1.0 / samples_per_request as f64,
+                samples_per_request,
+                steps: steps_min.next_multiple_of(workers),
+            };
+        }
+        let readers = all_readers.min(READERS_MAX);
         let claims_entire_batches =
             loader::find(&loader.kind).is_some_and(|kind| kind.claims_per_batch(all_samples) == 1);
         // Workers that share a batch need enough samples for all of them.
@@ -189,6 +210,7 @@ impl Miniature {
             batch_size,
             real_samples_per_sample,
             reads: (cost.reads * real_samples_per_sample).round().clamp(1.0, READS_MAX),
+            samples_per_request,
             steps: steps.next_multiple_of(workers),
         }
     }
@@ -217,7 +239,7 @@ impl Miniature {
             ..Record::default()
         };
         let io = metric::counters_of_run(&record);
-        let reads = simulation.cost.reads * self.real_samples_per_sample * io.samples as f64;
+        let reads = self.real_reads_per_read(simulation.cost) * io.reads as f64;
         let sustained = AU_SUSTAINED.run_value(&record).filter(|percent| *percent > 0.0);
         Ok(SimulatedRun {
             epochs: vec![times],
@@ -240,12 +262,22 @@ impl Miniature {
         let relative_stdev = dataset.record_stdev_bytes / dataset.record_bytes.max(1.0);
         let spread = relative_stdev / self.real_samples_per_sample.sqrt();
         let is_drawn = dataset.record_dims.is_empty() && spread > 0.0;
+        // With row groups, each worker reads a file of its own.
+        let files = match self.samples_per_request {
+            1 => steps * self.batch_size * u64::from(self.readers),
+            _ => u64::from(self.readers * plan.loader.workers.max(1)),
+        };
+        let samples = steps * self.batch_size * u64::from(self.readers);
         *dataset = DatasetPlan {
-            files_train: steps * self.batch_size * u64::from(self.readers),
-            samples_per_file: 1,
+            files_train: files,
+            samples_per_file: samples.div_ceil(files),
             record_bytes: SAMPLE_BYTES,
             record_stdev_bytes: if is_drawn { spread * SAMPLE_BYTES } else { 0.0 },
             element: Element::Uint8,
+            encoding: Encoding {
+                row_group_samples: self.samples_per_request,
+                ..Encoding::default()
+            },
             ..DatasetPlan::default()
         };
 
@@ -254,7 +286,9 @@ impl Miniature {
         loader.group_accelerators = 1;
         loader.interleaved_files = 1;
         loader.file_access = FileAccess::Multi;
-        loader.split = WorkerSplit::Samples;
+        if loader.requests.is_none() {
+            loader.split = WorkerSplit::Samples;
+        }
         loader.in_memory = false;
         loader.materialize = false;
         loader.verify = false;
@@ -297,8 +331,7 @@ impl Miniature {
         let samples = self.real_samples_per_sample;
         let sample_bytes = mean_sample_bytes(plan);
         let rate = |sample_s: f64| (sample_s > 0.0).then(|| sample_bytes / sample_s);
-        // Number of real reads that a simulated read represents.
-        let real_reads_per_read = cost.reads * samples / self.reads;
+        let real_reads_per_read = self.real_reads_per_read(cost);
         let stream_s = model.stream_bytes_per_second.map_or(0.0, |rate| cost.bytes / rate)
             * samples
             / self.reads;
@@ -313,10 +346,15 @@ impl Miniature {
             bytes_per_second: rate(shared_s),
             latency: random_time(latency_s, latency_spread),
             concurrency: model.concurrency.map(|slots| self.scale_down(slots) as u32),
-            open: constant(cost.opens * samples * model.open_s),
+            open: constant(cost.opens * samples * self.samples_per_request as f64 * model.open_s),
             decode_bytes_per_second: rate(cost.cpu_s * samples * self.rounding_factor(cores)),
             cores: Some(self.scale_down(cores) as u32),
         }
+    }
+
+    /// Number of real reads that a simulated read represents.
+    fn real_reads_per_read(&self, cost: &SampleCost) -> f64 {
+        cost.reads * self.real_samples_per_sample / self.reads
     }
 
     /// Scales a real number of cores or concurrent reads to the simulation; at least one.

@@ -110,8 +110,6 @@ pub enum NotPredictable {
     OtherOrder,
     /// Accelerators read collectively, or one accelerator reads for all; neither is modelled. A run of the changed plan is needed.
     CollectiveReads,
-    /// Workers read whole files or row groups, several at a time, which is not modelled in small. A run of the changed plan is needed.
-    WholeRequests,
     /// The record does not show whether reads wait for latency or for bandwidth. A run with more reading threads or with requests of
     /// another size is needed.
     LatencyOrBandwidth {
@@ -245,8 +243,9 @@ impl Pipeline {
             // If readers share a limit in all models, more threads do not distinguish the models.
             let have_shared_limit = self.models.iter().all(|fitted| fitted.storage.is_shared());
             let has_one_request =
-                plan.readers() * plan.loader.workers.max(1) == 1 || self.requests_in_flight < 1.5;
-            let deciding_run = if has_one_request && !have_shared_limit {
+                plan.readers() * plan.loader.streams() == 1 || self.requests_in_flight < 1.5;
+            let reads_whole_requests = plan.loader.requests.is_some();
+            let deciding_run = if reads_whole_requests || has_one_request && !have_shared_limit {
                 DecidingRun::MoreReadingThreads
             } else {
                 DecidingRun::OtherTransferSize

@@ -191,9 +191,6 @@ impl Pipeline {
         if has_collective_reads(plan) {
             return Err(NotPredictable::CollectiveReads);
         }
-        if plan.loader.requests.is_some() {
-            return Err(NotPredictable::WholeRequests);
-        }
         let samples = io.access.samples_read as f64;
         let mean_s = |ns: u64, count: u64| (count > 0).then(|| ns as f64 / 1e9 / count as f64);
         // A busy loop that emulates compute takes processor time that is not work, so the processor time is unknown.
@@ -265,7 +262,7 @@ impl Pipeline {
             io: &derived.io,
             read_s: self.read_s.unwrap_or_default(),
             bytes: self.request_bytes,
-            threads: plan.readers() * plan.loader.workers.max(1),
+            threads: plan.readers() * plan.loader.streams(),
             known: StorageModel { open_s, ..known },
         };
         let simulation =
@@ -384,6 +381,17 @@ impl Pipeline {
             None => None,
         };
         let cpu_s = processor_s.unwrap_or(decode_s).min(decode_s);
+        let growth = mean_sample_bytes(plan) / mean_sample_bytes(recorded).max(1.0);
+        if plan.loader.requests.is_some() {
+            // Each file or row group is opened and read once, whichever worker does it.
+            return Ok(SampleCost {
+                opens: self.opens_per_sample,
+                reads: self.reads_per_sample,
+                bytes: self.sample_bytes * growth,
+                cpu_s: cpu_s * growth,
+                client_s: 0.0,
+            });
+        }
         if has_several_samples_per_file(recorded, plan) && !reads_the_same(recorded, plan) {
             let recorded_work = *self.work.get_or_init(|| SampleWork::count(recorded));
             let work = recorded_work.zip(SampleWork::count(plan));
@@ -396,7 +404,6 @@ impl Pipeline {
                 client_s: 0.0,
             });
         }
-        let growth = mean_sample_bytes(plan) / mean_sample_bytes(recorded).max(1.0);
         let bytes = self.sample_bytes * growth;
         // The number of requests for the payload changes; the number of requests for headers stays.
         let payload_requests =
@@ -415,7 +422,10 @@ impl Pipeline {
     /// Checks that the reads of `plan` can be predicted from the reads of the record.
     fn check_predictable(&self, plan: &Plan) -> Result<(), NotPredictable> {
         let recorded = &self.plan;
+        let unit = |plan: &Plan| plan.loader.requests.map(|requests| requests.unit);
         let has_other_files = recorded.dataset.format != plan.dataset.format
+            // A whole request is read differently, and is not decoded.
+            || unit(recorded) != unit(plan)
             || recorded.dataset.encoding != plan.dataset.encoding
             // A staged copy of the dataset is on other storage, whose speed is unknown.
             || recorded.stage != plan.stage
@@ -442,9 +452,6 @@ impl Pipeline {
         }
         if has_collective_reads(plan) {
             return Err(NotPredictable::CollectiveReads);
-        }
-        if plan.loader.requests.is_some() {
-            return Err(NotPredictable::WholeRequests);
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 mod client;
 mod limits;
+mod requests;
 
 use super::*;
 use feedrate_engine::simulated::{SimulatedDriver, SimulatedStorage};

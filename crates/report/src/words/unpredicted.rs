@@ -34,7 +34,6 @@ pub fn why(reason: &NotPredictable) -> String {
             "it would read samples in another order, and the record does not show how often files would be opened and how much of them would be read".into()
         }
         NotPredictable::CollectiveReads => "accelerators read together, or one reads for all, which is not modelled".into(),
-        NotPredictable::WholeRequests => "workers read whole files or row groups, which is not modelled".into(),
         NotPredictable::LatencyOrBandwidth { least_percent, most_percent, .. } => format!(
             "the record does not show whether reads are limited by latency or by bandwidth: anything from {least_percent:.0} % to {most_percent:.0} % AU is possible"
         ),
@@ -62,7 +61,7 @@ pub fn needed_run(reason: &NotPredictable) -> String {
         NotPredictable::ServedFromMemory => {
             "run it on storage, not on a file system in memory, with `--cold` or with a dataset of at least five times the memory".into()
         }
-        NotPredictable::OtherFiles | NotPredictable::OtherOrder | NotPredictable::WholeRequests => {
+        NotPredictable::OtherFiles | NotPredictable::OtherOrder => {
             "run it with this change".into()
         }
         NotPredictable::CollectiveReads => {

@@ -74,6 +74,16 @@ impl LoaderPlan {
 }
 
 impl Plan {
+    /// Returns the number of samples that a worker reads together: those of a row group if workers read row groups, else one. For row groups of
+    /// existing files an estimate.
+    pub fn samples_per_request(&self) -> u64 {
+        let unit = self.loader.requests.map(|requests| requests.unit);
+        match unit {
+            Some(RequestUnit::RowGroup) => self.dataset.encoding.row_group_samples.max(1),
+            Some(RequestUnit::File) | None => 1,
+        }
+    }
+
     /// Returns the largest number of batches that an accelerator's loader may hold or read in advance: the open batches, and what its
     /// workers read ahead. For row groups of existing files an estimate, from the planned length of row groups.
     pub fn stock_batches(&self) -> u64 {
@@ -83,7 +93,7 @@ impl Plan {
             // The window that is delivered and the next one.
             ReadAhead::Windows(files) => 2 * u64::from(files),
             ReadAhead::Sliding(groups) => {
-                u64::from(groups).saturating_mul(self.dataset.encoding.row_group_samples)
+                u64::from(groups).saturating_mul(self.samples_per_request())
             }
         });
         let samples = samples_ahead.saturating_mul(loader.workers.max(1).into());
