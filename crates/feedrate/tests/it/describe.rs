@@ -162,8 +162,9 @@ fn a_plan_for_many_hosts_may_exceed_the_threads_of_one_process() {
     let many = ["flux_b200", "-n", "2048"];
     let answer = json(&test, &[&["plan"], &many[..], &["--memory", "189GiB", "--json"]].concat());
     assert_eq!(answer["mlperf"]["files_for_steps"], 170_667);
-    let threads = "2,048 reading accelerators with 8 threads each need `16384` threads";
-    test.feedrate(&[&["run"], &many[..], &["--dry-run"]].concat()).refuses(2, &[threads]);
+    let threads = "2,048 reading accelerators with 520 threads each need `1064960` threads";
+    let refused = test.feedrate(&[&["run"], &many[..], &["--dry-run"]].concat());
+    refused.refuses(2, &[threads, "or a smaller `reader.in_flight`"]);
 }
 
 /// A decoded image is larger than its file; a decoded number is smaller than its text.

@@ -25,7 +25,7 @@ workflow: {train: True}
 dataset:
   data_folder: data
   format: parquet
-  num_files_train: 6
+  num_files_train: 12
   num_samples_per_file: 48
   parquet:
     columns:
@@ -35,7 +35,7 @@ dataset:
       - {name: logvar, dtype: float32, size: 82}
       - {name: timestamp, dtype: float32, size: 7}
     row_group_size: 8
-reader: {data_loader: pytorch, batch_size: 8, read_threads: 2, file_shuffle: seed}
+reader: {data_loader: pytorch, batch_size: 8, read_threads: 1, file_shuffle: seed}
 train: {epochs: 1, computation_time: 0.001}
 ";
 
@@ -149,6 +149,18 @@ fn threads(opens: &[Open]) -> usize {
     opens.iter().map(|open| open.thread).collect::<BTreeSet<_>>().len()
 }
 
+/// Delays reads by so much that one thread executes only one request while the others begin.
+const SLOW: &str = "storage.delay.read_seconds=0.2";
+
+/// Checks that a worker had 64 requests in flight, each on a thread of its own.
+#[track_caller]
+fn check_64_in_flight(opens: &[Open], summary: &Value) {
+    let threads = threads(opens);
+    assert!((33..=64).contains(&threads), "{threads} threads");
+    let in_flight = summary["access"]["requests_in_flight"].as_f64().unwrap();
+    assert!(1.0 < in_flight && in_flight <= 64.0, "{in_flight} requests in flight");
+}
+
 /// "files": whole file by open and read, one in flight.
 #[test]
 fn files_are_read_whole_one_at_a_time() {
@@ -173,8 +185,7 @@ fn direct_files_are_read_whole_and_64_at_a_time() {
         ["storage.storage_type=direct_fs", "storage.storage_options.storage_library=direct"]
     {
         let test = Test::with_workload(&FILES.replace("files_train: 28", "files_train: 140"));
-        // With a delay, one thread cannot execute all requests.
-        let (opens, summary) = trace(&test, &[setting, "storage.delay.read_seconds=0.05"]);
+        let (opens, summary) = trace(&test, &[setting, SLOW]);
         let opens = requests(opens);
         let lengths = lengths(&test, ".npz");
         assert_eq!((lengths.len(), opens.len()), (140, 2 * 140));
@@ -183,10 +194,7 @@ fn direct_files_are_read_whole_and_64_at_a_time() {
             let read = Read { offset: 0, requested: bytes.next_multiple_of(4096), returned: bytes };
             assert_eq!((open.is_direct, &open.reads[..]), (true, &[read][..]), "{}", open.file);
         }
-        let threads = threads(&opens);
-        assert!((2..=64).contains(&threads), "{threads} threads");
-        let in_flight = summary["access"]["requests_in_flight"].as_f64().unwrap();
-        assert!(1.0 < in_flight && in_flight <= 64.0, "{in_flight} requests in flight");
+        check_64_in_flight(&opens, &summary);
     }
 }
 
@@ -194,8 +202,7 @@ fn direct_files_are_read_whole_and_64_at_a_time() {
 #[test]
 fn row_groups_are_read_whole_and_64_at_a_time() {
     let test = Test::with_workload(ROW_GROUPS);
-    let settings = ["reader.in_flight=64", "storage.delay.read_seconds=0.05"];
-    let (opens, summary) = trace(&test, &settings);
+    let (opens, summary) = trace(&test, &["reader.in_flight=64", SLOW]);
     let printed = test.python(&venv_python(), "row_groups.py", ["data"]);
     let files: BTreeMap<String, Vec<[u64; 2]>> = serde_json::from_slice(&printed).unwrap();
     let lengths = lengths(&test, ".parquet");
@@ -216,9 +223,42 @@ fn row_groups_are_read_whole_and_64_at_a_time() {
     found.sort();
     expected.sort();
     assert_eq!(found, expected);
-    let threads = threads(&opens);
-    assert!((2..=128).contains(&threads), "{threads} threads of two workers");
-    assert!(summary["access"]["requests_in_flight"].as_f64().unwrap() <= 64.0);
+    // Footers are read one after another.
+    let row_groups: Vec<Open> = opens
+        .into_iter()
+        .filter(|open| {
+            let ranges = &files[&open.file];
+            ranges.contains(&[open.reads[0].offset, open.reads[0].returned])
+        })
+        .collect();
+    assert_eq!(row_groups.len(), 12 * 6);
+    check_64_in_flight(&row_groups, &summary);
+}
+
+/// The rows of the table of MLPerf Storage v3's client, for its own workloads.
+#[test]
+fn bundled_workloads_read_as_the_official_client() {
+    let test = Test::new();
+    let requests = |workload: &str, settings: &[&str]| {
+        let answer = test.feedrate(&[&["plan", workload, "--json"], settings].concat());
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        let plan = &answer.json()["plan"];
+        (plan["storage"]["engine"].clone(), plan["loader"]["requests"].clone())
+    };
+    let files = json!({"in_flight": 1, "unit": "file", "ahead": "none"});
+    let direct = json!({"in_flight": 64, "unit": "file", "ahead": {"windows": 256}});
+    for workload in ["unet3d_b200", "unet3d_mi355", "retinanet_b200", "retinanet_mi355"] {
+        assert_eq!(requests(workload, &[]), (json!("psync"), files.clone()), "{workload}");
+        let found = requests(workload, &["storage.storage_type=direct_fs"]);
+        assert_eq!(found, (json!("direct"), direct.clone()), "{workload}");
+    }
+    let row_groups = json!({"in_flight": 64, "unit": "row_group", "ahead": {"sliding": 64}});
+    for workload in ["flux_b200", "flux_mi355", "dlrm_b200", "dlrm_mi355"] {
+        assert_eq!(requests(workload, &[]), (json!("psync"), row_groups.clone()), "{workload}");
+    }
+    let words = test.feedrate(&["plan", "flux_b200"]).stdout;
+    let expected = "64 requests in flight per worker: whole row groups, 64 ahead, not decoded";
+    assert!(words.contains(expected), "{words}");
 }
 
 #[test]

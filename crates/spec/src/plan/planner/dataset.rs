@@ -149,16 +149,21 @@ impl Builder<'_> {
         }
     }
 
-    /// Refuses loaders that need more memory than the machine has.
+    /// Refuses loaders that need more memory than the machine has. Without a number of processes, nothing runs on this machine.
     pub(super) fn check_memory(&mut self, plan: &Plan, layout: &Layout, context: Context) {
+        if self.options.processes.is_none() {
+            return;
+        }
         let needed = estimate_with(plan, self.catalog, layout).loader_memory_bytes;
         let Some(memory) = context.memory_bytes.filter(|&memory| needed > memory as f64) else {
             return;
         };
         let (key, remedy) = if plan.loader.in_memory {
             ("reader.read_type", "`reader.read_type=on_demand`")
-        } else {
+        } else if plan.loader.materialize {
             ("reader.materialize", "`reader.materialize=false`")
+        } else {
+            ("reader.in_flight", "a smaller `reader.in_flight`")
         };
         self.error(
             key,

@@ -270,11 +270,12 @@ impl Builder<'_> {
                 counted(readers.into(), "reading accelerator"),
                 counted(loader.threads().into(), "thread")
             );
-            self.error(
-                "reader.read_threads",
-                message,
-                &format!("one process can start {THREADS_MAX}: use fewer accelerators or threads"),
+            let fewer =
+                if loader.in_flight() > 1 { ", or a smaller `reader.in_flight`" } else { "" };
+            let hint = format!(
+                "one process can start {THREADS_MAX}: use fewer accelerators or threads{fewer}"
             );
+            self.error("reader.read_threads", message, &hint);
         }
         let batches = u64::from(accelerators) * u64::from(loader.batches_in_flight);
         if batches > BATCHES_IN_FLIGHT_MAX {

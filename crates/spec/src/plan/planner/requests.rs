@@ -41,7 +41,8 @@ impl Builder<'_> {
             Ok(unit) => unit,
             Err(obstacle) => {
                 if configured.is_some_and(|requests| requests > 1) {
-                    self.error(KEY, obstacle.message, obstacle.hint);
+                    let hint = format!("{}, or `{KEY}=1`", obstacle.hint);
+                    self.error(KEY, obstacle.message, &hint);
                 }
                 return None;
             }
@@ -113,22 +114,22 @@ impl Builder<'_> {
                 format!(
                     "several requests need files of one sample or row groups, unlike `{format}` here"
                 ),
-                "use `dataset.num_samples_per_file=1` with npz, npy, jpeg or png, or format `parquet`; or leave it out",
+                "use `dataset.num_samples_per_file=1` with npz, npy, jpeg or png, or format `parquet`",
             ),
             (
                 !entry.is_some_and(|entry| entry.member.has(Ability::OwnBatches)),
                 format!("workers of loader `{}` do not know their batches in advance", loader.kind),
-                "use `reader.data_loader=pytorch`, or leave it out",
+                "use `reader.data_loader=pytorch`",
             ),
             (
                 in_flight > 1 && loader.workers == 0,
                 "without reading workers, nothing is read ahead".into(),
-                "use `reader.read_threads` of at least 1, or leave it out",
+                "use `reader.read_threads` of at least 1",
             ),
             (
                 w.is_given("reader.decode") && w.reader_decode,
                 "requests of whole files and row groups are not decoded".into(),
-                "use `reader.decode=false`, or leave it out",
+                "use `reader.decode=false`",
             ),
             (
                 loader.verify || loader.materialize || loader.in_memory,
