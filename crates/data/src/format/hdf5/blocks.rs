@@ -11,7 +11,7 @@ const WINDOW_BYTES: u64 = 2048;
 /// Upper limit on the length of one range.
 const BLOCK_BYTES_MAX: u64 = 1 << 20;
 /// Upper limit on the metadata that is kept for the next sample of the same file.
-const KEPT_BYTES_MAX: u64 = METADATA_BYTES_MAX / 4;
+const KEPT_BYTES_MAX: u64 = METADATA_BYTES_MAX / 2;
 /// Upper limit on the metadata that is fetched for one sample.
 const METADATA_BYTES_MAX: u64 = 32 << 20;
 

@@ -37,21 +37,48 @@ struct Link<'b> {
     object: Option<u64>,
 }
 
+/// Position in the list of a group's links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct VisitedLinks {
+    /// Number of links that were visited, of all kinds.
+    links: u64,
+    /// Number of symbol nodes that were visited completely.
+    nodes: u64,
+    /// Number of links up to the last of these nodes.
+    node_links: u64,
+}
+
 /// Visits the links of a group one after another. Those that were visited before metadata was missing are skipped.
 struct LinkVisits<'v> {
-    /// Number of links that were visited, of all kinds.
-    done: &'v mut u64,
-    /// Number of links that were passed since listing started again.
-    passed: u64,
+    done: &'v mut VisitedLinks,
+    /// Links that were passed since listing started again.
+    passed: VisitedLinks,
     visit: &'v mut Visit<'v>,
 }
 
 impl LinkVisits<'_> {
     /// Passes the next `links` links if all of them were visited.
     fn skips(&mut self, links: u64) -> bool {
-        let is_done = self.passed + links <= *self.done;
-        self.passed += if is_done { links } else { 0 };
+        let is_done = self.passed.links + links <= self.done.links;
+        self.passed.links += if is_done { links } else { 0 };
         is_done
+    }
+
+    /// Passes the next symbol node if all of its links were visited. Its links count as passed.
+    fn skips_node(&mut self) -> bool {
+        let is_done = self.passed.nodes < self.done.nodes;
+        if is_done {
+            self.passed.nodes += 1;
+            self.passed.links = self.done.node_links;
+        }
+        is_done
+    }
+
+    /// Ends a symbol node of which all links were visited.
+    fn end_node(&mut self) {
+        self.passed.nodes += 1;
+        self.passed.node_links = self.passed.links;
+        *self.done = self.passed;
     }
 
     /// Visits a link; `None` for other kinds, whose targets are found under another name.
@@ -59,8 +86,8 @@ impl LinkVisits<'_> {
         if let Some(Link { name, object }) = link {
             (self.visit)(name, object)?;
         }
-        self.passed += 1;
-        *self.done = self.passed;
+        self.passed.links += 1;
+        self.done.links = self.passed.links;
         Ok(())
     }
 }
@@ -70,10 +97,10 @@ impl LinkVisits<'_> {
 pub(super) fn for_each_link(
     blocks: &FileBlocks,
     address: u64,
-    done: &mut u64,
+    done: &mut VisitedLinks,
     visit: &mut Visit,
 ) -> ParseResult<()> {
-    let mut links = LinkVisits { done, passed: 0, visit };
+    let mut links = LinkVisits { done, passed: VisitedLinks::default(), visit };
     let tables = read_header(blocks, address, &mut links)?;
     if let Some([heap, names]) = tables.dense {
         let heap = FractalHeap::read(blocks, heap)?;
@@ -105,7 +132,11 @@ pub(super) fn find_link(
         }
         Ok(())
     };
-    let mut links = LinkVisits { done: &mut 0, passed: 0, visit: &mut visit };
+    let mut links = LinkVisits {
+        done: &mut VisitedLinks::default(),
+        passed: VisitedLinks::default(),
+        visit: &mut visit,
+    };
     let tables = read_header(blocks, address, &mut links)?;
     if let Some([heap, names]) = tables.dense {
         let heap = FractalHeap::read(blocks, heap)?;
@@ -277,15 +308,15 @@ impl<'w> TableWalk<'w, '_> {
 
     fn walk_leaf(&mut self, address: u64) -> ParseResult<()> {
         self.count_node(address)?;
+        if self.links.skips_node() {
+            return Ok(());
+        }
         let mut head = self.blocks.fields(address, 8)?;
         if head.take(4)? != b"SNOD" {
             return invalid(address, "no symbols where a symbol table's tree says");
         }
         head.skip(2)?;
         let symbols = u64::from(head.u16()?);
-        if self.links.skips(symbols) {
-            return Ok(());
-        }
         let symbol_bytes = 2 * self.blocks.address_bytes as u64 + 24;
         let mut body = self.blocks.fields(address + 8, symbols * symbol_bytes)?;
         for _ in 0..symbols {
@@ -302,6 +333,7 @@ impl<'w> TableWalk<'w, '_> {
             let is_hard = object.is_some() && !is_soft;
             self.links.visit(is_hard.then_some(Link { name: text, object }))?;
         }
+        self.links.end_node();
         Ok(())
     }
 }

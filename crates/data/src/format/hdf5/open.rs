@@ -8,6 +8,7 @@
 use super::super::ahead::WantedSample;
 use super::super::{FileMember, shape_of_bytes};
 use super::blocks::{FileBlocks, ParseResult, ParseStop, invalid};
+use super::group::VisitedLinks;
 use super::message::{self, ObjectKind, RecordDataset};
 use super::piece::ChunkGeometry;
 use super::referenced::ReferencedBytes;
@@ -46,8 +47,8 @@ pub(super) struct Contents {
     names: String,
     /// Addresses of all objects.
     addresses: HashSet<u64>,
-    /// Number of links that were listed in the group that is examined.
-    links_listed: u64,
+    /// Links that were listed in the group that is examined.
+    links_listed: VisitedLinks,
     referenced: ReferencedBytes,
 }
 
@@ -117,7 +118,7 @@ impl Contents {
             objects: Vec::new(),
             names: String::new(),
             addresses: HashSet::new(),
-            links_listed: 0,
+            links_listed: VisitedLinks::default(),
             referenced: ReferencedBytes::new(),
         }
     }
@@ -130,7 +131,7 @@ impl Contents {
         self.objects.clear();
         self.names.clear();
         self.addresses.clear();
-        self.links_listed = 0;
+        self.links_listed = VisitedLinks::default();
     }
 
     /// Finds the datasets and returns the shape of the file.
@@ -245,7 +246,7 @@ impl Contents {
                     group::for_each_link(blocks, address, &mut done, &mut |name, address| {
                         self.add_link(i, name, address)
                     });
-                self.links_listed = if listed.is_ok() { 0 } else { done };
+                self.links_listed = if listed.is_ok() { VisitedLinks::default() } else { done };
                 listed
             }
             ObjectKind::Other => Ok(()),
