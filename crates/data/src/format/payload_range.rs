@@ -42,6 +42,15 @@ impl PayloadRange {
         Need::Bytes { part, offset, len: self.requested }
     }
 
+    /// Requests the whole range if it has at most `piece_bytes` bytes, wherever it begins; otherwise the next piece.
+    pub(super) fn need_at_once(&mut self, part: usize, piece_bytes: usize) -> Need {
+        if self.payload_offset > 0 || self.bytes == 0 || self.bytes > piece_bytes as u64 {
+            return self.need(part, piece_bytes);
+        }
+        self.requested = self.bytes as usize;
+        Need::Bytes { part, offset: self.start, len: self.requested }
+    }
+
     /// Passes the requested piece on to `sink`.
     pub(super) fn feed(
         &mut self,

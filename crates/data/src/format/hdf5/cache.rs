@@ -1,10 +1,12 @@
-//! Keeps chunks that hold several samples, as the HDF5 library does by default: up to 1 MiB of unfiltered chunks for each dataset. Longer
-//! chunks are not kept.
+//! Keeps chunks that hold several samples, as the HDF5 library 2.0 does by default: up to 8 MiB of unfiltered chunks for each dataset.
+//! Longer chunks are not kept.
 
 use std::collections::{HashMap, VecDeque};
 
-/// Upper limit on the chunks of a dataset (`rdcc_nbytes` of the library).
-const BYTES_MAX: u64 = 1 << 20;
+/// Upper limit on the chunks of a dataset (`rdcc_nbytes` of the library; 1 MiB before version 2.0).
+const BYTES_MAX: u64 = 8 << 20;
+/// Upper limit on the chunks of all datasets of a file.
+const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// The kept chunks of one dataset, by their offset in the file.
 #[derive(Default)]
@@ -13,6 +15,7 @@ pub(super) struct ChunkCache {
     /// Offsets of the chunks, the oldest first.
     order: VecDeque<u64>,
     bytes: u64,
+    bytes_max: u64,
 }
 
 struct KeptChunk {
@@ -25,9 +28,14 @@ struct KeptChunk {
 }
 
 impl ChunkCache {
+    /// Limits the cache to its share, if a sample is read from `datasets` datasets.
+    pub(super) fn set_share(&mut self, datasets: usize) {
+        self.bytes_max = BYTES_MAX.min(FILE_BYTES_MAX / datasets.max(1) as u64);
+    }
+
     /// Whether chunks of this length are kept.
-    pub(super) fn keeps(chunk_bytes: u64) -> bool {
-        chunk_bytes <= BYTES_MAX
+    pub(super) fn keeps(&self, chunk_bytes: u64) -> bool {
+        chunk_bytes <= self.bytes_max
     }
 
     /// Removes all chunks.
@@ -68,7 +76,7 @@ impl ChunkCache {
         content: Vec<u8>,
     ) -> Vec<u8> {
         let mut memory = self.remove(offset);
-        while self.bytes + bytes > BYTES_MAX
+        while self.bytes + bytes > self.bytes_max
             && let Some(oldest) = self.order.pop_front()
         {
             memory = self.remove(oldest).or(memory);

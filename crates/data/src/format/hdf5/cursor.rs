@@ -158,8 +158,10 @@ impl Hdf5Cursor {
         let found = self.contents.open(&mut self.blocks)?;
         let shape = self.contents.check_plan(found, &self.wanted).map_err(ParseStop::Invalid)?;
         self.shape = Some(shape);
-        self.caches.resize_with(self.contents.datasets.len(), ChunkCache::default);
-        self.sieves.resize_with(self.contents.datasets.len(), Sieve::default);
+        let datasets = self.contents.datasets.len();
+        self.caches.resize_with(datasets, ChunkCache::default);
+        self.caches.iter_mut().for_each(|cache| cache.set_share(datasets));
+        self.sieves.resize_with(datasets, Sieve::default);
         self.walk = SampleWalk::default();
         self.phase = SamplePhase::Find;
         Ok(())
@@ -226,8 +228,11 @@ impl Hdf5Cursor {
         let share_start = self.wanted.sample % geometry.samples * geometry.slab_bytes;
         let is_deflated = applied_filters(filters, skipped).eq([(0, Filter::Deflate)]);
         let unknown_filter = dataset.unknown_filter();
-        let is_kept = keeps_chunk(dataset, &geometry, stored);
-        if is_kept && self.caches[self.walk.dataset].has(location.offset, self.sample_count) {
+        let cache = &self.caches[self.walk.dataset];
+        // Filters can make a chunk longer.
+        let fits = cache.keeps(geometry.chunk_bytes) && cache.keeps(stored / 2);
+        let is_kept = dataset.is_chunked() && geometry.samples > 1 && fits;
+        if is_kept && cache.has(location.offset, self.sample_count) {
             let offset = location.offset;
             return Ok(ChunkPiece { offset, bytes: 0, geometry, work: ChunkWork::Kept, is_kept });
         }
@@ -517,7 +522,14 @@ impl Cursor for Hdf5Cursor {
                         need => return Ok(need),
                     }
                 }
-                SamplePhase::Piece => return Ok(self.range.need(0, self.options.piece_bytes)),
+                SamplePhase::Piece => {
+                    let piece_bytes = self.options.piece_bytes;
+                    // The library of other programs' files reads each piece in one call.
+                    return Ok(match self.wanted.expected {
+                        None => self.range.need_at_once(0, piece_bytes),
+                        Some(_) => self.range.need(0, piece_bytes),
+                    });
+                }
                 SamplePhase::Memory => return Ok(Need::Buffered),
                 SamplePhase::References => {
                     match self.references.need(&self.blocks, self.options.piece_bytes)? {
@@ -569,13 +581,6 @@ impl Cursor for Hdf5Cursor {
     fn undecoded_type(&self) -> Option<&'static str> {
         self.undecoded
     }
-}
-
-/// Whether a chunk of `stored_bytes` bytes is kept for other samples after it was read.
-fn keeps_chunk(dataset: &RecordDataset, geometry: &ChunkGeometry, stored_bytes: u64) -> bool {
-    // Filters can make a chunk longer.
-    let fits = ChunkCache::keeps(geometry.chunk_bytes) && ChunkCache::keeps(stored_bytes / 2);
-    dataset.is_chunked() && geometry.samples > 1 && fits
 }
 
 fn memory_message(bytes: u64) -> String {

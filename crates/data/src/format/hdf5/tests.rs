@@ -101,7 +101,7 @@ fn metadata_is_read_once_per_file() {
     }
 }
 
-/// As in the library, whose cache has 1 MiB for each dataset.
+/// As in the library, whose cache has 8 MiB for each dataset.
 #[test]
 fn chunks_of_several_samples_are_read_once_if_they_fit_into_the_cache() {
     let check = |side: u64, chunk: &[u64], samples: &[u64], expected: &[usize]| {
@@ -117,8 +117,8 @@ fn chunks_of_several_samples_are_read_once_if_they_fit_into_the_cache() {
     };
     check(100, &[4, 100, 100], &[0, 1, 3, 4, 0], &[40_000, 0, 0, 0, 0]);
     check(100, &[4, 50, 100], &[0, 1, 3, 4, 0], &[40_000, 0, 0, 0, 0]);
-    check(400, &[4, 400, 400], &[0, 1, 4, 0], &[640_000, 0, 640_000, 640_000]);
-    check(1000, &[2, 1000, 1000], &[0, 1, 0], &[1_000_000, 1_000_000, 1_000_000]);
+    check(1200, &[4, 1200, 1200], &[0, 1, 4, 0], &[5_760_000, 0, 5_760_000, 5_760_000]);
+    check(2200, &[2, 2200, 2200], &[0, 1, 0], &[4_840_000, 4_840_000, 4_840_000]);
     check(100, &[1, 100, 100], &[0, 1, 0], &[10_000, 10_000, 10_000]);
 }
 
