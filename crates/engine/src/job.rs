@@ -247,7 +247,10 @@ impl ReadJob {
     /// Creates the reader of one worker.
     pub fn reader(&self) -> SampleReader {
         let options = self.cursor_options();
-        SampleReader::new(self.format, &options, self.trusts_plan).with_head(self.plan.loader.head)
+        let loader = &self.plan.loader;
+        SampleReader::new(self.format, &options, self.trusts_plan)
+            .with_head(loader.head)
+            .with_verification(loader.verify)
     }
 
     fn cursor_options(&self) -> CursorOptions {

@@ -20,6 +20,7 @@ pub struct SampleReader {
     keeps_open: bool,
     trusts_plan: bool,
     /// Whether the boundaries of samples within a file are known only from the plan.
+    verifies: bool,
     needs_plan: bool,
     file: Option<u64>,
     data_path: String,
@@ -101,6 +102,7 @@ impl SampleReader {
             keeps_open: format.member().has(Ability::KeepsOpen),
             trusts_plan,
             needs_plan: format.member().has(Ability::NeedsPlan),
+            verifies: false,
             file: None,
             data_path: String::with_capacity(256),
             path: String::with_capacity(256),
@@ -128,6 +130,11 @@ impl SampleReader {
     }
 
     /// Starts a sample. If it is in another file, the next operations close the parts that are still open.
+    /// Makes a broken sample an error if samples are verified.
+    pub fn with_verification(self, verifies: bool) -> Self {
+        SampleReader { verifies, ..self }
+    }
+
     pub fn begin(&mut self, id: SampleId, layout: &Layout) {
         if self.file != Some(id.file) {
             debug_assert!(self.keeps_open || self.handles.iter().all(Option::is_none));
@@ -265,11 +272,12 @@ impl SampleReader {
     }
 
     /// Ends a foreign sample that is broken, so that one file in a large folder does not end a run. Returns the error if most of the
-    /// samples are broken, or if the file has no such sample.
+    /// samples are broken, if the file has no such sample, or if samples are verified.
     fn tolerate(&mut self, error: FormatError) -> Result<(), FormatError> {
         let is_missing = error.samples.is_some();
         let is_planned = self.payload_bytes.is_some();
-        if is_planned || is_missing || self.complete_samples < self.broken_samples {
+        if is_planned || is_missing || self.verifies || self.complete_samples < self.broken_samples
+        {
             return Err(error);
         }
         self.broken_samples += 1;
