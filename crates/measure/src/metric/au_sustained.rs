@@ -125,7 +125,8 @@ pub(crate) fn steady_reads(scope: Scope, accelerator: &AcceleratorEpoch) -> Opti
     let start = start?;
     let end = end?;
     let ns = end.ns.checked_sub(start.ns).filter(|&ns| ns > 0)?;
-    let bytes = end.bytes.checked_sub(start.bytes)?;
+    // Steps without reads, as of samples from one long read, do not show what the storage can sustain.
+    let bytes = end.bytes.checked_sub(start.bytes).filter(|bytes| *bytes > 0)?;
     Some(SteadyReads { steps: end.steps - start.steps, bytes, ns })
 }
 
