@@ -7,7 +7,7 @@ use feedrate_measure::checkpoints::CheckpointSummary;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::{
     Bias, CHECKPOINTS_FROM_PAGE_CACHE, CHECKPOINTS_NOT_SYNCED, CPU_SATURATED, Doubt,
-    INCOMPLETE_RUN, Severity, find_origin_doubt,
+    INCOMPLETE_RUN, Severity, VALUES_ELSEWHERE, find_origin_doubt,
 };
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Metric, SAMPLES_WHOLE, Values};
 use feedrate_measure::noise::{Noise, is_too_wide};
@@ -53,6 +53,8 @@ names! {
         CacheFed = "cache-fed",
         /// The cores of the machine were busy, so reads may have waited for a processor.
         CpuSaturated = "cpu-saturated",
+        /// Values that samples could include are stored elsewhere and were not read.
+        DataUnread = "data-unread",
         /// The run has a doubt that makes its numbers unusable.
         Invalid = "invalid",
         /// The run failed, was killed, or is still in progress.
@@ -275,7 +277,9 @@ impl Answer {
             (_, AnswerKind::No, bias) => bias != Bias::Raised,
             (_, AnswerKind::Rate, _) => true,
             (_, AnswerKind::Unknown, bias) => match self.unknown_because {
-                Some(UnknownBecause::CacheFed) => bias != Bias::Lowered,
+                Some(UnknownBecause::CacheFed | UnknownBecause::DataUnread) => {
+                    bias != Bias::Lowered
+                }
                 Some(UnknownBecause::CpuSaturated) => bias != Bias::Raised,
                 _ => bias == Bias::Either,
             },
@@ -294,6 +298,7 @@ impl Answer {
                 }
                 UnknownBecause::CacheFed => origin == Some(name),
                 UnknownBecause::CpuSaturated => name == CPU_SATURATED,
+                UnknownBecause::DataUnread => name == VALUES_ELSEWHERE,
                 UnknownBecause::Interrupted | UnknownBecause::Incomplete => name == INCOMPLETE_RUN,
                 UnknownBecause::Invalid => doubt.severity == Severity::Invalid,
             }
@@ -335,6 +340,7 @@ fn unknown_because(supply: &Supply, doubts: &[Doubt], bound: Bound) -> Option<Un
         (RunEnd::Incomplete, _) => Some(UnknownBecause::Incomplete),
         (_, Bound::CacheFed) => Some(UnknownBecause::CacheFed),
         (_, Bound::CpuSaturated) => Some(UnknownBecause::CpuSaturated),
+        (_, Bound::DataUnread) => Some(UnknownBecause::DataUnread),
         (_, Bound::Invalid) => Some(UnknownBecause::Invalid),
         (_, Bound::CheckpointsOnly) if !is_invalid => {
             (!are_rates_of_storage).then_some(UnknownBecause::CacheFed)

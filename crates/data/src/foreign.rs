@@ -37,10 +37,12 @@ const ROUGH_FACTOR: f64 = 2.0;
 /// Number of standard errors by which the mean of random sizes may differ from the plan.
 const RANDOM_FACTOR: f64 = 4.0;
 
-/// Files that were opened, and how they differ from the plan.
+/// How opened files differ from the plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Probe {
-    /// The files that were opened.
+    /// Number of files that were opened.
+    pub opened_files: u64,
+    /// The opened files that could be read.
     pub files: Vec<ProbedFile>,
     /// Differences from the plan with which the files can be read, one sentence each.
     pub notes: Vec<String>,
@@ -55,7 +57,7 @@ pub struct Probe {
 pub struct ProbedFile {
     /// Number of the file in the plan.
     pub number: u64,
-    /// Relative to the dataset's folder; empty if the file is broken.
+    /// Relative to the dataset's folder.
     pub path: String,
     /// Total length of its parts.
     pub bytes: u64,
@@ -97,17 +99,20 @@ pub fn probe_foreign(
                 if may_be_broken && !error.is_missing_sample() =>
             {
                 broken.insert(file, error);
-                files.push(ProbedFile::default());
             }
             probed => files.push(probed?),
         }
     }
-    check_minority(&mut broken, files.len() as u64)?;
+    let opened_files = (files.len() + broken.len()) as u64;
+    check_minority(&mut broken, opened_files)?;
     let notes = describe_differences(&files, names);
     let other_sample_bytes =
         if has_planned_size(plan) { other_sample_bytes(&files, names) } else { None };
-    let members = FoundMembers::new(&files);
-    Ok(Probe { files, notes, other_sample_bytes, members })
+    let mut members = FoundMembers::new(&files, names.format);
+    if !plan.members.is_empty() {
+        members.exclude_unread();
+    }
+    Ok(Probe { opened_files, files, notes, other_sample_bytes, members })
 }
 
 /// Counts the files with the plan's extension in the training folders and in the evaluation folders.
@@ -216,10 +221,10 @@ impl MeanSizes {
         files: &[ProbedFile],
         FileNames { plan, layout, format }: FileNames<'_>,
     ) -> Option<Self> {
-        let planned = mean(planned_shapes(layout).map(|shape| shape.sample_bytes()))?;
+        let planned = mean(planned_shapes(files, layout).map(|shape| shape.sample_bytes()))?;
         if has_own_sizes(format) {
             let file_bytes = |shape: FileShape| format.file_bytes(&shape, &plan.encoding);
-            let planned_files = mean(planned_shapes(layout).map(file_bytes))?;
+            let planned_files = mean(planned_shapes(files, layout).map(file_bytes))?;
             let found = planned * mean(file_lengths(files))? / planned_files;
             return Some(MeanSizes { found, planned, is_rough: true });
         }
@@ -236,7 +241,8 @@ impl MeanSizes {
         if !format.entry.has_exact_size(&plan.encoding) {
             return None;
         }
-        let planned = planned_shapes(layout).map(|shape| format.file_bytes(&shape, &plan.encoding));
+        let planned =
+            planned_shapes(files, layout).map(|shape| format.file_bytes(&shape, &plan.encoding));
         let found = mean(file_lengths(files))?;
         Some(MeanSizes { found, planned: mean(planned)?, is_rough: has_own_sizes(format) })
     }
@@ -255,14 +261,12 @@ impl MeanSizes {
     }
 }
 
-/// Lengths of the files that could be read.
 fn file_lengths(files: &[ProbedFile]) -> impl Iterator<Item = u64> {
-    files.iter().filter(|file| !file.path.is_empty()).map(|file| file.bytes)
+    files.iter().map(|file| file.bytes)
 }
 
-/// The planned shapes of the opened files.
-fn planned_shapes(layout: &Layout) -> impl Iterator<Item = FileShape> {
-    file_numbers_to_probe(layout.files()).map(|file| layout.shape(file))
+fn planned_shapes(files: &[ProbedFile], layout: &Layout) -> impl Iterator<Item = FileShape> {
+    files.iter().map(|file| layout.shape(file.number))
 }
 
 /// The mean; `None` without sizes.
@@ -278,7 +282,7 @@ fn other_sample_bytes(files: &[ProbedFile], names: FileNames<'_>) -> Option<f64>
     let FileNames { plan, layout, .. } = names;
     let sizes = MeanSizes::for_samples(files, names).or_else(|| {
         let excess = MeanSizes::for_files(files, names)?.excess();
-        let planned = mean(planned_shapes(layout).map(|shape| shape.sample_bytes()))?;
+        let planned = mean(planned_shapes(files, layout).map(|shape| shape.sample_bytes()))?;
         let is_known = 0 < plan.samples_per_file;
         let found = planned + excess / plan.samples_per_file as f64;
         is_known.then_some(MeanSizes { found, planned, is_rough: false })
@@ -330,45 +334,105 @@ pub struct FoundSamples {
 pub struct FoundMembers {
     /// The members, in the order in which they were found; empty if the format has none.
     pub members: Vec<FileMember>,
-    /// Total length of the opened files.
+    /// Number of further members, which are not read.
+    pub unlisted: u64,
+    /// Members of a file that are named alike, if there are many.
+    pub alike: Option<AlikeMembers>,
+    /// Number of the opened files.
+    pub files: u64,
+    /// Their total length.
     pub file_bytes: u64,
     /// Names of the members that are read, if there are others and each opened file reads the same. With these names, no file has to be
     /// examined again to choose.
     pub choice: Vec<String>,
 }
 
+/// Members of a file whose names differ only in numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AlikeMembers {
+    /// Name of the first of them.
+    pub name: String,
+    /// Number of them.
+    pub members: u64,
+}
+
+/// Least number of members of a file that are named alike, from which each could be a sample.
+const ALIKE_MIN: u64 = 8;
+/// Pattern of DLIO's names for the parts of a sample.
+const SAMPLE_PARTS: &str = "records_#";
+
+/// The largest set of members of a file that are named alike; `None` if it is smaller than [`ALIKE_MIN`].
+fn alike_members<'m>(names: impl Iterator<Item = &'m str>) -> Option<AlikeMembers> {
+    let mut by_pattern: BTreeMap<String, (&str, u64)> = BTreeMap::new();
+    for name in names {
+        let mut pattern = name.trim_start_matches('/').replace(|c: char| c.is_ascii_digit(), "#");
+        while pattern.contains("##") {
+            pattern = pattern.replace("##", "#");
+        }
+        if pattern != SAMPLE_PARTS {
+            by_pattern.entry(pattern).or_insert((name, 0)).1 += 1;
+        }
+    }
+    let (name, members) = by_pattern.into_values().max_by_key(|(_, members)| *members)?;
+    (members >= ALIKE_MIN).then(|| AlikeMembers { name: name.into(), members })
+}
+
 impl FoundMembers {
-    fn new(files: &[ProbedFile]) -> Self {
+    fn new(files: &[ProbedFile], format: &Format) -> Self {
         let mut members: Vec<FileMember> = Vec::new();
-        let mut positions = BTreeMap::new();
+        // Numbers of listed members, by name.
+        let mut positions: BTreeMap<&str, Option<usize>> = BTreeMap::new();
         // Number of files that read each member.
         let mut counts: Vec<usize> = Vec::new();
         for member in files.iter().flat_map(|file| &file.members) {
-            match positions.get(&member.name) {
-                Some(&i) => {
+            let is_listed = members.len() < MEMBERS_MAX || member.is_read || member.is_elsewhere;
+            match positions.get(&*member.name).copied() {
+                Some(Some(i)) => {
                     let known: &mut FileMember = &mut members[i];
                     known.stored_bytes = known.stored_bytes.saturating_add(member.stored_bytes);
                     known.is_read |= member.is_read;
                     known.is_elsewhere |= member.is_elsewhere;
                     counts[i] += usize::from(member.is_read);
                 }
-                None if members.len() < MEMBERS_MAX || member.is_read || member.is_elsewhere => {
-                    positions.insert(member.name.clone(), members.len());
+                _ if is_listed => {
+                    positions.insert(&member.name, Some(members.len()));
                     members.push(member.clone());
                     counts.push(usize::from(member.is_read));
                 }
-                None => {}
+                _ => {
+                    positions.insert(&member.name, None);
+                }
             }
         }
         let is_everywhere =
             |(member, count): (&FileMember, &usize)| !member.is_read || *count == files.len();
-        let is_choice = members.iter().any(|member| !member.is_read)
+        // Values that are stored elsewhere are noticed only in files that are examined completely.
+        let is_known = members.iter().all(|member| !member.is_elsewhere);
+        let is_choice = is_known
+            && members.iter().any(|member| !member.is_read)
             && members.iter().zip(&counts).all(is_everywhere);
         let read = members.iter().filter(|member| is_choice && member.is_read);
+        // The columns of tables are parts of each row.
+        let is_table = format.member().has(Ability::RowGroups);
+        let file_names = |file: &ProbedFile| {
+            alike_members(file.members.iter().map(|member| member.name.as_str()))
+        };
+        let alike = files.iter().filter(|_| !is_table).filter_map(file_names);
+        let alike = alike.max_by_key(|alike| alike.members);
         FoundMembers {
             choice: read.map(|member| member.name.clone()).collect(),
+            alike,
+            unlisted: (positions.len() - members.len()) as u64,
+            files: files.len() as u64,
             file_bytes: files.iter().map(|file| file.bytes).sum(),
             members,
+        }
+    }
+
+    /// Excludes members that are not read from samples, wherever they are stored, because the user chose.
+    fn exclude_unread(&mut self) {
+        for member in &mut self.members {
+            member.is_elsewhere &= member.is_read;
         }
     }
 
@@ -378,6 +442,9 @@ impl FoundMembers {
             let path = member.name.trim_start_matches('/');
             member.is_read = names.iter().any(|name| name.trim_start_matches('/') == path);
         }
+        self.exclude_unread();
+        // Samples consist of what the user chose.
+        self.alike = None;
         self.choice = names.to_vec();
     }
 }
@@ -438,7 +505,7 @@ pub fn find_samples(
     }
     let shapes: Vec<FileShape> = files.iter().filter_map(|file| file.shape).collect();
     let mut found = mean_shape(&shapes);
-    found.members = FoundMembers::new(&files);
+    found.members = FoundMembers::new(&files, names.format);
     if !plan.members.is_empty() {
         found.members = list_members(storage, names, found.members)?;
     }
@@ -541,7 +608,7 @@ fn list_members(
     let mut opener = Opener::new(storage, FileNames { plan: &plan, ..names }, true);
     let probed = file_numbers_to_probe(plan.files_train).map(|file| opener.probe(file, 0, None));
     let files: Vec<ProbedFile> = probed.flatten().collect();
-    let mut found = FoundMembers::new(&files);
+    let mut found = FoundMembers::new(&files, names.format);
     if found.members.is_empty() {
         found = chosen;
     }

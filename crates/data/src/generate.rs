@@ -3,8 +3,8 @@
 //! An interrupted generation is continued by the next one. A file becomes visible only when it is complete.
 
 pub use crate::foreign::{
-    FoundMembers, FoundSamples, Probe, ProbedFile, UnfitFiles, count_files, find_samples,
-    probe_foreign,
+    AlikeMembers, FoundMembers, FoundSamples, Probe, ProbedFile, UnfitFiles, count_files,
+    find_samples, probe_foreign,
 };
 pub use crate::walk::{FileShare, Watch};
 

@@ -152,6 +152,8 @@ pub struct SelectedFiles {
     pub file_type: String,
     /// Types of the unused files with their counts, in descending order of count.
     pub left_out: Vec<(String, u64)>,
+    /// Total length of the files of other formats.
+    pub other_bytes: u64,
 }
 
 impl SelectedFiles {
@@ -265,6 +267,9 @@ impl Listing {
             *files = files.saturating_sub(selected_files);
         }
         left_out.retain(|(_, files)| *files > 0);
+        let others = self.groups.iter().enumerate().filter(|(i, _)| Some(*i) != number);
+        let others = others.filter(|(_, group)| !has_part(format, &group.name));
+        let other_bytes = others.map(|(_, group)| group.total().bytes).sum();
         let mut selected = std::mem::take(&mut self.entries);
         selected.retain(|entry| number == Some((entry >> GROUP_SHIFT) as usize));
         if is_split {
@@ -280,6 +285,7 @@ impl Listing {
             train: if is_split { train } else { train.merge(eval).merge(unknown) },
             file_type: number.map_or_else(String::new, |number| self.groups[number].name.clone()),
             left_out,
+            other_bytes,
         };
         files.write()?;
         Ok(files)

@@ -4,6 +4,7 @@
 
 use feedrate_data::format::{Cursor, CursorOptions, Format, FormatError, Need, Part, PayloadSink};
 use feedrate_data::storage::Handle;
+use feedrate_measure::record::IoCounters;
 use feedrate_measure::record::access::ReadPosition;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::HeadReads;
@@ -19,8 +20,8 @@ pub struct SampleReader {
     parts: &'static [Part],
     keeps_open: bool,
     trusts_plan: bool,
-    /// Whether the boundaries of samples within a file are known only from the plan.
     verifies: bool,
+    /// Whether the boundaries of samples within a file are known only from the plan.
     needs_plan: bool,
     file: Option<u64>,
     data_path: String,
@@ -101,8 +102,8 @@ impl SampleReader {
             parts: format.parts,
             keeps_open: format.member().has(Ability::KeepsOpen),
             trusts_plan,
-            needs_plan: format.member().has(Ability::NeedsPlan),
             verifies: false,
+            needs_plan: format.member().has(Ability::NeedsPlan),
             file: None,
             data_path: String::with_capacity(256),
             path: String::with_capacity(256),
@@ -129,12 +130,12 @@ impl SampleReader {
         SampleReader { head, ..self }
     }
 
-    /// Starts a sample. If it is in another file, the next operations close the parts that are still open.
     /// Makes a broken sample an error if samples are verified.
     pub fn with_verification(self, verifies: bool) -> Self {
         SampleReader { verifies, ..self }
     }
 
+    /// Starts a sample. If it is in another file, the next operations close the parts that are still open.
     pub fn begin(&mut self, id: SampleId, layout: &Layout) {
         if self.file != Some(id.file) {
             debug_assert!(self.keeps_open || self.handles.iter().all(Option::is_none));
@@ -244,7 +245,7 @@ impl SampleReader {
     }
 
     /// Returns the payload bytes of the complete sample; `None` if neither the plan nor the file gives them.
-    pub fn payload_bytes(&self) -> Option<u64> {
+    fn payload_bytes(&self) -> Option<u64> {
         self.payload_bytes.or_else(|| match self.cursor.file_shape() {
             Some(shape) if self.is_single_sample => Some(shape.payload_bytes()),
             _ => self.cursor.payload_bytes(),
@@ -252,8 +253,19 @@ impl SampleReader {
     }
 
     /// Returns the kind of the complete sample if it should have been decoded but could not be decoded.
-    pub fn undecoded(&self) -> Option<&'static str> {
+    fn undecoded(&self) -> Option<&'static str> {
         if self.is_broken { Some(BROKEN) } else { self.cursor.undecoded_type() }
+    }
+
+    /// Counts the complete sample. `file` is the name of its file in messages.
+    pub fn count_sample(&self, counters: &mut IoCounters, file: &str) {
+        counters.access.count_sample(self.payload_bytes());
+        counters.count_undecoded(self.undecoded(), file);
+        // Files with a planned payload contain nothing else.
+        let is_foreign = self.payload_bytes.is_none() && !self.is_broken;
+        if let Some(stored) = self.cursor.stored_sample().filter(|_| is_foreign) {
+            counters.count_stored(stored.bytes, stored.file_bytes);
+        }
     }
 
     /// Passes the requested bytes to the cursor. At the end of the file, `bytes` may be shorter than requested.

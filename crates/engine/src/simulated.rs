@@ -282,8 +282,7 @@ impl SimulatedDriver {
             }
             Op::Done => {
                 worker.add_sample_work(&self.job);
-                worker.counters.access.count_sample(worker.reader.payload_bytes());
-                worker.counters.count_undecoded(worker.reader.undecoded(), worker.reader.path());
+                worker.reader.count_sample(&mut worker.counters, worker.reader.path());
                 worker.preprocessed = true;
                 let preprocess_ns = worker.preprocess.next_ns();
                 worker.counters.decode_ns += preprocess_ns;

@@ -2,7 +2,7 @@
 
 use crate::checkpoints::{CheckpointSummary, Checkpoints};
 use crate::derived::Derived;
-use crate::doubt::{CPU_SATURATED, Doubt, Severity};
+use crate::doubt::{CPU_SATURATED, Doubt, Severity, elsewhere_names};
 use crate::facts::Facts;
 use crate::metric::{AU_ALL_STEPS, AU_SUSTAINED, COMPUTE_S, LOAD_S, STALL_SKEW};
 use crate::noise;
@@ -36,6 +36,8 @@ names! {
         CacheFed = "cache-fed",
         /// The cores of this machine were busy: reading may have waited for them, so nothing is known about the storage.
         CpuSaturated = "cpu-saturated",
+        /// Values that samples could include are stored elsewhere and were not read, so nothing is known about a job that reads them.
+        DataUnread = "data-unread",
         /// The run only wrote or read checkpoints and trained nothing.
         CheckpointsOnly = "checkpoints-only",
         /// The run has no valid result.
@@ -83,6 +85,9 @@ impl Bound {
             Bound::CpuSaturated => {
                 "But [{saturated}|the cores were busy]: these waits may have been for a core, so the run shows nothing about the storage."
             }
+            Bound::DataUnread => {
+                "Values of {elsewhere_names} are stored elsewhere and were not read, so the run does not show whether the storage feeds a job that reads them."
+            }
             Bound::CheckpointsOnly | Bound::Invalid => "",
         }
     }
@@ -107,6 +112,8 @@ pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
         // Slow reads are slow wherever the bytes came from, but fast reads show nothing about the storage if hidden caches may have helped.
         Bound::ComputeBound if derived.may_be_memory_served() => Bound::CacheFed,
         Bound::StorageBound if derived.is_memory_served() => Bound::CacheFed,
+        // Reading more would only be slower, so other bounds stay.
+        Bound::ComputeBound if !elsewhere_names(derived.record).is_empty() => Bound::DataUnread,
         other if may_be_busy_cores(derived, other) => Bound::CpuSaturated,
         other => other,
     };
@@ -217,6 +224,7 @@ fn verdict_facts(name: Bound, derived: &Derived, waits: &Waits) -> Facts {
         .with("read_bytes", derived.io.read_bytes)
         .with_known("device_bytes", derived.device_bytes)
         .with("origin", origin)
+        .with("elsewhere_names", elsewhere_names(derived.record))
         .with("target_percent", derived.target_percent)
 }
 
@@ -253,7 +261,7 @@ mod tests {
     use super::*;
     use crate::doubt;
     use crate::example::{block, checkpoint, epoch, set_stall, simple};
-    use crate::record::{Record, Stall};
+    use crate::record::{FileMembers, NamedMember, Record, Stall};
     use feedrate_spec::plan::ClientPlan;
     use feedrate_spec::workload::TimeSpec;
 
@@ -421,6 +429,21 @@ mod tests {
         check(Bound::DecodeBound, "", |r| {
             cached(r);
             set_waits(r, 0, 1, 9, 0);
+        });
+    }
+
+    #[test]
+    fn values_that_were_not_read_show_nothing_about_storage_that_keeps_up() {
+        let has_link = |r: &mut Record| {
+            let link =
+                NamedMember { name: "images".into(), bytes: 0, is_read: false, is_elsewhere: true };
+            r.members = Some(FileMembers { members: vec![link], ..FileMembers::default() });
+        };
+        // A job that reads them is slower still.
+        check(Bound::StorageBound, "", has_link);
+        check(Bound::DataUnread, "Values of images are stored elsewhere and were not read", |r| {
+            r.plan.metric.au_target_percent = 50.0;
+            has_link(r);
         });
     }
 

@@ -8,6 +8,7 @@ use crate::{catalog, dataset_lock, folder, progress_text, threads};
 use anyhow::Context;
 use feedrate_data::error::DatasetError;
 use feedrate_data::file_index::{FileIndex, NamedFiles};
+use feedrate_data::format;
 use feedrate_data::generate::{
     self, ExistingFiles, FileShare, Generation, GenerationSummary, Watch,
 };
@@ -228,8 +229,11 @@ pub fn probe(
     let found = probe
         .other_sample_bytes
         .map(|bytes| DatasetPlan { record_bytes: bytes.round(), ..dataset.clone() });
-    let members = folder::file_members(&probe.members);
-    Ok(ProbedDataset { probed_files: probe.files.len() as u64, found, members })
+    if let Some(format) = format::find(&dataset.format).filter(|_| 0 < probe.opened_files) {
+        folder::refuse_ineffective_choice(&dataset.members, &probe.members, format)?;
+    }
+    let members = folder::file_members(&probe.members, layout.files());
+    Ok(ProbedDataset { probed_files: probe.opened_files, found, members })
 }
 
 /// Prepares the chosen dataset. Missing files are generated, a share by each process. `lock` is a lock that rank 0 already holds: exclusive

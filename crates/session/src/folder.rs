@@ -14,11 +14,11 @@ use feedrate_data::listing::{self, Listing, SelectedFiles};
 use feedrate_data::manifest::Manifest;
 use feedrate_data::storage;
 use feedrate_measure::record::file::NAMES_FILE;
-use feedrate_measure::record::{FileMembers, NamedMember};
+use feedrate_measure::record::{AlikeMembers, FileMembers, NamedMember, READ_SHARE_MIN};
 use feedrate_spec::bundled::{Bundled, WORKLOADS};
 use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::listener::Listener;
-use feedrate_spec::plan::DatasetPlan;
+use feedrate_spec::plan::{DatasetPlan, PlanDoubt};
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::shape::{Dims, Element, Encoding, FileShape};
 use feedrate_spec::units;
@@ -73,6 +73,8 @@ pub struct FoundFolder {
     choice: Vec<String>,
     /// Files that are left out.
     left_out: Vec<FilesLeft>,
+    /// Bytes of the files of other kinds than the training files.
+    other_bytes: u64,
     /// Number of files that were opened to examine them.
     pub probed_files: u64,
 }
@@ -133,7 +135,8 @@ pub fn resolve_found(
 ) -> anyhow::Result<(FoundFolder, Resolved)> {
     let found = scan(folder, names, &chosen_members(request)?)?;
     let source = found.source(&request.overrides, request.accelerators.unwrap_or(1));
-    let resolved = resolve_source(&source, request)?;
+    let mut resolved = resolve_source(&source, request)?;
+    resolved.plan.doubts.extend(found.left_out_doubt());
     resolved.report_warnings(listener);
     let assumptions = found.assumptions(&request.overrides, resolved.plan.accelerators);
     assumptions.into_iter().chain(found.notes()).for_each(|note| listener.note(note));
@@ -174,8 +177,8 @@ fn chosen_members(request: &Request) -> anyhow::Result<Vec<String>> {
     Ok(resolve_source(&source, &request)?.plan.dataset.members)
 }
 
-/// Members of files that were opened; `None` if the format has none.
-pub fn file_members(found: &FoundMembers) -> Option<FileMembers> {
+/// Members of the opened files of `files` files; `None` if the format has none.
+pub fn file_members(found: &FoundMembers, files: u64) -> Option<FileMembers> {
     let member = |member: &FileMember| NamedMember {
         name: member.name.clone(),
         bytes: member.stored_bytes,
@@ -184,7 +187,13 @@ pub fn file_members(found: &FoundMembers) -> Option<FileMembers> {
     };
     (!found.members.is_empty()).then(|| FileMembers {
         members: found.members.iter().map(member).collect(),
+        unlisted: found.unlisted,
+        alike: found
+            .alike
+            .as_ref()
+            .map(|alike| AlikeMembers { name: alike.name.clone(), members: alike.members }),
         file_bytes: found.file_bytes,
+        sampled_files: (found.files < files).then_some(found.files),
     })
 }
 
@@ -232,17 +241,8 @@ pub fn scan(folder: &Path, names: &Path, members: &[String]) -> anyhow::Result<F
             "give the folder of the training files",
         );
     }
-    if !members.is_empty() && samples.members.members.is_empty() {
-        return refuse(
-            format!(
-                "`{}` has no effect on files of the format {}",
-                MEMBER_KEYS[0],
-                format.member().name
-            ),
-            "leave it out: the files have no named datasets, arrays or columns to choose from",
-        );
-    }
-    let members = file_members(&samples.members);
+    refuse_ineffective_choice(members, &samples.members, format)?;
+    let members = file_members(&samples.members, files.train.files);
     // Arrays without dimensions hold a single number.
     let is_known = !samples.dims.is_empty() || samples.element.is_some() && samples.has_equal_dims;
     let dims = is_known.then_some(samples.dims);
@@ -266,7 +266,27 @@ pub fn scan(folder: &Path, names: &Path, members: &[String]) -> anyhow::Result<F
         left_out: left_out
             .map(|(kind, files)| FilesLeft { kind: kind.clone(), files: *files })
             .collect(),
+        other_bytes: files.other_bytes,
     })
+}
+
+/// Refuses a choice of members if the files have none.
+pub fn refuse_ineffective_choice(
+    chosen: &[String],
+    found: &FoundMembers,
+    format: &Format,
+) -> anyhow::Result<()> {
+    if chosen.is_empty() || !found.members.is_empty() {
+        return Ok(());
+    }
+    refuse(
+        format!(
+            "`{}` has no effect on files of the format {}",
+            MEMBER_KEYS[0],
+            format.member().name
+        ),
+        "leave it out: the files have no named datasets, arrays or columns to choose from",
+    )
 }
 
 /// The formats that can read files with the extension of `format` if their content is not of that format: the more general ones, at last
@@ -450,6 +470,22 @@ impl FoundFolder {
         let all: Vec<(String, u64)> =
             self.left_out.iter().map(|left| (left.kind.clone(), left.files)).collect();
         (!all.is_empty()).then(|| format!("left out: {}", list_of_kinds(&all)))
+    }
+
+    /// Returns a doubt if much of the folder is left out, because a sample could consist of files of several kinds.
+    fn left_out_doubt(&self) -> Option<PlanDoubt> {
+        let share = self.bytes as f64 / (self.bytes + self.other_bytes).max(1) as f64;
+        (share < READ_SHARE_MIN).then(|| PlanDoubt {
+            name: "files_left_out".into(),
+            evidence: format!(
+                "the {} {} files are {:.0} % of the folder's bytes; {}",
+                units::count(self.files),
+                self.kind,
+                100.0 * share,
+                self.left_out().unwrap_or_default()
+            ),
+            advice: "if a sample also consists of other files, such as a mask or a video, pack its parts in one file, or run on the other files as well".into(),
+        })
     }
 
     /// Returns the workload that trains on the files with `accelerators` accelerators.

@@ -4,6 +4,7 @@
 //!
 //! Newlines in text from files are escaped too ([`one_line`], [`escape_json_texts`]), so that a file cannot add lines to an output.
 
+use crate::units;
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -15,11 +16,17 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
 
 /// Lists names for a message: `` `a`, `b` and `c` ``, or `` `a`, `b` and 5 more `` if there are more than `shown_max`.
 pub fn name_list<Name: AsRef<str>>(names: &[Name], shown_max: usize) -> String {
+    name_list_of(names, names.len(), shown_max)
+}
+
+/// Lists the first of `count` names as [`name_list`] does.
+pub fn name_list_of<Name: AsRef<str>>(names: &[Name], count: usize, shown_max: usize) -> String {
     let shown = names.iter().take(shown_max);
     let mut words: Vec<String> =
         shown.map(|name| format!("`{}`", one_line(name.as_ref()))).collect();
-    if names.len() > shown_max {
-        words.push(format!("{} more", names.len() - shown_max));
+    let unnamed = count.saturating_sub(words.len());
+    if unnamed > 0 {
+        words.push(format!("{} more", units::count(unnamed as u64)));
     }
     match words.pop() {
         None => "nothing".into(),

@@ -4,8 +4,8 @@
 //! random source is read, so the same workload and catalog give the same plan on every machine.
 
 mod names;
-pub mod escape;
 pub mod units;
+pub mod escape;
 pub mod part;
 pub mod problem;
 pub mod shape;

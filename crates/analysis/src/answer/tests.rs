@@ -5,7 +5,7 @@ use feedrate_measure::example::{
     block, checkpoint_only_record, epoch, plan, record, set_stall, simple,
 };
 use feedrate_measure::facts::Facts;
-use feedrate_measure::record::{Mount, Stall};
+use feedrate_measure::record::{FileMembers, Mount, NamedMember, Stall};
 use feedrate_measure::waits::WaitCause;
 use feedrate_spec::plan::PlanDoubt;
 use feedrate_spec::workload::TimeSpec;
@@ -73,6 +73,16 @@ fn the_kind_follows_from_the_record() {
         AnswerKind::Rate,
         None,
     );
+    let linked = |au_target_percent: f64| {
+        move |r: &mut Record| {
+            r.plan.metric.au_target_percent = au_target_percent;
+            let name = "images".to_string();
+            let link = NamedMember { name, bytes: 0, is_read: false, is_elsewhere: true };
+            r.members = Some(FileMembers { members: vec![link], ..FileMembers::default() });
+        }
+    };
+    check(linked(50.0), AnswerKind::Unknown, Some(UnknownBecause::DataUnread));
+    check(linked(90.0), AnswerKind::No, None);
     check(|r| r.epochs.clear(), AnswerKind::Unknown, Some(UnknownBecause::Invalid));
     let stopped = |why: Option<&'static str>| {
         move |r: &mut Record| {

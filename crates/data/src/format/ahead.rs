@@ -5,7 +5,7 @@
 //! sample out of order is read separately. After a step backward, nothing is reused, as in a new pass over the file.
 
 use super::{
-    Cursor, FileMember, FormatError, Need, PayloadSink, check_sample, compare_shapes,
+    Cursor, FileMember, FormatError, Need, PayloadSink, StoredSample, check_sample, compare_shapes,
     decode_length, describe_shape, piece_len, truncated,
 };
 use feedrate_spec::shape::FileShape;
@@ -85,6 +85,11 @@ pub(super) trait Finder: Send {
     /// See [`Cursor::members`].
     fn members(&self) -> Vec<FileMember> {
         Vec::new()
+    }
+
+    /// See [`Cursor::stored_sample`].
+    fn stored_sample(&self) -> Option<StoredSample> {
+        None
     }
 
     /// See [`Cursor::decoded_shape`].
@@ -291,6 +296,10 @@ impl<S: Finder> Cursor for ReadAheadCursor<S> {
 
     fn members(&self) -> Vec<FileMember> {
         self.finder.members()
+    }
+
+    fn stored_sample(&self) -> Option<StoredSample> {
+        self.finder.stored_sample()
     }
 
     fn undecoded_type(&self) -> Option<&'static str> {

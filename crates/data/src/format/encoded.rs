@@ -9,7 +9,8 @@ mod tests;
 use super::npy_header::{self, HeaderProgress};
 use super::whole_image::ImageDecoder;
 use super::{
-    Cursor, CursorOptions, FileMember, FileShape, FormatError, Need, PayloadSink, as_one_sample,
+    Cursor, CursorOptions, FileMember, FileShape, FormatError, Need, PayloadSink, StoredSample,
+    as_one_sample,
 };
 
 /// Number of bytes at the start of a member that are enough to recognise its type.
@@ -158,6 +159,10 @@ impl Cursor for DecodingCursor {
 
     fn members(&self) -> Vec<FileMember> {
         self.container.members()
+    }
+
+    fn stored_sample(&self) -> Option<StoredSample> {
+        self.container.stored_sample()
     }
 
     fn undecoded_type(&self) -> Option<&'static str> {

@@ -3,7 +3,7 @@
 
 use super::ahead::WantedSample;
 use super::payload_range::PayloadRange;
-use super::{Cursor, FormatError, Need, PayloadSink};
+use super::{Cursor, FileMember, FormatError, Need, PayloadSink};
 use feedrate_spec::shape::FileShape;
 
 /// Result of a look-up by a [`Locator`].
@@ -29,6 +29,11 @@ pub(super) trait Locator: Default + Send {
 
     /// Discards everything loaded, because another file or another plan follows.
     fn reset(&mut self);
+
+    /// See [`Cursor::members`].
+    fn members(&self) -> Vec<FileMember> {
+        Vec::new()
+    }
 }
 
 pub(super) struct LocatedCursor<L> {
@@ -105,5 +110,9 @@ impl<L: Locator> Cursor for LocatedCursor<L> {
             Some(Lookup::Found { shape, .. }) => shape,
             _ => None,
         }
+    }
+
+    fn members(&self) -> Vec<FileMember> {
+        self.locator.members()
     }
 }

@@ -296,10 +296,25 @@ pub trait Cursor: Send {
         Vec::new()
     }
 
+    /// The part of the file that the complete sample is. `None` if it is unknown, or if the format has no named members.
+    fn stored_sample(&self) -> Option<StoredSample> {
+        None
+    }
+
     /// File type of the sample, if it is encoded and could not be decoded.
     fn undecoded_type(&self) -> Option<&'static str> {
         None
     }
+}
+
+/// The part of a file that a sample is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StoredSample {
+    /// Bytes of the sample as they are stored.
+    pub bytes: f64,
+    /// Bytes of the file that belong to the sample or are left unread, divided by the samples that are read separately. Both numbers are
+    /// equal if nothing is left unread.
+    pub file_bytes: f64,
 }
 
 /// Next request of a cursor.

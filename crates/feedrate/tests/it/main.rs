@@ -34,6 +34,10 @@ mod import;
 mod predict;
 /// Trials of changed runs.
 mod trials;
+/// Files of which a part is not read.
+mod unread;
+/// Requests for rows of HDF5 files.
+mod hdf5_requests;
 /// Generation and reuse of datasets.
 mod data;
 /// Detection of reads from the page cache.

@@ -23,6 +23,8 @@ mod no_step_causes;
 mod watched;
 mod members_not_decoded;
 mod bytes_left_unread;
+mod values_elsewhere;
+mod samples_guessed;
 mod results_on_device_under_test;
 mod clock_step;
 #[cfg(test)]
@@ -32,6 +34,8 @@ pub use checkpoints_from_page_cache::NAME as CHECKPOINTS_FROM_PAGE_CACHE;
 pub use checkpoints_not_synced::NAME as CHECKPOINTS_NOT_SYNCED;
 pub use client_cpu_saturated::NAME as CPU_SATURATED;
 pub use incomplete_run::NAME as INCOMPLETE_RUN;
+pub use values_elsewhere::NAME as VALUES_ELSEWHERE;
+pub(crate) use values_elsewhere::elsewhere_names;
 
 use crate::derived::Derived;
 use crate::facts::Facts;
@@ -82,6 +86,13 @@ pub static DOUBTS: &[&RecordDoubt] = &[
     &watched::DOUBT,
     &members_not_decoded::DOUBT,
     &bytes_left_unread::DOUBT,
+    &values_elsewhere::DOUBT,
+    &samples_guessed::DOUBT,
+    &warning(
+        "files_left_out",
+        Bias::Raised,
+        "Less than 80 % of a folder's bytes are in the files of the kind that is read: a job that reads the others as well needs more from the storage.",
+    ),
     &note(
         "scaled",
         "Fewer files or samples than the workload's were used, or smaller tensors in checkpoints: epochs and checkpoints are shorter.",

@@ -79,6 +79,7 @@ pub(super) fn members(read_bytes: u64) -> Option<FileMembers> {
             member("labels", 10, false),
         ],
         file_bytes: 1000,
+        ..FileMembers::default()
     })
 }
 

@@ -24,7 +24,7 @@ pub use self::causes::{Stall, StepCauses};
 pub use self::checkpoint::{CheckpointKind, CheckpointRecord, RankCheckpoint};
 pub use self::data_request::DataRequest;
 pub use self::hosts::CombinedHosts;
-pub use self::members::{FileMembers, NamedMember};
+pub use self::members::{AlikeMembers, FileMembers, NamedMember, READ_SHARE_MIN};
 pub use self::mount::{Mount, ReadLimits};
 pub use self::staging::{StagingRecord, StagingSpan, StagingSummary};
 pub use self::study::StudyRun;
@@ -270,6 +270,9 @@ pub struct IoCounters {
     /// Time in read calls by the size bin of the returned bytes; all 0 in records of older versions.
     #[serde(default)]
     pub size_ns: [u64; BINS],
+    /// Stored bytes of the samples that were read from foreign files with named members; `None` for other files and in old records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored: Option<StoredBytes>,
     /// Samples that should have been decoded but could not be, by kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undecoded: Vec<UndecodedKind>,
@@ -279,6 +282,15 @@ pub struct IoCounters {
     pub read_latency: Histogram,
     /// Latency of whole samples.
     pub sample_latency: Histogram,
+}
+
+/// Bytes of samples in files that also contain other bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StoredBytes {
+    /// Bytes of the samples as they are stored.
+    pub sample_bytes: f64,
+    /// Bytes of their files that belong to samples or are left unread, of which each sample has an equal share.
+    pub file_bytes: f64,
 }
 
 /// Samples of one kind of file that could not be decoded.
@@ -318,6 +330,13 @@ impl IoCounters {
         if let Some(kind) = kind {
             self.add_undecoded(kind, 1, file);
         }
+    }
+
+    /// Counts the stored bytes of a sample, and its share of the bytes of its file.
+    pub fn count_stored(&mut self, sample_bytes: f64, file_bytes: f64) {
+        let stored = self.stored.get_or_insert_default();
+        stored.sample_bytes += sample_bytes;
+        stored.file_bytes += file_bytes;
     }
 
     fn add_undecoded(&mut self, kind: &str, samples: u64, file: &str) {
@@ -363,6 +382,9 @@ impl IoCounters {
         self.idle_ns += other.idle_ns;
         self.access.add(&other.access);
         add_bins(&mut self.size_ns, &other.size_ns);
+        if let Some(stored) = other.stored {
+            self.count_stored(stored.sample_bytes, stored.file_bytes);
+        }
         for row in &other.undecoded {
             self.add_undecoded(&row.kind, row.samples, &row.file);
         }

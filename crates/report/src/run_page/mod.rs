@@ -21,7 +21,7 @@ use feedrate_measure::metric::{
     GPU_UTILISATION,
 };
 use feedrate_measure::phase::{Phase, PhaseKind};
-use feedrate_measure::record::{CheckpointKind, CheckpointRecord, FileMembers, Record};
+use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record};
 use feedrate_measure::summary::EpochSummary;
 use feedrate_results::replan::Replan;
 use feedrate_spec::plan::ClientPlan;
@@ -145,7 +145,7 @@ impl<'a> RunPage<'a> {
             None => format!("{files}; steps of {step_s}"),
         });
         let mut lines: Vec<String> = next.map(str::to_string).into_iter().collect();
-        let members = self.record.members.as_ref().and_then(FileMembers::line);
+        let members = self.record.members_line();
         lines.extend(members.filter(|_| files.is_none()).map(|line| format!("Files: {line}")));
         let command = if summary.run_dir.is_some() { "`feedrate show`" } else { "--details" };
         lines.extend(words::doubt_lines(answer, &summary.doubts, command));

@@ -11,7 +11,7 @@ use feedrate_measure::metric::{
     NOMINAL_WINDOWED, NotMeasurable, Placement, SAMPLES_WHOLE, SAMPLES_WINDOWED, STALL_CLIENT,
     STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, STALL_SKEW,
 };
-use feedrate_measure::record::{FileMembers, Record, StagingSummary};
+use feedrate_measure::record::{Record, StagingSummary};
 use feedrate_measure::summary::{EvaluationSummary, Figures, Summary};
 use feedrate_results::run::Run;
 use feedrate_spec::units::{self, GIB};
@@ -36,7 +36,7 @@ pub(super) fn rows(answered: &AnsweredSummary, record: &Record) -> Vec<FigureRow
     rows.extend(
         mlperf_class::line([&imported].into_iter()).map(|class| (mlperf_class::NAME, class)),
     );
-    rows.extend(record.members.as_ref().and_then(FileMembers::line).map(|line| ("Files", line)));
+    rows.extend(record.members_line().map(|line| ("Files", line)));
     if is_trained {
         rows.extend(utilisations(answered, record));
         rows.extend(figures(summary));

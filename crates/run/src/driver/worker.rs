@@ -243,7 +243,7 @@ impl<'s> Worker<'s> {
                 Op::Kept => self.feed(lane, self.buffered.start, 0)?,
                 Op::Close(handle) => io.close(handle, self.reader.part()),
                 Op::Done => {
-                    io.count_sample_read(self.reader.payload_bytes(), self.reader.undecoded());
+                    io.count_sample_read(&self.reader);
                     return Ok(self.preprocess(lane));
                 }
             }

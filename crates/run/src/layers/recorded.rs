@@ -5,6 +5,7 @@ use crate::clock::Clock;
 use crate::op_log::{LoggedOp, OpKind, OpLog};
 use feedrate_data::storage::{Handle, ReadStorage, StorageError};
 use feedrate_engine::loader::ReadTimes;
+use feedrate_engine::reader::SampleReader;
 use feedrate_measure::record::IoCounters;
 use feedrate_measure::record::access::{self, ReadPosition};
 use std::sync::Arc;
@@ -167,12 +168,10 @@ impl RecordedStorage {
 
     /// Counts a sample that was read from the storage. `undecoded` is the kind of the sample if it should have been
     /// decoded, but its kind is not supported.
-    pub fn count_sample_read(&mut self, payload_bytes: Option<u64>, undecoded: Option<&str>) {
+    pub fn count_sample_read(&mut self, reader: &SampleReader) {
         if self.reads_itself {
-            self.counters.access.count_sample(payload_bytes);
             // Names of files in the folder itself begin with a separator.
-            let file = self.name.trim_start_matches('/');
-            self.counters.count_undecoded(undecoded, file);
+            reader.count_sample(&mut self.counters, self.name.trim_start_matches('/'));
         }
     }
 

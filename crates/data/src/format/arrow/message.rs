@@ -8,12 +8,36 @@ pub(super) struct Message {
     pub(super) body_bytes: u64,
 }
 
+/// Types of Hugging Face's features that are the contents of files.
+const FILE_FEATURES: [&str; 3] = ["Image", "Audio", "Video"];
+
+/// The names of Hugging Face's features that are the contents of files, from the metadata of a schema.
+pub(super) fn file_features(schema: &[u8]) -> Vec<String> {
+    let description = |start: usize| -> Option<serde_json::Value> {
+        let length = schema[..start].last_chunk().copied().map(u32::from_le_bytes)?;
+        serde_json::from_slice(schema[start..].get(..length as usize)?).ok()
+    };
+    let mut starts = schema.windows(DESCRIPTION.len()).enumerate();
+    let start = starts.find(|(_, window)| *window == DESCRIPTION);
+    let description = start.and_then(|(start, _)| description(start)).unwrap_or_default();
+    let features = description["info"]["features"].as_object().into_iter().flatten();
+    let is_file = |feature: &serde_json::Value| {
+        feature["_type"].as_str().is_some_and(|kind| FILE_FEATURES.contains(&kind))
+    };
+    features.filter(|(_, feature)| is_file(feature)).map(|(name, _)| name.clone()).collect()
+}
+
+/// Start of Hugging Face's description of a table.
+const DESCRIPTION: &[u8] = br#"{"info":"#;
+
 /// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Header {
     Schema,
     RecordBatch {
         rows: u64,
+        /// Whether all values of a column are null.
+        has_null_column: bool,
     },
     /// Dictionaries, and kinds without rows.
     Other,
@@ -24,6 +48,9 @@ const HEADER_TYPE: usize = 1;
 const HEADER: usize = 2;
 const BODY_LENGTH: usize = 3;
 const ROWS: usize = 0;
+const NODES: usize = 1;
+/// Length of a node: the number of values of a column, and of those that are null.
+const NODE_BYTES: usize = 16;
 /// Values of the union of headers.
 const SCHEMA: u8 = 1;
 const RECORD_BATCH: u8 = 3;
@@ -47,16 +74,32 @@ impl Message {
                 let offset = table.field(HEADER)??;
                 let relative = u32::from_le_bytes(*metadata.get(offset..)?.first_chunk()?);
                 let start = offset.checked_add(relative as usize)?;
-                let rows = match (Table { metadata, start }).field(ROWS)? {
+                let batch = Table { metadata, start };
+                let rows = match batch.field(ROWS)? {
                     Some(offset) => read_length(metadata, offset)?,
                     None => 0,
                 };
-                Header::RecordBatch { rows }
+                let nodes = batch.field(NODES)?;
+                let has_null_column =
+                    0 < rows && nodes.is_some_and(|nodes| has_null_column(metadata, nodes, rows));
+                Header::RecordBatch { rows, has_null_column }
             }
             _ => Header::Other,
         };
         Some(Message { header, body_bytes })
     }
+}
+
+/// Whether all values of a column with a value for each of `rows` rows are null. The vector of nodes is at `offset`.
+fn has_null_column(metadata: &[u8], offset: usize, rows: u64) -> bool {
+    let nodes = || {
+        let relative = u32::from_le_bytes(*metadata.get(offset..)?.first_chunk()?);
+        let vector = metadata.get(offset.checked_add(relative as usize)?..)?;
+        let count = u32::from_le_bytes(*vector.first_chunk()?) as usize;
+        vector[4..].get(..count.checked_mul(NODE_BYTES)?)
+    };
+    let is_null = |node: &[u8]| [0, 8].iter().all(|field| read_length(node, *field) == Some(rows));
+    nodes().is_some_and(|nodes| nodes.chunks_exact(NODE_BYTES).any(is_null))
 }
 
 /// A number of 64 bits; `None` if it is negative or outside the metadata.

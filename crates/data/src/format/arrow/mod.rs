@@ -8,7 +8,7 @@ mod message;
 use super::ahead::WantedSample;
 use super::located::{LocatedCursor, Locator, Lookup};
 use super::payload_range::PayloadRange;
-use super::{Format, FormatError, decode_length, shape_of_bytes};
+use super::{FileMember, Format, FormatError, decode_length, shape_of_bytes};
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
 use message::{Header, Message};
 use std::collections::HashMap;
@@ -93,6 +93,8 @@ struct Batches {
     known: HashMap<u64, Arc<[Batch]>>,
     /// Number of batches in `known`.
     known_batches: usize,
+    /// Columns of the file that was read last whose files are stored elsewhere.
+    elsewhere: Vec<String>,
     walk: Walk,
 }
 
@@ -105,6 +107,8 @@ struct Walk {
     state: WalkState,
     batches: Vec<Batch>,
     rows: u64,
+    /// Columns that can contain files, while all batches have a column without values.
+    file_features: Vec<String>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -156,7 +160,13 @@ impl Walk {
                 let Some(body_end) = body_end.filter(|end| *end <= length) else {
                     return Err(invalid("a message whose body ends after the file"));
                 };
-                if let Header::RecordBatch { rows } = message.header {
+                if message.header == Header::Schema {
+                    self.file_features = message::file_features(bytes);
+                }
+                if let Header::RecordBatch { rows, has_null_column } = message.header {
+                    if !has_null_column {
+                        self.file_features.clear();
+                    }
                     self.push(Batch {
                         first_row: self.rows,
                         rows,
@@ -201,6 +211,7 @@ impl Locator for Batches {
                 return Ok(Lookup::Bytes { part: 0, range });
             }
             let walk = std::mem::take(&mut self.walk);
+            self.elsewhere = walk.file_features;
             self.keep(wanted.file, walk.batches);
             return self.locate(wanted);
         };
@@ -226,5 +237,15 @@ impl Locator for Batches {
 
     fn reset(&mut self) {
         self.walk = Walk::default();
+    }
+
+    fn members(&self) -> Vec<FileMember> {
+        let member = |name: &String| FileMember {
+            name: name.clone(),
+            stored_bytes: 0,
+            is_read: true,
+            is_elsewhere: true,
+        };
+        self.elsewhere.iter().map(member).collect()
     }
 }

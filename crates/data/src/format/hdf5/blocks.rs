@@ -74,6 +74,11 @@ impl FileBlocks {
         (self.memory.len() as u64) < KEPT_BYTES_MAX
     }
 
+    /// Bytes of metadata that were fetched.
+    pub(super) fn metadata_bytes(&self) -> u64 {
+        self.memory.len() as u64
+    }
+
     /// Returns `bytes` bytes at `offset`.
     pub(super) fn get(&self, offset: u64, bytes: u64) -> ParseResult<&[u8]> {
         if bytes > BLOCK_BYTES_MAX {

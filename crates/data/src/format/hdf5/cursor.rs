@@ -18,7 +18,7 @@ use super::{
     Cursor, CursorOptions, FileShape, FormatError, MEMORY_BYTES_MAX, Need, PayloadSink, RANK_MAX,
     decode_length,
 };
-use crate::format::FileMember;
+use crate::format::{FileMember, StoredSample};
 
 /// Upper limits on the parts of a sample that were never written, so that a short file cannot stand for endless zeros.
 const ZERO_BYTES_MAX: u64 = 1 << 30;
@@ -41,6 +41,8 @@ pub(super) struct Hdf5Cursor {
     range: PayloadRange,
     /// Bytes of payload passed to the sink.
     sent_bytes: u64,
+    /// The sample's share of the stored chunks.
+    stored_bytes: f64,
     /// Chunks and bytes of the sample that were never written.
     zero_chunks: u64,
     zero_bytes: u64,
@@ -99,6 +101,8 @@ struct SampleWalk {
 struct ChunkPiece {
     offset: u64,
     bytes: u64,
+    /// Length of the chunk in the file; 0 if it was never written.
+    stored_bytes: u64,
     geometry: ChunkGeometry,
     work: ChunkWork,
     /// Whether the chunk is kept for other samples after it was read.
@@ -141,6 +145,7 @@ impl Hdf5Cursor {
             piece: ChunkPiece::default(),
             range: PayloadRange::default(),
             sent_bytes: 0,
+            stored_bytes: 0.0,
             zero_chunks: 0,
             zero_bytes: 0,
             undecoded: None,
@@ -175,6 +180,7 @@ impl Hdf5Cursor {
         };
         let dataset_filter = dataset.unknown_filter();
         self.piece = self.find_piece(dataset)?;
+        self.stored_bytes += self.piece.stored_bytes as f64 / self.piece.geometry.samples as f64;
         self.phase = SamplePhase::Piece;
         match self.piece.work {
             ChunkWork::Inflate { .. } => self.inflate.begin(),
@@ -234,7 +240,15 @@ impl Hdf5Cursor {
         let is_kept = dataset.is_chunked() && geometry.samples > 1 && fits;
         if is_kept && cache.has(location.offset, self.sample_count) {
             let offset = location.offset;
-            return Ok(ChunkPiece { offset, bytes: 0, geometry, work: ChunkWork::Kept, is_kept });
+            let work = ChunkWork::Kept;
+            return Ok(ChunkPiece {
+                offset,
+                bytes: 0,
+                stored_bytes: stored,
+                geometry,
+                work,
+                is_kept,
+            });
         }
         // A piece is kept of files that feedrate did not write, as their library does.
         let is_sieved = self.wanted.expected.is_none() && !dataset.is_chunked();
@@ -243,7 +257,7 @@ impl Hdf5Cursor {
             let is_in_sieve = self.sieves[self.walk.dataset].get(offset, band_bytes).is_some();
             let bytes = SIEVE_BYTES.min(stored - share_start);
             let work = if is_in_sieve { ChunkWork::Sieved } else { ChunkWork::FillSieve };
-            return Ok(ChunkPiece { offset, bytes, geometry, work, is_kept });
+            return Ok(ChunkPiece { offset, bytes, stored_bytes: stored, geometry, work, is_kept });
         }
         let (skip, bytes, work, in_memory) = match (is_plain, geometry.is_contiguous()) {
             _ if unknown_filter.is_some() => {
@@ -271,7 +285,8 @@ impl Hdf5Cursor {
         if bytes == 0 {
             return invalid(location.offset, "an empty chunk");
         }
-        Ok(ChunkPiece { offset: location.offset + skip, bytes, geometry, work, is_kept })
+        let offset = location.offset + skip;
+        Ok(ChunkPiece { offset, bytes, stored_bytes: stored, geometry, work, is_kept })
     }
 
     fn feed_piece(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
@@ -506,6 +521,7 @@ impl Cursor for Hdf5Cursor {
         self.sample_count += 1;
         self.shape = None;
         self.sent_bytes = 0;
+        self.stored_bytes = 0.0;
         self.zero_chunks = 0;
         self.zero_bytes = 0;
         self.undecoded = None;
@@ -576,6 +592,19 @@ impl Cursor for Hdf5Cursor {
 
     fn members(&self) -> Vec<FileMember> {
         self.contents.members(self.blocks.file_bytes)
+    }
+
+    /// Unknown for elements of variable length, because they share heaps.
+    fn stored_sample(&self) -> Option<StoredSample> {
+        let first = self.contents.datasets.first()?;
+        if self.contents.datasets.iter().any(|dataset| dataset.element.is_reference()) {
+            return None;
+        }
+        let samples = first.dims[0].max(1) as f64;
+        let file_bytes = self.blocks.file_bytes as f64 / samples;
+        let with_metadata = self.stored_bytes + self.blocks.metadata_bytes() as f64 / samples;
+        let bytes = if self.contents.are_all { file_bytes } else { with_metadata.min(file_bytes) };
+        Some(StoredSample { bytes, file_bytes })
     }
 
     fn undecoded_type(&self) -> Option<&'static str> {

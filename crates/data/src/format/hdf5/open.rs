@@ -50,6 +50,8 @@ pub(super) struct Contents {
     /// Links that were listed in the group that is examined.
     links_listed: VisitedLinks,
     referenced: ReferencedBytes,
+    /// Whether the datasets that are read are known to be all data of the file.
+    pub(super) are_all: bool,
 }
 
 /// Progress of opening a file.
@@ -120,6 +122,7 @@ impl Contents {
             addresses: HashSet::new(),
             links_listed: VisitedLinks::default(),
             referenced: ReferencedBytes::new(),
+            are_all: false,
         }
     }
 
@@ -318,6 +321,7 @@ impl Contents {
     /// Chooses the datasets that are read.
     fn choose(&mut self, blocks: &FileBlocks) -> ParseResult<()> {
         self.datasets.clear();
+        self.are_all = false;
         if self.is_record_file() {
             return self.choose_records(blocks);
         }
@@ -329,6 +333,11 @@ impl Contents {
         for object in self.objects.iter().filter(|object| object.is_read) {
             self.datasets.extend(object.array().copied());
         }
+        let is_unread = |object: &FoundObject| match object.content {
+            ObjectContent::Broken(..) | ObjectContent::Linked => true,
+            _ => object.array().is_some() && !object.is_read,
+        };
+        self.are_all = self.chosen.is_empty() && !self.objects.iter().any(is_unread);
         let samples = self.datasets[0].dims[0];
         if self.datasets.iter().any(|dataset| dataset.dims[0] != samples) {
             return invalid(0, "the datasets to read differ in their numbers of samples");

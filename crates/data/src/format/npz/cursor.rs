@@ -10,7 +10,7 @@ use super::{
     ArrayStream, Cursor, CursorOptions, FileShape, FormatError, Need, PayloadSink, decode_length,
     piece_len, truncated,
 };
-use crate::format::{FileMember, check_sample, shape_of_bytes};
+use crate::format::{FileMember, StoredSample, check_sample, shape_of_bytes};
 
 /// Reported type of archives without an array that the other files have.
 const LACKS_CHOSEN: &str = "npz without a chosen array";
@@ -194,6 +194,17 @@ impl Cursor for NpzCursor {
             is_elsewhere: false,
         };
         members.map(member).collect()
+    }
+
+    /// Each sample is read with its whole archive.
+    fn stored_sample(&self) -> Option<StoredSample> {
+        let mut stored = StoredSample::default();
+        for member in &self.directory.found.members {
+            let bytes = member.entry.packed_bytes as f64;
+            stored.file_bytes += bytes;
+            stored.bytes += if member.is_read { bytes } else { 0.0 };
+        }
+        Some(stored)
     }
 
     fn undecoded_type(&self) -> Option<&'static str> {

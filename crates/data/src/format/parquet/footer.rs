@@ -25,6 +25,9 @@ pub(super) struct Footer {
     /// Number of the column with the samples; `None` if a sample is a share of its row group.
     value_column: Option<usize>,
     schema: Schema,
+    /// Bytes of the columns that are read, and of all columns.
+    pub(super) read_bytes: u64,
+    pub(super) column_bytes: u64,
     /// Chunks of the columns that are read, group by group.
     chunks: Vec<Chunk>,
 }
@@ -137,7 +140,7 @@ impl Footer {
         if self.sample_type.is_some() {
             return columns().find(|(_, column)| column.is_binary()).map(|(number, _)| number);
         }
-        let total: u64 = columns().fold(0, |sum, (_, column)| sum.saturating_add(column.bytes));
+        let total = self.schema.column_bytes(|column| column.is_read);
         // Among equally long columns, the first is used.
         let longest = |is_binary: bool| {
             let candidates = columns().filter(move |(_, column)| {
@@ -186,6 +189,8 @@ impl<'b> FooterParser<'b> {
                 chunk.odd_encoding = Some(u8::try_from(code).unwrap_or(u8::MAX));
             }
             ([4, 1, 3, 4], ThriftValue::Int(codec)) => chunk.codec = codec,
+            ([4, 1, 3, 5], ThriftValue::Int(values)) => chunk.values = values,
+            ([4, 1, 3, 12, 3], ThriftValue::Int(nulls)) => chunk.nulls = nulls,
             ([4, 1, 3, 7], ThriftValue::Int(bytes)) => chunk.bytes = bytes,
             ([4, 1, 3, 9], ThriftValue::Int(start)) => chunk.data_start = Some(start),
             ([4, 1, 3, 11], ThriftValue::Int(start)) => chunk.dictionary_start = Some(start),
@@ -207,6 +212,9 @@ impl<'b> FooterParser<'b> {
         self.chunk_index += 1;
         let Some(column) = self.footer.schema.columns.get_mut(number) else { return };
         column.bytes = column.bytes.saturating_add(u64::try_from(chunk.bytes).unwrap_or_default());
+        let count = |number: i64| u64::try_from(number).unwrap_or_default();
+        column.value_count = column.value_count.saturating_add(count(chunk.values));
+        column.nulls = column.nulls.saturating_add(count(chunk.nulls));
         if !column.is_read {
             return;
         }
@@ -279,6 +287,8 @@ impl<'b> FooterParser<'b> {
             return Err(ThriftError::Refused(message));
         }
         footer.value_column = footer.find_value_column();
+        footer.read_bytes = footer.schema.column_bytes(|column| column.is_read);
+        footer.column_bytes = footer.schema.column_bytes(|_| true);
         if footer.sample_type.is_some() && !footer.is_spread && footer.value_column.is_none() {
             let names = footer.schema.names();
             return Err(ThriftError::Refused(format!(
@@ -315,6 +325,8 @@ fn parse_sample_type(dims: Option<&[u8]>, element: Option<&[u8]>) -> Option<(Dim
 struct ColumnChunk {
     is_elsewhere: bool,
     codec: i64,
+    values: i64,
+    nulls: i64,
     bytes: i64,
     data_start: Option<i64>,
     dictionary_start: Option<i64>,

@@ -2,7 +2,7 @@
 //! The footer and the position in the row group are kept for further samples of the same file.
 
 use super::super::ahead::{Finder, ReadOrder, WantedSample};
-use super::super::{CursorOptions, FileMember};
+use super::super::{CursorOptions, FileMember, StoredSample};
 use super::footer::Footer;
 use super::footer_finder::FooterFinder;
 use super::group::GroupStream;
@@ -180,6 +180,15 @@ impl Finder for RowFinder {
 
     fn members(&self) -> Vec<FileMember> {
         if self.phase == FooterPhase::Group { self.footer.members() } else { Vec::new() }
+    }
+
+    fn stored_sample(&self) -> Option<StoredSample> {
+        let samples = self.footer.samples.max(1) as f64;
+        let Footer { read_bytes, column_bytes, .. } = self.footer;
+        Some(StoredSample {
+            bytes: read_bytes as f64 / samples,
+            file_bytes: column_bytes as f64 / samples,
+        })
     }
 
     fn undecoded_type(&self) -> Option<&'static str> {

@@ -14,6 +14,8 @@ const FIELDS_SHOWN_MAX: usize = 8;
 const COLUMNS_MAX: usize = 1 << 16;
 /// Upper limit on the length of a name that is kept.
 const NAME_BYTES_MAX: usize = 256;
+/// Name of the field with the content of a file in a group of Hugging Face's features.
+const FILE_CONTENT: &str = "bytes";
 /// Repetition types.
 const OPTIONAL: i64 = 1;
 const REPEATED: i64 = 2;
@@ -46,9 +48,19 @@ pub(super) struct Column {
     pub(super) level: u32,
     /// Length of its chunks.
     pub(super) bytes: u64,
+    /// Number of its values, and of those that are null.
+    pub(super) value_count: u64,
+    pub(super) nulls: u64,
+    /// Whether it can be the content of a file: the field `bytes` of a group, as Hugging Face's images and sounds have it beside `path`.
+    is_file_content: bool,
 }
 
 impl Column {
+    /// Whether it is the content of files, none of which is in the file.
+    fn is_elsewhere(&self) -> bool {
+        self.is_file_content && 0 < self.value_count && self.nulls == self.value_count
+    }
+
     /// Whether it contains bytes without another meaning, and is in no list.
     pub(super) fn is_binary(&self) -> bool {
         self.values.is_some_and(|values| !values.is_text)
@@ -138,14 +150,22 @@ impl Schema {
         };
         let mut members: Vec<FileMember> = self.fields.iter().map(member).collect();
         for column in &self.columns {
-            let bytes = &mut members[column.field].stored_bytes;
-            *bytes = bytes.saturating_add(column.bytes);
+            let member = &mut members[column.field];
+            member.stored_bytes = member.stored_bytes.saturating_add(column.bytes);
+            member.is_elsewhere |= column.is_elsewhere();
         }
         members
     }
 
+    /// Bytes of the columns that `counts` accepts.
+    pub(super) fn column_bytes(&self, counts: fn(&Column) -> bool) -> u64 {
+        let columns = self.columns.iter().filter(|column| counts(column));
+        columns.fold(0, |sum, column| sum.saturating_add(column.bytes))
+    }
+
     fn end_element(&mut self, selected: &[String]) -> Result<(), ThriftError> {
         let mut element = std::mem::take(&mut self.element);
+        let mut is_file_content = false;
         let parent = self.open_groups[..self.depth].last();
         if let Some(parent) = parent {
             // The repetition of the root has no meaning, so levels begin below it.
@@ -158,6 +178,7 @@ impl Schema {
                 let is_read = selected.is_empty() || selected.iter().any(|chosen| chosen == text);
                 self.fields.push(OutermostField { name, is_read });
             } else {
+                is_file_content = &self.names[name.clone()] == FILE_CONTENT;
                 self.names.truncate(name.start);
             }
         }
@@ -172,7 +193,8 @@ impl Schema {
             if self.columns.len() == COLUMNS_MAX {
                 return Err(ThriftError::Refused(format!("more than {COLUMNS_MAX} columns")));
             }
-            self.columns.push(element.column(field, self.fields[field].is_read));
+            let column = element.column(field, self.fields[field].is_read);
+            self.columns.push(Column { is_file_content, ..column });
         }
         // The element is complete, and so are the groups whose last element it was.
         while let Some(last) = self.depth.checked_sub(1) {
@@ -217,6 +239,16 @@ impl SchemaElement {
             level: self.level,
             is_text: self.is_annotated,
         });
-        Column { field, is_read, values, lists: self.lists, level: self.level, bytes: 0 }
+        Column {
+            field,
+            is_read,
+            values,
+            lists: self.lists,
+            level: self.level,
+            bytes: 0,
+            value_count: 0,
+            nulls: 0,
+            is_file_content: false,
+        }
     }
 }

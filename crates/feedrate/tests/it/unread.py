@@ -1,0 +1,94 @@
+"""Writes files of which a part is not read: python unread.py FOLDER KIND..."""
+import io
+import os
+import sys
+
+import datasets
+import h5py
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from PIL import Image
+
+folder, kinds = sys.argv[1], sys.argv[2:]
+random = np.random.default_rng(1)
+FILES = 40
+# Not among the files that are opened before a run.
+LATE = 38
+
+
+def image_bytes(*shape):
+    return random.integers(0, 256, shape, dtype=np.uint8)
+
+
+def path(kind, name):
+    os.makedirs(f"{folder}/{kind}", exist_ok=True)
+    return f"{folder}/{kind}/{name}"
+
+
+def linked():
+    for number in range(4):
+        with h5py.File(path("linked", f"{number}.h5"), "w") as file:
+            file["labels"] = np.arange(64)
+            file["images"] = h5py.ExternalLink("../elsewhere.h5", "/images")
+
+
+def late():
+    for number in range(FILES):
+        is_late = number == LATE
+        with h5py.File(path("late_hdf5", f"{number:02}.h5"), "w") as file:
+            file["images"] = image_bytes(8, 32, 32)
+            file["labels"] = np.arange(8)
+            if is_late:
+                file["video"] = image_bytes(4, 1_000_000)
+        arrays = {"image": image_bytes(32, 32), "label": np.arange(1), "video": image_bytes(4, 1_000_000)}
+        names = [name for name in arrays if is_late or name != "video"]
+        np.savez(path("late_npz", f"{number:02}.npz"), **{name: arrays[name] for name in names})
+
+
+def one_each():
+    with h5py.File(path("one_each", "a.h5"), "w") as file:
+        for number in range(100):
+            file[f"image_{number}"] = image_bytes(20, 30)
+    np.savez(path("one_each_npz", "a.npz"), *[image_bytes(20, 30) for _ in range(20)])
+
+
+def very_many():
+    with h5py.File(path("very_many", "a.h5"), "w") as file:
+        for number in range(10_000):
+            file[f"image_{number}"] = image_bytes(10, 20)
+
+
+def many():
+    with h5py.File(path("many", "a.h5"), "w") as file:
+        file["images"] = image_bytes(8, 32, 32)
+        for number in range(1500):
+            file[f"metadata/{number:04}"] = np.arange(2)
+
+
+def png():
+    file = io.BytesIO()
+    Image.fromarray(image_bytes(32, 32)).save(file, "PNG")
+    return file.getvalue()
+
+
+def paths():
+    features = datasets.Features({"image": datasets.Image(), "label": datasets.Value("int64")}).arrow_schema
+    for kind in ["paths", "embedded"]:
+        images = [{"bytes": png() if kind == "embedded" else None, "path": f"/images/{number}.png"} for number in range(50)]
+        table = pa.Table.from_pydict({"image": images, "label": list(range(50))}, schema=features)
+        pq.write_table(table, path(kind, "train-00000-of-00001.parquet"))
+        with pa.ipc.new_stream(path(f"{kind}_arrow", "imagefolder-train.arrow"), features) as stream:
+            stream.write_table(table)
+
+
+def masks():
+    for number in range(20):
+        image = png()
+        for extension, content in [("png", image), ("bin", bytes(len(image) * 7 // 3))]:
+            with open(path("masks", f"{number}.{extension}"), "wb") as file:
+                file.write(content)
+
+
+for kind in kinds:
+    globals()[kind]()
