@@ -3,12 +3,15 @@
 use super::facts::{colon_pairs, memory_in};
 use super::mount::{block_device, mount_of, read_line};
 use feedrate_measure::file_system;
+use feedrate_measure::record::file::read_text_bounded;
 use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+
+/// Maximum number of references from `HEAD` to a commit; git has the same limit.
+const GIT_REFERENCES_MAX: usize = 5;
 
 /// The environment of a run. Values that do not exist or may not be read are unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -221,15 +224,38 @@ fn disk_at(disk: &Path) -> Disk {
     }
 }
 
-/// Returns the commit in the folder of `file`; `None` without git or outside a repository.
+/// Returns the commit in the folder of `file`; `None` outside a repository. The repository is not trusted and may configure commands,
+/// so the program `git` is not started; its files are read (gitrepository-layout(5)).
 fn git(file: &Path) -> Option<Git> {
     let file = std::path::absolute(file).ok()?;
-    // The repository is not trusted. Unlike `git status`, this command reads neither the index nor files, so it runs no filter or
-    // monitor that the repository configures.
-    let arguments = ["-c", "core.fsmonitor=false", "rev-parse", "--verify", "HEAD"];
-    let output = Command::new("git").arg("-C").arg(file.parent()?).args(arguments).output().ok()?;
-    let commit = String::from_utf8_lossy(&output.stdout).trim().to_string();
-    output.status.success().then_some(Git { commit })
+    let entry = file.ancestors().skip(1).map(|folder| folder.join(".git")).find(|e| e.exists())?;
+    // A work tree or a submodule has a file that names its folder, relative to the file.
+    let linked = git_line(&entry).and_then(|line| Some(line.strip_prefix("gitdir: ")?.to_string()));
+    let folder = linked.map_or(entry.clone(), |folder| entry.with_file_name(folder));
+    let common = git_line(&folder.join("commondir")).map(|common| folder.join(common));
+    let folders = [Some(&folder), common.as_ref()];
+    let mut name = git_line(&folder.join("HEAD"))?;
+    // A reference may name another one.
+    for _ in 0..GIT_REFERENCES_MAX {
+        let Some(reference) = name.strip_prefix("ref: ") else { break };
+        let mut found = folders.into_iter().flatten().filter_map(|folder| {
+            git_line(&folder.join(reference)).or_else(|| packed_commit(folder, reference))
+        });
+        name = found.next()?;
+    }
+    let is_commit = [40, 64].contains(&name.len()) && name.bytes().all(|b| b.is_ascii_hexdigit());
+    is_commit.then_some(Git { commit: name })
+}
+
+/// Returns the only line of a file of a repository.
+fn git_line(file: &Path) -> Option<String> {
+    Some(read_text_bounded(file).ok()?.trim_end().to_string())
+}
+
+fn packed_commit(folder: &Path, reference: &str) -> Option<String> {
+    let lines = read_text_bounded(&folder.join("packed-refs")).ok()?;
+    let mut pairs = lines.lines().filter_map(|line| line.split_once(' '));
+    pairs.find(|(_, name)| *name == reference).map(|(commit, _)| commit.to_string())
 }
 
 #[cfg(test)]
@@ -316,29 +342,58 @@ mod tests {
     }
 
     #[test]
-    fn the_commit_is_found_without_running_programs_of_the_repository() {
-        let root = tree(&[("study/a.csv", "1"), ("study/.gitattributes", "* filter=x")]);
-        let study = root.path().join("study/a.csv");
+    fn the_commit_is_read_from_the_files_of_a_repository() {
+        use std::process::Command;
+        let root = tree(&[("repo/study/a.csv", "1")]);
+        let repo = root.path().join("repo");
+        let study = repo.join("study/a.csv");
         assert_eq!(git(&study), None);
         let run = |arguments: &[&str]| {
             let name = ["-c", "user.name=a", "-c", "user.email=a@b"];
-            let command =
-                Command::new("git").current_dir(&root).args(name).args(arguments).output();
-            assert!(command.unwrap().status.success(), "{arguments:?}");
+            let output = Command::new("git").current_dir(&repo).args(name).args(arguments).output();
+            let output = output.unwrap();
+            assert!(output.status.success(), "{arguments:?}");
+            String::from_utf8(output.stdout).unwrap().trim().to_string()
         };
-        run(&["init", "-q"]);
+        run(&["init", "-q", "-b", "main"]);
         assert_eq!(git(&study), None, "there is no commit yet");
         run(&["add", "."]);
         run(&["commit", "-q", "-m", "first"]);
-        let ran = root.path().join("ran");
-        let command = format!("touch {}; cat", ran.display());
-        run(&["config", "core.fsmonitor", &command]);
-        run(&["config", "filter.x.clean", &command]);
-        fs::write(&study, "2").unwrap();
-        assert_eq!(git(&study).unwrap().commit.len(), 40);
-        assert!(!ran.exists());
-        run(&["status"]);
-        assert!(ran.exists(), "the repository does run programs");
+        let commit = run(&["rev-parse", "HEAD"]);
+        let check = |file: &Path| assert_eq!(git(file).unwrap().commit, commit);
+        check(&study);
+        run(&["worktree", "add", "-q", "../tree"]);
+        check(&root.path().join("tree/study/a.csv"));
+        run(&["pack-refs", "--all"]);
+        check(&study);
+        check(&root.path().join("tree/study/a.csv"));
+        run(&["checkout", "-q", "--detach"]);
+        check(&study);
+        for text in ["ref: refs/heads/a/../../../HEAD", "ref: HEAD", "0123", ""] {
+            fs::write(repo.join(".git/HEAD"), text).unwrap();
+            assert_eq!(git(&study), None, "{text}");
+        }
+    }
+
+    /// A received folder may contain a repository whose configuration names commands.
+    #[test]
+    fn no_program_of_a_repository_is_started() {
+        let root = tree(&[("a.csv", "1"), (".git/HEAD", "ref: refs/heads/main")]);
+        let commit = "0123456789abcdef0123456789abcdef01234567";
+        let config = "[include]\n\tpath = pipe\n[core]\n\tfsmonitor = touch ran\n";
+        fs::create_dir_all(root.path().join(".git/refs/heads")).unwrap();
+        fs::write(root.path().join(".git/refs/heads/main"), commit).unwrap();
+        fs::write(root.path().join(".git/config"), config).unwrap();
+        // The program `git` would wait for the other end of the pipe.
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            root.path().join(".git/pipe"),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        )
+        .unwrap();
+        assert_eq!(git(&root.path().join("a.csv")).unwrap().commit, commit);
     }
 
     #[test]
