@@ -275,9 +275,10 @@ impl Link {
         });
         let is_unanswered =
             self.control.is_none() || waited > inquiry.started_after + INQUIRY_TIMEOUT;
-        let hub_is_running = || self.control.as_ref().is_some_and(ControlChannel::hub_is_running);
+        // A hub that does not answer may be starved of processor time. If it is lost, the control channel ends the wait.
+        let is_reported = alive_reports != inquiry.alive_reports;
         if wait.on_timeout == OnTimeout::Waits
-            && (alive_reports != inquiry.alive_reports || is_unanswered && hub_is_running())
+            && (is_reported || is_unanswered && self.control.is_some())
         {
             wait.alive_after = waited;
             wait.inquiry = None;

@@ -158,7 +158,7 @@ fn join(link: &mut Link, cpus: u32, local_size: Option<u32>) -> Result<Topology,
     let mut hub = None;
     let mut local_address = None;
     if link.rank == 0 {
-        let started = Hub::start(&topology.hosts, topology.node.nodes == 1);
+        let started = Hub::start(&topology.hosts, topology.node.nodes == 1, link.timeout);
         let (started_hub, address) = started.map_err(|error| CommError::Library {
             call: "the channel between ranks",
             reason: error.to_string(),
@@ -168,8 +168,9 @@ fn join(link: &mut Link, cpus: u32, local_size: Option<u32>) -> Result<Topology,
     }
     if let Some(Some(address)) = link.share(local_address)?.first() {
         // A rank that cannot reach rank 0 takes part as well, but its death would not be detected.
+        let (hosts, state, timeout) = (&topology.hosts, &link.state, link.timeout);
         link.control =
-            ControlChannel::connect(link.rank, &topology.hosts, address, &link.state, hub).ok();
+            ControlChannel::connect(link.rank, hosts, address, state, timeout, hub).ok();
     }
     // No rank may leave before all have connected.
     link.barrier(OnTimeout::Ends)?;

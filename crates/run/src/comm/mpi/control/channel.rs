@@ -2,24 +2,28 @@
 
 use super::hub::Hub;
 use super::message::{ControlMessage, HubAddress, LineReader, OnTimeout};
-use super::process::ProcessIdentity;
+use super::process::{ProcessIdentity, ProcessWatch};
 use crate::comm::mpi::state::{RankState, lock};
 use crate::comm::{CommError, End};
-use std::io;
+use std::io::{self, ErrorKind::ConnectionReset, ErrorKind::UnexpectedEof};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time limit for connecting to one of rank 0's addresses.
+/// Time limit for connecting to one of rank 0's addresses, and for sending a message.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Time limit for the hub's answer to the first message.
+/// Time limit for the answer to the first message at an address, which may not be the hub's, of another machine.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+/// Attempts to connect. The hub closes the connection of a rank that is too slow to send its first message.
+const CONNECT_ATTEMPTS: u32 = 20;
+/// Pause between these attempts.
+const CONNECT_PAUSE: Duration = Duration::from_millis(500);
 /// Time without a message of the hub that counts as a missed beat.
 const BEAT: Duration = Duration::from_secs(2);
-/// Consecutive missed beats after which the hub is lost, unless its process is known to run. If this process itself was stopped, at
-/// most one beat counts as missed.
+/// Consecutive missed beats after which the hub is lost if its process has ended, is stopped or cannot be observed. If this process
+/// itself was stopped, at most one beat counts as missed.
 const MISSED_MAX: u32 = 3;
 /// Time to wait after a failure until the hub disconnects. The hub first waits for the other ranks.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(12);
@@ -34,7 +38,6 @@ pub(in super::super) struct ControlChannel {
     rank: u32,
     host: String,
     stream: TcpStream,
-    hub_process: Option<ProcessIdentity>,
     state: Arc<RankState>,
     listener: Mutex<Option<JoinHandle<()>>>,
     /// The hub, on rank 0.
@@ -42,26 +45,29 @@ pub(in super::super) struct ControlChannel {
 }
 
 impl ControlChannel {
-    /// Connects `rank` to the hub at `address`. `hosts` are the machines of all ranks; `hub` is given on rank 0.
+    /// Connects `rank` to the hub at `address`. `hosts` are the machines of all ranks; `hub` is given on rank 0. A hub that is silent
+    /// for `rank_timeout` is lost even if its process runs.
     pub(in super::super) fn connect(
         rank: u32,
         hosts: &[String],
         address: &HubAddress,
         state: &Arc<RankState>,
+        rank_timeout: Duration,
         hub: Option<Hub>,
     ) -> io::Result<Self> {
-        let (stream, lines) = connect_to_hub(address, rank)?;
+        let hub_process = address.process.as_ref().and_then(ProcessWatch::new);
+        let answer_timeout = if hub_process.is_some() { rank_timeout } else { ANSWER_TIMEOUT };
+        let (stream, lines) = connect_to_hub(address, rank, answer_timeout)?;
         let hub_host = hosts.first().cloned().unwrap_or_default();
         let listener_state = Arc::clone(state);
-        let hub_process = address.process.clone();
+        let silence = HubSilence::new(hub_process, rank_timeout);
         let listener = std::thread::Builder::new()
             .name("watch".to_owned())
-            .spawn(move || listen(lines, &listener_state, hub_host, hub_process.as_ref()))?;
+            .spawn(move || listen(lines, &listener_state, hub_host, silence))?;
         Ok(ControlChannel {
             rank,
             host: hosts.get(rank as usize).cloned().unwrap_or_default(),
             stream,
-            hub_process: address.process.clone(),
             state: Arc::clone(state),
             listener: Mutex::new(Some(listener)),
             hub: Mutex::new(hub),
@@ -87,11 +93,6 @@ impl ControlChannel {
         on_timeout: OnTimeout,
     ) {
         ControlMessage::Late { operation, waited, on_timeout }.send(&self.stream);
-    }
-
-    /// Whether the hub's process is known to run.
-    pub(in super::super) fn hub_is_running(&self) -> bool {
-        self.hub_process.as_ref().is_some_and(ProcessIdentity::is_running)
     }
 
     /// Disconnects. Rank 0, and every rank after a failure, first waits for a limited time until the other ranks have disconnected.
@@ -120,22 +121,42 @@ impl ControlChannel {
     }
 }
 
-/// Tries the addresses of the hub in order.
-fn connect_to_hub(hub: &HubAddress, rank: u32) -> io::Result<(TcpStream, LineReader)> {
+/// Tries the addresses of the hub in order, and again if a connection was closed.
+fn connect_to_hub(
+    hub: &HubAddress,
+    rank: u32,
+    answer_timeout: Duration,
+) -> io::Result<(TcpStream, LineReader)> {
     let loopback = ["127.0.0.1".to_owned(), "::1".to_owned()];
     let addresses = if rank == 0 { &loopback[..] } else { &hub.addresses };
     let mut failures = Vec::new();
-    for address in addresses {
-        match connect_to(address, hub, rank) {
-            Ok(connection) => return Ok(connection),
-            Err(error) => failures.push(format!("{address}: {error}")),
+    for _ in 0..CONNECT_ATTEMPTS {
+        let mut was_closed = false;
+        failures.clear();
+        for address in addresses {
+            match connect_to(address, hub, rank, answer_timeout) {
+                Ok(connection) => return Ok(connection),
+                Err(error) => {
+                    was_closed |= matches!(error.kind(), UnexpectedEof | ConnectionReset);
+                    failures.push(format!("{address}: {error}"));
+                }
+            }
         }
+        if !was_closed {
+            break;
+        }
+        std::thread::sleep(CONNECT_PAUSE);
     }
     Err(io::Error::other(format!("rank 0 cannot be reached: {}", failures.join("; "))))
 }
 
 /// Connects to the hub at `address` and identifies this rank.
-fn connect_to(address: &str, hub: &HubAddress, rank: u32) -> io::Result<(TcpStream, LineReader)> {
+fn connect_to(
+    address: &str,
+    hub: &HubAddress,
+    rank: u32,
+    answer_timeout: Duration,
+) -> io::Result<(TcpStream, LineReader)> {
     let socket_address = (address, hub.port)
         .to_socket_addrs()?
         .next()
@@ -143,7 +164,7 @@ fn connect_to(address: &str, hub: &HubAddress, rank: u32) -> io::Result<(TcpStre
     let stream = TcpStream::connect_timeout(&socket_address, CONNECT_TIMEOUT)?;
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(CONNECT_TIMEOUT))?;
-    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    stream.set_read_timeout(Some(answer_timeout))?;
     let token = hub.token.clone();
     ControlMessage::Hello { token, rank, process: ProcessIdentity::current() }.send(&stream);
     let mut lines = LineReader::new(stream.try_clone()?);
@@ -160,13 +181,12 @@ fn listen(
     mut lines: LineReader,
     state: &RankState,
     hub_host: String,
-    hub_process: Option<&ProcessIdentity>,
+    mut silence: HubSilence,
 ) {
-    let mut missed = 0;
     let end = loop {
         match lines.next() {
             Ok(Some(line)) => {
-                missed = 0;
+                silence.missed = 0;
                 let message = ControlMessage::parse(&line);
                 if let Some(ControlMessage::Bye { idle, .. }) = message {
                     if idle {
@@ -179,8 +199,7 @@ fn listen(
                 }
             }
             Ok(None) => {
-                missed += 1;
-                if is_lost(missed, hub_process) {
+                if silence.miss() {
                     break End::Silent;
                 }
             }
@@ -193,8 +212,27 @@ fn listen(
     }
 }
 
-fn is_lost(missed: u32, hub_process: Option<&ProcessIdentity>) -> bool {
-    missed >= MISSED_MAX && !hub_process.is_some_and(ProcessIdentity::is_running)
+/// The missed beats of the hub.
+struct HubSilence {
+    missed: u32,
+    /// Missed beats after which the hub is lost in any case.
+    missed_max: u32,
+    /// Observes the process of the hub, if it is on this machine.
+    process: Option<ProcessWatch>,
+}
+
+impl HubSilence {
+    fn new(process: Option<ProcessWatch>, rank_timeout: Duration) -> Self {
+        let beats = rank_timeout.as_secs() / BEAT.as_secs();
+        HubSilence { missed: 0, missed_max: (beats as u32).max(MISSED_MAX), process }
+    }
+
+    /// Counts a missed beat, and returns whether the hub is lost.
+    fn miss(&mut self) -> bool {
+        self.missed += 1;
+        let may_be_alive = self.process.as_mut().is_some_and(|watch| !watch.is_lost());
+        self.missed >= if may_be_alive { self.missed_max } else { MISSED_MAX }
+    }
 }
 
 fn handle(message: ControlMessage, hub: &TcpStream, state: &RankState) {
@@ -223,9 +261,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_silent_hub_is_lost_unless_its_process_is_known_to_run() {
-        assert!(is_lost(MISSED_MAX, None));
-        assert!(!is_lost(MISSED_MAX - 1, None));
-        assert!(!is_lost(MISSED_MAX + 1, ProcessIdentity::current().as_ref()));
+    fn a_silent_hub_is_lost_after_the_rank_timeout_if_its_process_runs() {
+        let check = |process: Option<ProcessWatch>, seconds: u64, expected: u32| {
+            let mut silence = HubSilence::new(process, Duration::from_secs(seconds));
+            let missed = (1..).find(|_| silence.miss());
+            assert_eq!(missed, Some(expected), "{seconds} s");
+        };
+        let this_process = || ProcessWatch::new(&ProcessIdentity::current().unwrap());
+        check(None, 600, MISSED_MAX);
+        check(this_process(), 600, 300);
+        check(this_process(), 1, MISSED_MAX);
     }
 }

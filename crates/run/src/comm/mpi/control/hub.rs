@@ -3,10 +3,11 @@
 
 use super::addresses;
 use super::message::{ControlMessage, HubAddress, LineReader, OnTimeout};
-use super::process::ProcessIdentity;
+use super::process::{ProcessIdentity, ProcessWatch};
 use crate::clock::Clock;
 use crate::comm::End;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Resource, getrlimit};
 use rustix::time::Timespec;
 use std::collections::BTreeSet;
 use std::io::{self, Read};
@@ -14,12 +15,20 @@ use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time limit for the answers to an inquiry. A rank that does not answer counts as missing, unless it is known to run.
+/// Time limit for the answers to an inquiry. A rank that does not answer counts as having started no operation.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Interval of beats. Missed beats are counted instead of time, so that a stop of the hub itself does not make ranks late.
 const BEAT: Duration = Duration::from_secs(1);
-/// Consecutive unanswered beats after which a rank is lost, unless it is known to run.
+/// Consecutive unanswered beats after which a rank is lost if its process has ended, is stopped or cannot be observed.
 const MISSED_MAX: u32 = 6;
+/// Time that a connection has to identify a rank. A rank whose connection was closed connects again.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum number of connections that have not identified a rank, and their share of the descriptors of this process. Further
+/// connections wait in the queue of the kernel.
+const STRANGERS_MAX: usize = 256;
+const STRANGERS_SHARE: u64 = 4;
+/// Pause after a connection could not be accepted, for example for lack of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 /// Time that the other ranks have to disconnect after a failure.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -27,12 +36,14 @@ const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 pub(in super::super) struct Hub(JoinHandle<()>);
 
 impl Hub {
-    /// Starts the hub for the ranks on `hosts`; `single_machine` is set if all are on one machine.
+    /// Starts the hub for the ranks on `hosts`; `single_machine` is set if all are on one machine. A rank that does not answer for
+    /// `rank_timeout` is lost even if its process runs.
     pub(in super::super) fn start(
         hosts: &[String],
         single_machine: bool,
+        rank_timeout: Duration,
     ) -> io::Result<(Self, HubAddress)> {
-        let (mut state, address) = HubState::new(hosts, single_machine)?;
+        let (mut state, address) = HubState::new(hosts, single_machine, rank_timeout)?;
         let thread = std::thread::Builder::new().name("hub".to_owned());
         Ok((Hub(thread.spawn(move || state.serve())?), address))
     }
@@ -49,7 +60,12 @@ struct HubState {
     token: String,
     clock: Clock,
     hosts: Vec<String>,
+    /// Unanswered beats after which a rank is lost in any case.
+    silent_max: u32,
     connections: Vec<Connection>,
+    strangers_max: usize,
+    /// Time from which connections are accepted.
+    accept_ns: u64,
     /// Number of ranks that have left with no unfinished operation.
     idle: usize,
     /// Ranks that have connected.
@@ -70,8 +86,10 @@ struct Connection {
     lines: LineReader,
     /// Set by the rank's first message.
     rank: Option<u32>,
-    /// Process of the rank, if known.
-    process: Option<ProcessIdentity>,
+    /// Time by which it has to set `rank`.
+    hello_ns: u64,
+    /// Observes the process of the rank, if it is on this machine.
+    process: Option<ProcessWatch>,
     /// Beats since its last message.
     missed: u32,
     has_left: bool,
@@ -90,7 +108,11 @@ struct Inquiry {
 }
 
 impl HubState {
-    fn new(hosts: &[String], single_machine: bool) -> io::Result<(Self, HubAddress)> {
+    fn new(
+        hosts: &[String],
+        single_machine: bool,
+        rank_timeout: Duration,
+    ) -> io::Result<(Self, HubAddress)> {
         let listener = listen(single_machine)?;
         let addresses = if single_machine {
             vec![Ipv4Addr::LOCALHOST.to_string()]
@@ -100,7 +122,12 @@ impl HubState {
         let port = listener.local_addr()?.port();
         let process = ProcessIdentity::current();
         let address = HubAddress { addresses, port, token: token()?, process };
+        let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let strangers_max = (descriptors / STRANGERS_SHARE).clamp(1, STRANGERS_MAX as u64);
         let state = HubState {
+            silent_max: (rank_timeout.as_secs() as u32).max(MISSED_MAX),
+            strangers_max: strangers_max as usize,
+            accept_ns: 0,
             listener,
             token: address.token.clone(),
             clock: Clock::new(),
@@ -126,6 +153,7 @@ impl HubState {
                 self.receive(i);
             }
             self.beat();
+            self.close_strangers();
             self.connections.retain(|connection| !connection.closed);
             self.conclude_inquiry();
             let all_left = || self.connections.iter().all(|connection| connection.has_left);
@@ -141,6 +169,7 @@ impl HubState {
     /// Waits for a message, or until something is due.
     fn wait(&self) {
         let answers_ns = self.inquiry.as_ref().map(|inquiry| inquiry.deadline_ns);
+        // A beat is due every second, which is soon enough for strangers and for accepting again.
         let due = [self.leave_ns, answers_ns, Some(self.beat_ns)];
         let timeout = due.into_iter().flatten().min().map(|due_ns| {
             let remaining = Duration::from_nanos(due_ns.saturating_sub(self.clock.now_ns()));
@@ -149,24 +178,37 @@ impl HubState {
                 tv_nsec: remaining.subsec_nanos().into(),
             }
         });
-        let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
-        fds.extend(
-            self.connections
-                .iter()
-                .map(|connection| PollFd::new(connection.stream(), PollFlags::IN)),
-        );
+        let listener = self.can_accept().then(|| PollFd::new(&self.listener, PollFlags::IN));
+        let connections = self.connections.iter();
+        let streams =
+            connections.map(|connection| PollFd::new(connection.stream(), PollFlags::IN));
+        let mut fds: Vec<PollFd<'_>> = listener.into_iter().chain(streams).collect();
         // An error, such as an interrupted wait, only ends the wait early.
         let _ = poll(&mut fds, timeout.as_ref());
     }
 
+    fn can_accept(&self) -> bool {
+        let strangers = self.connections.iter().filter(|connection| connection.rank.is_none());
+        self.accept_ns <= self.clock.now_ns() && strangers.count() < self.strangers_max
+    }
+
     fn accept(&mut self) {
-        while let Ok((stream, _)) = self.listener.accept() {
+        while self.can_accept() {
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => {
+                    self.accept_ns = self.deadline_ns(ACCEPT_PAUSE);
+                    return;
+                }
+            };
             // Messages are short and fit the send buffer, so that a rank that does not read cannot block the hub.
             if stream.set_nonblocking(true).is_ok() && stream.set_nodelay(true).is_ok() {
                 let lines = LineReader::new(stream);
                 self.connections.push(Connection {
                     lines,
                     rank: None,
+                    hello_ns: self.deadline_ns(HELLO_TIMEOUT),
                     process: None,
                     missed: 0,
                     has_left: false,
@@ -209,7 +251,9 @@ impl HubState {
             let connection = &mut self.connections[i];
             let (Some(rank), false) = (connection.rank, connection.has_left) else { continue };
             connection.missed += 1;
-            if connection.missed > MISSED_MAX && !connection.is_running() {
+            let may_be_alive = connection.process.as_mut().is_some_and(|watch| !watch.is_lost());
+            let missed_max = if may_be_alive { self.silent_max } else { MISSED_MAX };
+            if connection.missed > missed_max {
                 // The lost rank is notified too, in case it continues later.
                 self.declare_lost(rank, End::Silent);
                 self.connections[i].closed = true;
@@ -218,13 +262,21 @@ impl HubState {
         self.send_to_all(&ControlMessage::Beat);
     }
 
+    /// Closes connections that have not identified a rank in time.
+    fn close_strangers(&mut self) {
+        let now_ns = self.clock.now_ns();
+        for connection in &mut self.connections {
+            connection.closed |= connection.rank.is_none() && connection.hello_ns <= now_ns;
+        }
+    }
+
     /// Handles the first message of a connection. It has to identify a rank of this run.
     fn admit(&mut self, i: usize, message: Option<ControlMessage>) {
         let connection = &mut self.connections[i];
         match message {
             Some(ControlMessage::Hello { token, rank, process }) if token == self.token => {
                 connection.rank = Some(rank);
-                connection.process = process;
+                connection.process = process.as_ref().and_then(ProcessWatch::new);
                 self.joined.insert(rank);
                 ControlMessage::Welcome.send(connection.stream());
                 // A rank that connects after the end is notified of it.
@@ -299,28 +351,24 @@ impl HubState {
             return;
         }
         let Inquiry { operation, waited, on_timeout, .. } = *inquiry;
-        // A running rank that does not answer may be starved of processor time. It counts as having started no operation.
-        let is_running = |rank| {
-            self.connections
-                .iter()
-                .any(|connection| connection.rank == Some(rank) && connection.is_running())
-        };
-        let started_by = |rank| inquiry.started_by(rank).or_else(|| is_running(rank).then_some(0));
+        // A rank that does not answer may be starved of processor time; if it is lost, missed beats show it.
+        let started_by = |rank| inquiry.started_by(rank).unwrap_or(0);
         let mut ranks: Vec<u32> = self.joined.iter().copied().collect();
-        ranks.retain(|&rank| started_by(rank).is_none_or(|started| started < operation));
+        ranks.retain(|&rank| started_by(rank) < operation);
         // Only the ranks that have started the fewest operations are named: the other ranks may be waiting for them in earlier operations.
-        let fewest = ranks.iter().map(|&rank| started_by(rank)).min().flatten();
+        let fewest = ranks.iter().map(|&rank| started_by(rank)).min();
         if on_timeout == OnTimeout::Waits {
-            ranks.retain(|&rank| started_by(rank) == fewest);
+            ranks.retain(|&rank| Some(started_by(rank)) == fewest);
         }
         self.inquiry = None;
-        match (fewest, on_timeout) {
+        match on_timeout {
             _ if ranks.is_empty() => {}
-            (Some(started), OnTimeout::Waits) => {
-                let is_new = self.reported.replace(started) != Some(started);
+            OnTimeout::Waits => {
+                let is_new = self.reported != fewest;
+                self.reported = fewest;
                 self.send_to_all(&ControlMessage::Busy { ranks, waited, is_new });
             }
-            _ => self.end(ControlMessage::Missing { ranks, waited }),
+            OnTimeout::Ends => self.end(ControlMessage::Missing { ranks, waited }),
         }
     }
 
@@ -345,11 +393,6 @@ impl Inquiry {
 }
 
 impl Connection {
-    /// Whether the rank's process is known to run.
-    fn is_running(&self) -> bool {
-        self.process.as_ref().is_some_and(ProcessIdentity::is_running)
-    }
-
     fn stream(&self) -> &TcpStream {
         self.lines.stream()
     }
@@ -375,56 +418,101 @@ fn token() -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::process::{Pid, Signal, kill_process};
     use std::process::{Child, Command};
+
+    const RANK_TIMEOUT: Duration = Duration::from_secs(20);
+
+    fn hub() -> (HubState, HubAddress) {
+        HubState::new(&["a".to_owned(), "a".to_owned()], true, RANK_TIMEOUT).unwrap()
+    }
+
+    /// Sends the first message of rank 1.
+    fn connect(address: &HubAddress, process: Option<ProcessIdentity>) -> TcpStream {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, address.port)).unwrap();
+        ControlMessage::Hello { token: address.token.clone(), rank: 1, process }.send(&stream);
+        stream
+    }
+
+    fn receive_all(hub: &mut HubState) {
+        hub.accept();
+        (0..hub.connections.len()).for_each(|i| hub.receive(i));
+        hub.close_strangers();
+        hub.connections.retain(|connection| !connection.closed);
+    }
 
     /// Returns a hub to which rank 1 has connected, with the process `child`. The rank sends no further messages.
     fn hub_with_rank_1(child: &Child) -> (HubState, TcpStream) {
-        let (mut hub, address) = HubState::new(&["a".to_owned(), "a".to_owned()], true).unwrap();
-        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, address.port)).unwrap();
-        let process = ProcessIdentity::from_pid(child.id());
-        ControlMessage::Hello { token: address.token, rank: 1, process }.send(&stream);
+        let (mut hub, address) = hub();
+        let stream = connect(&address, ProcessIdentity::from_pid(child.id()));
         while hub.joined.is_empty() {
-            hub.accept();
-            (0..hub.connections.len()).for_each(|i| hub.receive(i));
+            receive_all(&mut hub);
         }
         (hub, stream)
     }
 
-    fn miss_all_beats(hub: &mut HubState) {
-        for _ in 0..=MISSED_MAX {
+    fn beat(hub: &mut HubState, beats: u32) {
+        for _ in 0..beats {
             hub.beat_ns = 0;
             hub.beat();
         }
     }
 
-    /// Concludes an inquiry that is not answered in time.
-    fn inquire_without_answer(hub: &mut HubState) {
-        hub.inquire(5, Duration::from_secs(1), OnTimeout::Waits);
-        hub.inquiry.as_mut().unwrap().deadline_ns = 0;
-        hub.conclude_inquiry();
+    fn silent_rank_1() -> Option<ControlMessage> {
+        Some(ControlMessage::Lost { rank: 1, host: "a".to_owned(), end: End::Silent })
     }
 
     #[test]
-    fn a_silent_rank_is_lost_if_it_is_stopped_but_not_if_it_runs() {
+    fn a_silent_rank_is_lost_within_ten_beats_if_it_is_stopped() {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
         let (mut hub, _stream) = hub_with_rank_1(&child);
-        let (mut inquiring_hub, _other) = hub_with_rank_1(&child);
-        miss_all_beats(&mut hub);
-        inquire_without_answer(&mut inquiring_hub);
-        assert_eq!((&hub.end, &inquiring_hub.end), (&None, &None));
-        assert_eq!(inquiring_hub.reported, Some(0), "the wait is reported");
-        let stop = Command::new("kill").args(["-STOP", &child.id().to_string()]).status();
-        assert!(stop.unwrap().success());
-        while hub.connections[0].is_running() {
+        kill_process(Pid::from_child(&child), Signal::STOP).unwrap();
+        let stat = || std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        while !stat().contains(") T ") {
             std::thread::yield_now();
         }
-        miss_all_beats(&mut hub);
-        let lost = ControlMessage::Lost { rank: 1, host: "a".to_owned(), end: End::Silent };
-        assert_eq!(hub.end, Some(lost));
-        inquire_without_answer(&mut inquiring_hub);
-        let missing = ControlMessage::Missing { ranks: vec![1], waited: Duration::from_secs(1) };
-        assert_eq!(inquiring_hub.end, Some(missing));
+        beat(&mut hub, 10);
+        assert_eq!(hub.end, silent_rank_1());
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_silent_rank_that_runs_is_lost_only_after_the_rank_timeout() {
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let (mut hub, _stream) = hub_with_rank_1(&child);
+        hub.inquire(5, Duration::from_secs(1), OnTimeout::Waits);
+        hub.inquiry.as_mut().unwrap().deadline_ns = 0;
+        hub.conclude_inquiry();
+        assert_eq!(hub.reported, Some(0), "the wait is reported");
+        beat(&mut hub, RANK_TIMEOUT.as_secs() as u32);
+        assert_eq!(hub.end, None);
+        beat(&mut hub, 1);
+        assert_eq!(hub.end, silent_rank_1());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn strangers_are_limited_and_closed_and_ranks_still_connect() {
+        let (mut hub, address) = hub();
+        hub.strangers_max = 3;
+        let strangers: Vec<TcpStream> = (0..10)
+            .map(|_| TcpStream::connect((Ipv4Addr::LOCALHOST, address.port)).unwrap())
+            .collect();
+        let _rank = connect(&address, None);
+        while hub.connections.len() < 3 {
+            receive_all(&mut hub);
+        }
+        receive_all(&mut hub);
+        assert_eq!(hub.connections.len(), 3);
+        assert!(!hub.can_accept(), "the listener is not polled");
+        while hub.joined.is_empty() {
+            hub.connections.iter_mut().for_each(|connection| connection.hello_ns = 0);
+            receive_all(&mut hub);
+        }
+        beat(&mut hub, MISSED_MAX);
+        assert_eq!((hub.end, hub.connections.iter().filter(|c| c.rank.is_some()).count()), (None, 1));
+        drop(strangers);
     }
 }
