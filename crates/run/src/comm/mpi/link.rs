@@ -276,10 +276,9 @@ impl Link {
         let is_unanswered =
             self.control.is_none() || waited > inquiry.started_after + INQUIRY_TIMEOUT;
         // A hub that does not answer may be starved of processor time. If it is lost, the control channel ends the wait.
+        let is_connected = || self.control.as_ref().is_some_and(ControlChannel::is_connected);
         let is_reported = alive_reports != inquiry.alive_reports;
-        if wait.on_timeout == OnTimeout::Waits
-            && (is_reported || is_unanswered && self.control.is_some())
-        {
+        if wait.on_timeout == OnTimeout::Waits && (is_reported || is_unanswered && is_connected()) {
             wait.alive_after = waited;
             wait.inquiry = None;
         } else if is_unanswered {

@@ -169,8 +169,7 @@ fn join(link: &mut Link, cpus: u32, local_size: Option<u32>) -> Result<Topology,
     if let Some(Some(address)) = link.share(local_address)?.first() {
         // A rank that cannot reach rank 0 takes part as well, but its death would not be detected.
         let (hosts, state, timeout) = (&topology.hosts, &link.state, link.timeout);
-        link.control =
-            ControlChannel::connect(link.rank, hosts, address, state, timeout, hub).ok();
+        link.control = ControlChannel::connect(link.rank, hosts, address, state, timeout, hub).ok();
     }
     // No rank may leave before all have connected.
     link.barrier(OnTimeout::Ends)?;

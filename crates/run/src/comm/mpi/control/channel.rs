@@ -95,6 +95,11 @@ impl ControlChannel {
         ControlMessage::Late { operation, waited, on_timeout }.send(&self.stream);
     }
 
+    /// Whether the hub has neither ended the connection nor been lost.
+    pub(in super::super) fn is_connected(&self) -> bool {
+        lock(&self.listener).as_ref().is_some_and(|listener| !listener.is_finished())
+    }
+
     /// Disconnects. Rank 0, and every rank after a failure, first waits for a limited time until the other ranks have disconnected.
     pub(in super::super) fn leave(&self, orderly: bool) {
         self.state.leaving.set();
@@ -177,12 +182,7 @@ fn connect_to(
 }
 
 /// Handles messages until the connection ends or the hub is lost.
-fn listen(
-    mut lines: LineReader,
-    state: &RankState,
-    hub_host: String,
-    mut silence: HubSilence,
-) {
+fn listen(mut lines: LineReader, state: &RankState, hub_host: String, mut silence: HubSilence) {
     let end = loop {
         match lines.next() {
             Ok(Some(line)) => {
