@@ -166,8 +166,7 @@ impl<'g> Generation<'g> {
         let Some(free_bytes) = self.storage.free_bytes()? else { return Ok(()) };
         let mut needed_bytes = self.manifest().total_bytes;
         if needed_bytes > free_bytes && existing != ExistingFiles::None {
-            needed_bytes =
-                needed_bytes.saturating_sub(self.names.file_lengths(self.storage)?.bytes);
+            needed_bytes = needed_bytes.saturating_sub(self.names.existing_bytes(self.storage)?);
         }
         if needed_bytes > free_bytes {
             return Err(DatasetError::NoSpace { needed_bytes, free_bytes });

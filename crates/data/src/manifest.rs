@@ -9,7 +9,6 @@ use feedrate_spec::plan::layout::Layout;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::iter::repeat_n;
 use std::path::Path;
 
 /// Name of the manifest in the dataset's folder.
@@ -108,10 +107,17 @@ impl LengthRun {
         }
     }
 
-    /// The files of `runs`, each as a separate run.
-    pub(crate) fn expand(runs: Option<&[LengthRun]>) -> impl Iterator<Item = LengthRun> {
-        let runs = runs.into_iter().flatten();
-        runs.flat_map(|run| repeat_n(*run, run.files as usize))
+    /// Returns a function that finds the run of a file. It must be called with ascending numbers.
+    pub(crate) fn finder(runs: Option<&[LengthRun]>) -> impl FnMut(u64) -> Option<LengthRun> {
+        let ends = runs.unwrap_or_default().iter().scan(0_u64, |end, run| {
+            *end = end.saturating_add(run.files);
+            Some((*end, *run))
+        });
+        let mut ends = ends.peekable();
+        move |file| {
+            while ends.next_if(|(end, _)| *end <= file).is_some() {}
+            ends.peek().map(|(_, run)| *run)
+        }
     }
 
     /// Appends `next` to `runs`. Sets `runs` to `None` if there are too many.

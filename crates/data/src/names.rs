@@ -33,6 +33,18 @@ pub trait OwnFiles {
     /// The first error of `visit`.
     fn visit_all(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError>;
 
+    /// Visits every file that exists, in the same order, and possibly others.
+    ///
+    /// # Errors
+    /// The first error of `visit`, or the storage failed.
+    fn visit_existing(
+        &self,
+        _storage: &dyn Storage,
+        visit: &mut OwnFileVisit<'_>,
+    ) -> Result<(), StorageError> {
+        self.visit_all(visit)
+    }
+
     /// Whether `path` is one of the files or a file that describes them, such as the manifest.
     fn has(&self, path: &str) -> bool;
 
@@ -117,6 +129,73 @@ impl<'n> FileNames<'n> {
         (self.format.encode)(&self.layout.shape(file), &self.plan.encoding, content, sink)
     }
 
+    /// The numbers of the files of which a part exists, in ascending order. The folders are listed, because a manifest may claim
+    /// far more files than there are.
+    pub(crate) fn existing_files(&self, storage: &dyn Storage) -> Result<Vec<u64>, StorageError> {
+        let mut files = Vec::new();
+        for folder in &self.folders() {
+            let names = match storage.kind(folder)? {
+                // Storages without folders have files below the path.
+                Some(EntryKind::Folder) | None => storage.list(folder)?,
+                // It may be a link to a folder.
+                Some(EntryKind::Other) => storage.list(folder).unwrap_or_default(),
+                Some(EntryKind::File { .. }) => continue,
+            };
+            files.extend(names.iter().filter_map(|name| self.number_of(&join_path(folder, name))));
+        }
+        files.sort_unstable();
+        files.dedup();
+        Ok(files)
+    }
+
+    /// The bytes of all files that exist.
+    pub(crate) fn existing_bytes(&self, storage: &dyn Storage) -> Result<u64, StorageError> {
+        let mut bytes = 0_u64;
+        self.visit_existing(storage, &mut |parts, _| {
+            for path in parts {
+                bytes = bytes.saturating_add(storage.stat(path)?.unwrap_or(0));
+            }
+            Ok(())
+        })?;
+        Ok(bytes)
+    }
+
+    /// The number of the file of which `path` is a part.
+    fn number_of(&self, path: &str) -> Option<u64> {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let rest = name.strip_prefix(&*self.plan.prefix)?.strip_prefix('_')?;
+        let number: u64 = rest.split('_').next()?.parse().ok()?;
+        let mut file_path = String::new();
+        let mut part_path = String::new();
+        // The number in the name counts either training or evaluation files.
+        let numbers = [Some(number), number.checked_add(self.layout.files_train())];
+        numbers.into_iter().flatten().filter(|file| *file < self.layout.files()).find(|file| {
+            self.layout.write_path(*file, &mut file_path);
+            self.format.parts.iter().any(|part| {
+                part.write_path(&file_path, &mut part_path);
+                part_path == path
+            })
+        })
+    }
+
+    /// Calls `visit` with the number and the paths of each of `files`.
+    pub(crate) fn visit_files(
+        &self,
+        files: impl IntoIterator<Item = u64>,
+        visit: &mut dyn FnMut(u64, &[String]) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        let mut path = String::new();
+        let mut parts = vec![String::new(); self.format.parts.len()];
+        for file in files {
+            self.layout.write_path(file, &mut path);
+            for (part, part_path) in self.format.parts.iter().zip(&mut parts) {
+                part.write_path(&path, part_path);
+            }
+            visit(file, &parts)?;
+        }
+        Ok(())
+    }
+
     /// Reads the lengths of all files from the storage.
     pub(crate) fn file_lengths(&self, storage: &dyn Storage) -> Result<FileLengths, StorageError> {
         let mut found = FileLengths { bytes: 0, files: Some(Vec::new()) };
@@ -142,37 +221,19 @@ impl OwnFiles for FileNames<'_> {
     }
 
     fn visit_all(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
-        let mut path = String::new();
-        let mut parts = vec![String::new(); self.format.parts.len()];
-        for file in 0..self.layout.files() {
-            self.layout.write_path(file, &mut path);
-            for (part, part_path) in self.format.parts.iter().zip(&mut parts) {
-                part.write_path(&path, part_path);
-            }
-            visit(&parts, None)?;
-        }
-        Ok(())
+        self.visit_files(0..self.layout.files(), &mut |_, parts| visit(parts, None))
+    }
+
+    fn visit_existing(
+        &self,
+        storage: &dyn Storage,
+        visit: &mut OwnFileVisit<'_>,
+    ) -> Result<(), StorageError> {
+        self.visit_files(self.existing_files(storage)?, &mut |_, parts| visit(parts, None))
     }
 
     fn has(&self, path: &str) -> bool {
-        let name = path.rsplit('/').next().unwrap_or(path);
-        let number = name.strip_prefix(&*self.plan.prefix).and_then(|rest| rest.strip_prefix('_'));
-        let number = number.and_then(|rest| rest.split('_').next()?.parse::<u64>().ok());
-        let Some(number) = number else { return path == FILE_NAME };
-        let mut file_path = String::new();
-        let mut part_path = String::new();
-        // The number counts either training or evaluation files.
-        [Some(number), number.checked_add(self.layout.files_train())]
-            .into_iter()
-            .flatten()
-            .filter(|file| *file < self.layout.files())
-            .any(|file| {
-                self.layout.write_path(file, &mut file_path);
-                self.format.parts.iter().any(|part| {
-                    part.write_path(&file_path, &mut part_path);
-                    part_path == path
-                })
-            })
+        path == FILE_NAME || self.number_of(path).is_some()
     }
 }
 

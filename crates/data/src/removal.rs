@@ -179,10 +179,16 @@ pub(crate) fn first_incomplete_file(
 ) -> Result<Option<String>, DatasetError> {
     let mut first = None;
     with_generated_files(manifest, &[], storage, |files| {
-        Ok(files.visit_all(&mut |parts, written| {
+        let existing = files.names.existing_files(storage)?;
+        let leading = existing.iter().zip(0..).take_while(|(file, number)| *file == number).count();
+        // Up to the first file that is missing.
+        let checked = 0..files.names.layout.files().min(leading as u64 + 1);
+        let mut written_length = LengthRun::finder(manifest.files.as_deref());
+        Ok(files.names.visit_files(checked, &mut |file, parts| {
             if first.is_some() {
                 return Ok(());
             }
+            let written = written_length(file);
             let mut bytes = 0;
             for path in parts {
                 match storage.stat(path)? {
@@ -245,7 +251,7 @@ fn visit_unchanged(
 ) -> Result<FolderContents, StorageError> {
     let linked = linked_folders(&files.folders(), storage)?;
     let mut found = FolderContents::default();
-    files.visit_all(&mut |parts, written| {
+    files.visit_existing(storage, &mut |parts, written| {
         let mut existing = Vec::with_capacity(parts.len());
         for path in parts.iter().filter(|path| !is_inside(path, &linked)) {
             match storage.kind(path)? {
@@ -339,7 +345,7 @@ fn with_generated_files<T>(
     let names = FileNames::new(&manifest.settings, &layout)?;
     // If the manifest lists no file lengths, only the total length shows whether files were changed.
     if manifest.files.is_none() && manifest.state == State::Complete {
-        let found_bytes = names.file_lengths(storage)?.bytes;
+        let found_bytes = names.existing_bytes(storage)?;
         let total_bytes = manifest.total_bytes;
         if found_bytes != total_bytes {
             return Err(DatasetError::Changed { found_bytes, total_bytes });
@@ -348,14 +354,32 @@ fn with_generated_files<T>(
     act(&GeneratedFiles { names, manifest, caller_files })
 }
 
+impl GeneratedFiles<'_> {
+    fn visit(
+        &self,
+        files: impl IntoIterator<Item = u64>,
+        visit: &mut OwnFileVisit<'_>,
+    ) -> Result<(), StorageError> {
+        let mut written = LengthRun::finder(self.manifest.files.as_deref());
+        self.names.visit_files(files, &mut |file, parts| visit(parts, written(file)))
+    }
+}
+
 impl OwnFiles for GeneratedFiles<'_> {
     fn folders(&self) -> Vec<String> {
         self.names.folders()
     }
 
     fn visit_all(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
-        let mut lengths = LengthRun::expand(self.manifest.files.as_deref());
-        self.names.visit_all(&mut |parts, _| visit(parts, lengths.next()))
+        self.visit(0..self.names.layout.files(), visit)
+    }
+
+    fn visit_existing(
+        &self,
+        storage: &dyn Storage,
+        visit: &mut OwnFileVisit<'_>,
+    ) -> Result<(), StorageError> {
+        self.visit(self.names.existing_files(storage)?, visit)
     }
 
     fn has(&self, path: &str) -> bool {

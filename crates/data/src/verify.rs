@@ -66,24 +66,37 @@ pub fn verify(
         let sink = CompareSink::new(storage, &watch, parts, Extent::Whole);
         (sink, Content::from_plan(plan), String::new())
     };
-    let result =
-        for_each(layout.files(), threads, &watch, thread_state, |(sink, content, path), file| {
-            layout.write_path(file, path);
-            let difference = sink.compare(path, |sink| names.encode(file, content, sink))?;
-            if let Some(FirstDifference { part, offset, description, .. }) = difference {
-                let mut part_path = String::new();
-                parts[part].write_path(path, &mut part_path);
-                let bad_file = BadFile { file, path: part_path, offset, difference: description };
-                bad.lock().unwrap_or_else(PoisonError::into_inner).add(bad_file);
-            }
-            watch.add_file();
-            Ok::<(), StorageError>(())
-        });
+    // The plan may have far more files than there are. Of the missing ones, only those to report are compared.
+    let existing = names.existing_files(storage)?;
+    let missing = missing_files(&existing, layout.files()).take(REPORTED_MAX);
+    let files: Vec<u64> = existing.iter().copied().chain(missing).collect();
+    let uncompared_count = layout.files() - files.len() as u64;
+    let count = files.len() as u64;
+    let result = for_each(count, threads, &watch, thread_state, |(sink, content, path), number| {
+        let file = files[number as usize];
+        layout.write_path(file, path);
+        let difference = sink.compare(path, |sink| names.encode(file, content, sink))?;
+        if let Some(FirstDifference { part, offset, description, .. }) = difference {
+            let mut part_path = String::new();
+            parts[part].write_path(path, &mut part_path);
+            let bad_file = BadFile { file, path: part_path, offset, difference: description };
+            bad.lock().unwrap_or_else(PoisonError::into_inner).add(bad_file);
+        }
+        watch.add_file();
+        Ok::<(), StorageError>(())
+    });
     if !watch.is_cancelled() {
         result?;
     }
-    let bad = bad.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut bad = bad.into_inner().unwrap_or_else(PoisonError::into_inner);
+    bad.bad_files += uncompared_count;
     Ok(VerificationResult { files: watch.files(), bytes: watch.bytes(), ..bad })
+}
+
+/// The numbers below `count` that are not in `existing`, which is sorted.
+fn missing_files(existing: &[u64], count: u64) -> impl Iterator<Item = u64> {
+    let mut existing = existing.iter().copied().peekable();
+    (0..count).filter(move |file| existing.next_if_eq(file).is_none())
 }
 
 impl VerificationResult {

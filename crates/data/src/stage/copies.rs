@@ -4,7 +4,7 @@ use super::{MANIFEST_FILE, READERS_FILE, Stage};
 use crate::lock::LOCK_FILE;
 use crate::manifest::LengthRun;
 use crate::names::{FileNames, OwnFileVisit, OwnFiles};
-use crate::storage::StorageError;
+use crate::storage::{Storage, StorageError};
 
 /// The files of a copy. If the manifest does not list their lengths, they are compared with the dataset's files; a copy of
 /// a missing file counts as changed.
@@ -21,6 +21,18 @@ impl Copies<'_> {
         });
         LengthRun::from_parts(&lengths.collect::<Vec<_>>())
     }
+
+    fn visit(
+        &self,
+        files: impl IntoIterator<Item = u64>,
+        visit: &mut OwnFileVisit<'_>,
+    ) -> Result<(), StorageError> {
+        let mut listed = LengthRun::finder(self.files.as_deref());
+        let is_listed = self.files.is_some();
+        self.names.visit_files(files, &mut |file, parts| {
+            visit(parts, if is_listed { listed(file) } else { Some(self.source_lengths(parts)) })
+        })
+    }
 }
 
 impl OwnFiles for Copies<'_> {
@@ -29,11 +41,15 @@ impl OwnFiles for Copies<'_> {
     }
 
     fn visit_all(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
-        let mut lengths = LengthRun::expand(self.files.as_deref());
-        self.names.visit_all(&mut |parts, _| {
-            let is_listed = self.files.is_some();
-            visit(parts, if is_listed { lengths.next() } else { Some(self.source_lengths(parts)) })
-        })
+        self.visit(0..self.names.layout.files(), visit)
+    }
+
+    fn visit_existing(
+        &self,
+        storage: &dyn Storage,
+        visit: &mut OwnFileVisit<'_>,
+    ) -> Result<(), StorageError> {
+        self.visit(self.names.existing_files(storage)?, visit)
     }
 
     fn has(&self, path: &str) -> bool {

@@ -62,7 +62,9 @@ pub(super) fn clean(arguments: &CleanArguments) -> anyhow::Result<Exit> {
             Err(error) => errors.push(error),
         }
     }
-    print_items(&items, arguments)?;
+    if !items.is_empty() || errors.is_empty() || arguments.json {
+        print_items(&items, arguments)?;
+    }
     errors.iter().for_each(messages::print_error);
     if !errors.is_empty() {
         return Ok(Exit::Failed);
