@@ -5,6 +5,7 @@
 
 pub mod content;
 mod piece;
+mod folder;
 pub mod zip;
 pub mod storage;
 pub mod format;

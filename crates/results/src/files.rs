@@ -4,7 +4,9 @@
 use crate::file_kind::FileKind;
 use crate::hook::hooks;
 use crate::table::Table;
-use feedrate_measure::record::file::{RecordFileError, create_part_of, read_text, sync_folder};
+use feedrate_measure::record::file::{
+    RecordFileError, create_part_of, read_folder, read_text, sync_folder,
+};
 use feedrate_spec::problem::Problems;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -159,7 +161,7 @@ impl StudyFiles {
 
     /// Returns the highest number of an attempt that has a task folder, whether or not its results still exist.
     pub fn last_attempt_with_task(&self) -> u64 {
-        let names = fs::read_dir(self.state.join("logs")).into_iter().flatten().flatten();
+        let names = read_folder(self.state.join("logs")).into_iter().flatten().flatten();
         let numbers =
             names.filter_map(|entry| entry.file_name().to_str()?.split_once('-')?.0.parse().ok());
         numbers.max().unwrap_or(0)

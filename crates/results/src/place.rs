@@ -2,7 +2,7 @@
 
 use crate::experiment::Experiment;
 use crate::row::Row;
-use feedrate_measure::record::file::{read_bounded, sync_folder};
+use feedrate_measure::record::file::{read_bounded, read_folder, sync_folder};
 use feedrate_spec::escape;
 use serde::de::DeserializeOwned;
 use std::fs;
@@ -78,7 +78,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
 
 /// Returns `folder` and its entries whose names start with `prefix`.
 pub(crate) fn folder_and_entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
-    let entries = folder.read_dir().into_iter().flatten().flatten();
+    let entries = read_folder(folder).into_iter().flatten().flatten();
     let matching = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
     std::iter::once(folder.to_path_buf()).chain(matching.map(|entry| entry.path())).collect()
 }
@@ -116,7 +116,7 @@ pub fn put_aside(run_dir: &Path, subfolder: &str) -> io::Result<PathBuf> {
 /// # Errors
 /// A file or folder cannot be synced.
 pub fn sync(run_dir: &Path, results: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(run_dir)? {
+    for entry in read_folder(run_dir)? {
         let path = entry?.path();
         if path.is_dir() { sync(&path, &path)? } else { fs::File::open(&path)?.sync_all()? }
     }

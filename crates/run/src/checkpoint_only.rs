@@ -5,6 +5,7 @@ use crate::driver::RunError;
 use crate::live::LivePhase;
 use crate::system::{self, Sampler, TimelineSampler};
 use crate::training::{RunOutcome, Session};
+use feedrate_measure::record::file::read_folder;
 use feedrate_measure::record::{
     AcceleratorEpoch, CheckpointKind, CheckpointRecord, CombinedHosts, EpochRecord, Record,
 };
@@ -135,7 +136,7 @@ impl Session<'_> {
 
 /// Evicts the files of a checkpoint from the page cache. They are synced first, since dirty pages cannot be evicted.
 fn evict(folder: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
+    for entry in read_folder(folder)? {
         let path = entry?.path();
         // Opening a pipe would block.
         if !fs::metadata(&path)?.is_file() {

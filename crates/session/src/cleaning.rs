@@ -10,13 +10,12 @@ use feedrate_data::removal::{self, FolderContents, Removal};
 use feedrate_data::stage::{self, Stage};
 use feedrate_data::storage::{self, StorageError};
 use feedrate_measure::record::Record;
-use feedrate_measure::record::file::RECORD_FILE;
+use feedrate_measure::record::file::{RECORD_FILE, read_folder};
 use feedrate_results::{leftovers, load_run};
 use feedrate_run::checkpoint;
 use feedrate_spec::names;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Maximum depth of folders in a search.
@@ -90,8 +89,8 @@ fn find_below(folder: &Path, markers: &[&str], depth: usize, found: &mut Vec<Cle
     if checkpoint::contains_checkpoints(folder) {
         add(CleanKind::Checkpoints);
     }
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if depth < DEPTH_MAX && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+    for entry in read_folder(folder).into_iter().flatten().flatten() {
+        if depth < DEPTH_MAX && entry.is_folder() {
             find_below(&entry.path(), markers, depth + 1, found);
         }
     }

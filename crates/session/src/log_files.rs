@@ -1,5 +1,6 @@
 //! Finds the files of an I/O log, and detects its kind.
 
+use feedrate_measure::record::file::read_folder;
 use feedrate_results::logs::{LogKind, detect_kind};
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
@@ -30,7 +31,7 @@ pub(crate) fn log_files(path: &Path) -> Vec<PathBuf> {
         return Vec::new();
     }
     let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let entries = read_folder(folder).into_iter().flatten().flatten();
     let is_part = |name: &str| {
         let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
         let is_number =

@@ -1,7 +1,7 @@
 //! Recognises files and folders that a user gives by mistake instead of a workload or a run, and names the command that reads them.
 
 use crate::log_files::is_log;
-use feedrate_measure::record::file::{RECORD_FILE, read_text_bounded};
+use feedrate_measure::record::file::{RECORD_FILE, read_folder, read_text_bounded};
 use feedrate_results::diagnosis::{DIAGNOSIS_FILE, Diagnosis};
 use feedrate_results::import::find;
 use feedrate_spec::escape::bash_word;
@@ -39,7 +39,7 @@ fn is_result_name(name: &str) -> bool {
 /// Returns a description of a folder, and a hint.
 fn recognise_folder(path: &Path) -> Option<(String, String)> {
     let folder = bash_word(&path.display().to_string());
-    let entries = path.read_dir().into_iter().flatten().flatten();
+    let entries = read_folder(path).into_iter().flatten().flatten();
     let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     if names.any(|name| is_result_name(&name)) {
         let config = path.join(".hydra/config.yaml");
@@ -68,7 +68,7 @@ fn recognise_folder(path: &Path) -> Option<(String, String)> {
         );
         return Some((format!("a folder with {count} of DLIO, and none of feedrate"), hint));
     }
-    if path.read_dir().is_ok_and(|mut names| names.next().is_none()) {
+    if read_folder(path).is_ok_and(|mut names| names.next().is_none()) {
         let hint = format!("`feedrate run WORKLOAD --data {folder}` generates a dataset in it");
         return Some(("an empty folder".into(), hint));
     }

@@ -5,13 +5,14 @@ use anyhow::Context;
 use feedrate_data::storage::StorageError;
 use feedrate_measure::dlio::{self, HydraText, Invocation};
 use feedrate_measure::plot_data;
-use feedrate_measure::record::file::{NAMES_FILE, NewFiles, RecordFileError};
+use feedrate_measure::record::file::{NAMES_FILE, NewFiles, RecordFileError, read_folder};
 use feedrate_measure::record::{Record, StudyRun, file};
 use feedrate_results::leftovers::{first_leftover, move_results_aside};
 use feedrate_results::place::make_run_dir;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::workload::{Workload, resolved_yaml, yaml_text};
-use jiff::Zoned;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -31,7 +32,7 @@ pub fn local_time_now() -> String {
 
 /// Returns the current local time in iostat's form: `11/21/26 10:00:00`.
 pub fn iostat_now() -> String {
-    Zoned::now().strftime("%m/%d/%y %H:%M:%S").to_string()
+    now().strftime("%m/%d/%y %H:%M:%S").to_string()
 }
 
 const CANNOT_WRITE: &str = "cannot write the results";
@@ -150,7 +151,13 @@ fn yaml_list(texts: &[String], indent: &str) -> String {
 
 /// Returns the current local time for the name of a folder.
 pub fn stamp() -> String {
-    Zoned::now().strftime("%Y-%m-%d-%H-%M-%S").to_string()
+    now().strftime("%Y-%m-%d-%H-%M-%S").to_string()
+}
+
+/// Returns the current local time; the latest known date if the clock is beyond it.
+pub(crate) fn now() -> Zoned {
+    Zoned::try_from(SystemTime::now())
+        .unwrap_or_else(|_| Timestamp::MAX.to_zoned(TimeZone::system()))
 }
 
 /// Creates a folder that is named after a prefix and the time, with a number appended if the name exists.
@@ -187,7 +194,7 @@ pub struct RunFolder {
 impl Drop for RunFolder {
     fn drop(&mut self) {
         let names = self.path.join(NAMES_FILE);
-        let entries = || fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let entries = || read_folder(&self.path).into_iter().flatten().flatten();
         if self.is_new && entries().all(|entry| entry.path() == names) {
             let _ = fs::remove_file(&names);
         }

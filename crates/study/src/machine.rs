@@ -392,7 +392,9 @@ impl ThisMachine {
         };
         let ended = loop {
             let Signals { interrupted, abandon, .. } = &self.host.signals;
-            let started = Supervised::start(&self.program, &supervision);
+            let started = Supervised::start(&self.program, &supervision).map_err(|error| {
+                io::Error::new(error.kind(), format!("cannot start the run's supervisor: {error}"))
+            });
             let waited = started.and_then(|mut run| run.wait_for_end(interrupted, abandon));
             let ended = waited.map_err(task_failed)?;
             // The supervisor of a killed runner may have taken the lock since the last check.

@@ -3,7 +3,7 @@
 use feedrate_data::lock::DatasetLock;
 use feedrate_data::manifest::{self, Manifest, State};
 use feedrate_data::removal::{self, Removal};
-use feedrate_measure::record::file::read_text_bounded;
+use feedrate_measure::record::file::{read_folder, read_text_bounded};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -31,9 +31,9 @@ pub fn claim(folder: &Path, study_id: &str) -> io::Result<()> {
 /// copies by the user.
 pub fn claimed_by(roots: &BTreeSet<PathBuf>, study_id: &str) -> BTreeMap<PathBuf, u64> {
     let mut found = BTreeMap::new();
-    for entry in roots.iter().flat_map(fs::read_dir).flatten().flatten() {
+    for entry in roots.iter().flat_map(read_folder).flatten().flatten() {
         let folder = entry.path();
-        let is_claimed = entry.file_type().is_ok_and(|kind| kind.is_dir())
+        let is_claimed = entry.is_folder()
             && read_text_bounded(&folder.join(CLAIM)).is_ok_and(|id| id == study_id);
         if !is_claimed {
             continue;

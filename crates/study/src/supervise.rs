@@ -5,6 +5,7 @@
 //! adopts descendants that lose their parent, so none escapes. If the supervisor itself is killed, its lock file still shows that a run was active, and
 //! the next runner kills the processes that carry the mark of the run.
 
+use feedrate_measure::record::file::read_folder;
 use feedrate_spec::units;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FlockOperation, Timespec, flock};
@@ -403,7 +404,7 @@ fn descendants() -> Vec<i32> {
 }
 
 fn process_ids() -> impl Iterator<Item = i32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let entries = read_folder("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 

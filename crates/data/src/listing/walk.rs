@@ -4,12 +4,14 @@ use super::{
     DESCRIPTIONS, FileGroup, FilePurpose, GROUP_SHIFT, GROUPS_MAX, Listing, PURPOSE_SHIFT,
 };
 use crate::file_index::{NameWriter, PATH_BYTES_MAX};
+use crate::folder;
 use crate::format::{self, HEAD_BYTES, PACKED_EXTENSIONS};
 use crate::manifest::{self, Manifest};
 use crate::storage::StorageError;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::{self, DirEntry, File, Metadata};
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -92,7 +94,7 @@ impl FolderWalk<'_> {
         folders: &mut Vec<(String, FilePurpose)>,
     ) -> io::Result<()> {
         let path = self.root.join(folder);
-        let opened = fs::metadata(&path).and_then(|found| Ok((found, fs::read_dir(&path)?)));
+        let opened = fs::metadata(&path).and_then(|found| Ok((found, folder::entries(&path)?)));
         let (found, entries) = match opened {
             Err(_) if !folder.is_empty() => {
                 self.skip("unreadable folder");
@@ -106,14 +108,12 @@ impl FolderWalk<'_> {
         self.folder_number += 1;
         let mut subfolders = Vec::new();
         for entry in entries {
-            let entry = entry?;
-            let Some(name) = self.listable_name(&entry, folder) else { continue };
-            let is_link = entry.file_type()?.is_symlink();
-            let metadata = if is_link { fs::metadata(entry.path()) } else { entry.metadata() };
-            match metadata {
+            let Some(name) = self.listable_name(entry?, folder) else { continue };
+            let file = path.join(&name);
+            match fs::metadata(&file) {
                 Ok(metadata) if metadata.is_dir() => subfolders.push(name),
                 Ok(metadata) if metadata.is_file() => {
-                    self.add_file(&name, &entry, &metadata, folder, purpose)?
+                    self.add_file(&name, &file, &metadata, folder, purpose)?
                 }
                 Ok(_) => self.skip("not a regular file"),
                 Err(_) => self.skip("broken link"),
@@ -136,8 +136,8 @@ impl FolderWalk<'_> {
     }
 
     /// The name of an entry; `None` if it is skipped.
-    fn listable_name(&mut self, entry: &DirEntry, folder: &str) -> Option<String> {
-        let Ok(name) = entry.file_name().into_string() else {
+    fn listable_name(&mut self, name: OsString, folder: &str) -> Option<String> {
+        let Ok(name) = name.into_string() else {
             self.skip("name not in UTF-8");
             return None;
         };
@@ -155,7 +155,7 @@ impl FolderWalk<'_> {
     fn add_file(
         &mut self,
         name: &str,
-        entry: &DirEntry,
+        file: &Path,
         metadata: &Metadata,
         folder: &str,
         folder_purpose: FilePurpose,
@@ -171,7 +171,7 @@ impl FolderWalk<'_> {
             self.skip("empty");
             return Ok(());
         }
-        let group = self.group_of(name, entry);
+        let group = self.group_of(name, file);
         let purpose = match folder_purpose {
             FilePurpose::Unknown => FilePurpose::from_file_name(name),
             known => known,
@@ -192,7 +192,7 @@ impl FolderWalk<'_> {
 
     /// The group of a file. All files of an extension are in one group. The first file that is recognised determines the
     /// format of the group.
-    fn group_of(&mut self, name: &str, entry: &DirEntry) -> u8 {
+    fn group_of(&mut self, name: &str, file: &Path) -> u8 {
         let extension = listed_extension(name);
         let groups = &mut self.listing.groups;
         let known = self.extensions.get(&extension).copied();
@@ -202,8 +202,7 @@ impl FolderWalk<'_> {
         {
             return known.group;
         }
-        let recognised =
-            read_head(&entry.path()).and_then(|head| format::recognise(&head, &extension));
+        let recognised = read_head(file).and_then(|head| format::recognise(&head, &extension));
         let group_name = match (recognised, extension.as_str()) {
             (Some((format, true)), _) => format.member().name.to_string(),
             // Several formats can have the extension, and none is known yet.

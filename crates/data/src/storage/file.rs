@@ -5,6 +5,7 @@
 
 use super::engine::Engine;
 use super::{EntryKind, Handle, ReadStorage, Storage, StorageError, StorageKind, WriteFile};
+use crate::folder;
 use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::part::create_part;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -177,13 +178,13 @@ impl Storage for FileSystem {
     }
 
     fn list(&self, path: &str) -> Result<Vec<String>, StorageError> {
-        let entries = match std::fs::read_dir(self.root.join(path)) {
+        let entries = match folder::entries(&self.root.join(path)) {
             Ok(entries) => entries,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(self.error("list", path, error)),
         };
         let names: Result<Vec<String>, Error> =
-            entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect();
+            entries.map(|name| Ok(name?.to_string_lossy().into_owned())).collect();
         let mut names = names.map_err(|error| self.error("list", path, error))?;
         names.sort_unstable();
         Ok(names)

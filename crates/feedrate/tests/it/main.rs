@@ -24,6 +24,8 @@ mod shell;
 mod members;
 /// Folders of foreign files.
 mod folder;
+/// Failures of the system.
+mod faults;
 /// Folders of files that the formats' libraries wrote.
 mod library_files;
 /// Folders of parquet.

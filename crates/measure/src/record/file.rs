@@ -1,7 +1,9 @@
 //! Reads and writes `record.json`, and writes result files atomically: a file appears complete and synced, or not at all.
 
+mod folder;
 mod new_files;
 
+pub use folder::{FolderEntries, FolderEntry, read_folder};
 pub use new_files::NewFiles;
 
 use super::{Block, RECORD_VERSION, Record};
@@ -178,7 +180,8 @@ pub fn create_part_of(path: &Path) -> io::Result<(File, PathBuf)> {
 /// Removes temporary files of `path` that killed processes left behind. The caller must make sure that no other process is writing `path`.
 pub fn remove_parts_of(path: &Path) {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let Ok(entries) = fs::read_dir(path.parent().unwrap_or(Path::new("."))) else { return };
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let Ok(entries) = read_folder(parent.unwrap_or(Path::new("."))) else { return };
     for entry in entries.flatten() {
         if entry.file_name().to_str().and_then(final_name) == Some(&*name) {
             let _ = fs::remove_file(entry.path());
@@ -205,6 +208,8 @@ pub(crate) fn make_folder(folder: &Path) -> Result<(), RecordFileError> {
 }
 
 fn io_error(action: &'static str, path: &Path, source: io::Error) -> RecordFileError {
+    // The folder of a file without a folder in its path.
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     RecordFileError::Io { action, path: path.to_path_buf(), source }
 }
 

@@ -3,7 +3,7 @@
 use super::config;
 use super::names::{LOG, SHARED_STATS, SUMMARY, is_result_file, rank_of};
 use feedrate_measure::dlio::micros;
-use feedrate_measure::record::file::RECORD_FILE;
+use feedrate_measure::record::file::{RECORD_FILE, read_folder};
 use feedrate_spec::escape;
 use feedrate_spec::units;
 use schemars::JsonSchema;
@@ -188,7 +188,7 @@ const START_US: i64 = 5_000_000;
 /// Finds a sibling of a run's folder that started at the same time and contains only files of `ranks`, the ranks that are missing in the run.
 pub(crate) fn sibling_with_ranks(folder: &Path, ranks: &[u32]) -> Option<String> {
     let start_us = time_of_name(folder)?;
-    let siblings = fs::read_dir(folder.parent()?).ok()?.flatten().map(|entry| entry.path());
+    let siblings = read_folder(folder.parent()?).ok()?.flatten().map(|entry| entry.path());
     let simultaneous = siblings.filter(|path| {
         let difference_us = time_of_name(path).map(|sibling_us| (sibling_us - start_us).abs());
         path != folder && difference_us.is_some_and(|us| us <= START_US)
@@ -214,7 +214,7 @@ pub(crate) fn left_by_runs(folder: &Path) -> Vec<String> {
 
 /// Returns the names of a folder's entries.
 pub(super) fn file_names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let entries = read_folder(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
@@ -233,7 +233,7 @@ impl FolderEntries {
         let mut is_dlio = false;
         let mut is_record = false;
         let mut found = FolderEntries::default();
-        for entry in fs::read_dir(folder)? {
+        for entry in read_folder(folder)? {
             let entry = entry?;
             let name = entry.file_name();
             let text = name.to_string_lossy();
@@ -247,10 +247,9 @@ impl FolderEntries {
                 found.metadata = Some(text.into_owned());
                 continue;
             }
-            let kind = entry.file_type()?;
-            if kind.is_symlink() {
+            if entry.is_link() {
                 found.links.push(name);
-            } else if kind.is_dir() && text != "dlio_config" && !text.starts_with('.') {
+            } else if entry.is_folder() && text != "dlio_config" && !text.starts_with('.') {
                 found.folders.push(name);
             }
         }

@@ -5,7 +5,7 @@ use crate::cells::{cells, is_comment_or_blank, lines};
 use crate::import::LeftOut;
 use crate::run::Run;
 use feedrate_measure::metric::{AU_WINDOWED, NOMINAL_WINDOWED};
-use feedrate_measure::record::file::read_text_bounded;
+use feedrate_measure::record::file::{read_folder, read_text_bounded};
 use feedrate_measure::stats::mean;
 use feedrate_spec::units::MIB;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub(super) struct PublishedTable {
 pub(super) fn read_tables(sources: &[PathBuf]) -> Vec<PublishedTable> {
     let mut paths = Vec::new();
     for source in sources {
-        let entries = std::fs::read_dir(source).into_iter().flatten().flatten();
+        let entries = read_folder(source).into_iter().flatten().flatten();
         paths.extend(entries.map(|entry| entry.path()));
         paths.push(source.clone());
     }

@@ -7,7 +7,7 @@ use crate::files::{FilesError, io_error};
 use crate::place::{INCOMPLETE, SUPERSEDED, none_if_missing, put_aside};
 use crate::row::RowKey;
 use feedrate_measure::record::StudyRun;
-use feedrate_measure::record::file::{self, RECORD_FILE, RecordFileError};
+use feedrate_measure::record::file::{self, RECORD_FILE, RecordFileError, read_folder};
 use feedrate_spec::plan::PlanDoubt;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -228,7 +228,7 @@ pub(super) fn read_all(settings: &StudySettings) -> Result<Vec<Attempt>, FilesEr
 
 /// Lists the subfolders of a folder, sorted; none if the folder is missing.
 fn folders(folder: &Path) -> Result<Vec<PathBuf>, FilesError> {
-    let entries = none_if_missing(fs::read_dir(folder)).map_err(io_error("look into", folder))?;
+    let entries = none_if_missing(read_folder(folder)).map_err(io_error("look into", folder))?;
     let paths = entries.into_iter().flatten().map(|entry| Ok(entry?.path()));
     let mut found: Vec<PathBuf> =
         paths.collect::<io::Result<_>>().map_err(io_error("look into", folder))?;

@@ -1,6 +1,7 @@
 //! Finds the files that threads of this process use in a system call, to report a hanging storage. It reads `/proc` and does not access
 //! the storage.
 
+use feedrate_measure::record::file::read_folder;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -60,7 +61,7 @@ const PATH_BYTES_MAX: usize = 4096;
 
 /// Returns the files that threads of this process wait for, except files of the kernel's file systems.
 pub fn blocked_files() -> BTreeSet<PathBuf> {
-    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let tasks = read_folder("/proc/self/task").into_iter().flatten().flatten();
     let calls = tasks.filter_map(|task| fs::read_to_string(task.path().join("syscall")).ok());
     let files = calls.filter_map(|call| file_of_call(&call));
     let kernel_roots = ["/proc", "/sys", "/dev"];

@@ -2,6 +2,7 @@
 
 use crate::clock::thread_cpu_ns;
 use feedrate_measure::record::OtherProcess;
+use feedrate_measure::record::file::read_folder;
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -72,7 +73,7 @@ struct ProcessTimes(BTreeMap<u32, (String, u64)>);
 impl ProcessTimes {
     /// Takes a snapshot of all processes but this one.
     fn now() -> Self {
-        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let entries = read_folder("/proc").into_iter().flatten().flatten();
         let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
         let others = ids.filter(|id| *id != std::process::id());
         let times = others.filter_map(|id| {

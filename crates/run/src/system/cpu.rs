@@ -1,9 +1,9 @@
 //! Reads the number and the model of the machine's processors.
 
 use super::mount::read_line;
+use feedrate_measure::record::file::{FolderEntry, read_folder};
 use feedrate_spec::units::counted;
 use std::collections::BTreeSet;
-use std::fs::{self, DirEntry};
 use std::path::Path;
 
 /// Numbers of sockets and cores, if known.
@@ -16,12 +16,12 @@ pub(super) struct CpuTopology {
 impl CpuTopology {
     /// Reads the topology from the CPUs in `/sys/devices/system/cpu`. Offline CPUs have no topology.
     pub(super) fn read(cpus: &Path) -> Self {
-        let entries = fs::read_dir(cpus).into_iter().flatten().flatten();
+        let entries = read_folder(cpus).into_iter().flatten().flatten();
         let number =
             |cpu: &Path, name| read_line(&cpu.join("topology").join(name))?.parse::<u32>().ok();
         let mut sockets = BTreeSet::new();
         let mut cores = BTreeSet::new();
-        let is_cpu = |entry: &DirEntry| {
+        let is_cpu = |entry: &FolderEntry| {
             entry
                 .file_name()
                 .to_str()
@@ -115,6 +115,7 @@ const ARM_PARTS: &[(u32, u32, &str)] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn processors_have_the_names_of_their_makers() {

@@ -3,7 +3,7 @@
 use super::facts::{colon_pairs, memory_in};
 use super::mount::{block_device, mount_of, read_line};
 use feedrate_measure::file_system;
-use feedrate_measure::record::file::read_text_bounded;
+use feedrate_measure::record::file::{read_folder, read_text_bounded};
 use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -162,7 +162,7 @@ fn load_average(text: &str) -> Option<[f64; 3]> {
 }
 
 fn governors(cpus: &Path) -> Option<Vec<String>> {
-    let entries = fs::read_dir(cpus).ok()?.flatten();
+    let entries = read_folder(cpus).ok()?.flatten();
     let found: BTreeSet<String> =
         entries.filter_map(|cpu| read_line(&cpu.path().join("cpufreq/scaling_governor"))).collect();
     (!found.is_empty()).then(|| found.into_iter().collect())

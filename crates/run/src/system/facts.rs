@@ -4,6 +4,7 @@ use super::cpu::{self, CpuTopology};
 use super::limits;
 use super::mount::{block_device, mount_of};
 use super::network::{network_text, networks};
+use feedrate_measure::record::file::read_folder;
 use feedrate_measure::record::{Mount, Network, System};
 use feedrate_spec::units;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -114,7 +115,7 @@ fn components(
 
 /// Returns the names of the GPUs that NVIDIA's kernel driver lists.
 fn gpus() -> String {
-    let Ok(folder) = fs::read_dir("/proc/driver/nvidia/gpus") else { return "none".into() };
+    let Ok(folder) = read_folder("/proc/driver/nvidia/gpus") else { return "none".into() };
     let mut models: Vec<String> = folder
         .flatten()
         .filter_map(|gpu| {

@@ -2,12 +2,13 @@
 
 use super::mount::read_line;
 use feedrate_measure::record::Network;
+use feedrate_measure::record::file::read_folder;
 use std::fs;
 use std::path::Path;
 
 /// Returns the interfaces in `class` (`/sys/class/net`) that are up, by name, without the loopback.
 pub(super) fn networks(class: &Path) -> Vec<Network> {
-    let Ok(entries) = fs::read_dir(class) else { return Vec::new() };
+    let Ok(entries) = read_folder(class) else { return Vec::new() };
     let mut networks: Vec<Network> =
         entries.flatten().filter_map(|entry| network(&entry.path())).collect();
     networks.sort_by(|a, b| a.name.cmp(&b.name));

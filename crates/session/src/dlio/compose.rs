@@ -1,15 +1,14 @@
 //! Composes a workload from a command line as Hydra does: finds the workload, applies the overrides, and writes the texts of Hydra's files.
 
 use crate::resolve::{parse_overrides, warnings};
-use crate::result_folder::hydra_text;
+use crate::result_folder::{hydra_text, now};
 use anyhow::Context;
 use feedrate_measure::dlio::HydraText;
-use feedrate_measure::record::file::read_text;
+use feedrate_measure::record::file::{read_folder, read_text};
 use feedrate_spec::bundled::{self, Bundled, WORKLOADS};
 use feedrate_spec::problem::Problems;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::workload::{self, Override, Strictness, Workload, yaml_at};
-use jiff::Zoned;
 use std::path::PathBuf;
 
 /// A request in the terms of Hydra.
@@ -138,7 +137,7 @@ fn unknown_workload(name: &str, packaged: &[Bundled], folders: &[PathBuf]) -> Re
         Vec::from_iter((!packaged.is_empty()).then(|| "the bundled workloads".to_string()));
     for folder in folders {
         searched.push(format!("`{}`", folder.display()));
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        for entry in read_folder(folder).into_iter().flatten().flatten() {
             names.extend(entry.path().file_stem().map(|stem| stem.to_string_lossy().into_owned()));
         }
     }
@@ -191,7 +190,7 @@ fn interpolate(
     workload: &Workload,
     read_variable: ReadVariable,
 ) -> anyhow::Result<String> {
-    let now = Zoned::now();
+    let now = now();
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {

@@ -79,7 +79,7 @@ impl Printer {
         command.stdin(Stdio::null());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let mut stderr = child.stderr.take();
-        let messages = std::thread::spawn(move || {
+        let messages = std::thread::Builder::new().spawn(move || {
             let mut text = String::new();
             if let Some(stderr) = &mut stderr {
                 // After an error, only the messages are missing.
@@ -87,7 +87,7 @@ impl Printer {
                 let _ = io::copy(stderr, &mut io::sink());
             }
             text
-        });
+        })?;
         Ok(Printer { name: program.into(), child, messages })
     }
 
