@@ -1,4 +1,4 @@
-//! Commands for developers and CI: `cargo xtask ci|quick|setup|tidy|dist|bench`. They are not part of the product.
+//! Commands for developers and CI: `cargo xtask ci|quick|setup|tidy|chaos|long|dist|bench`. They are not part of the product.
 
 mod shell;
 mod setup;
@@ -6,6 +6,7 @@ mod tidy;
 mod chaos;
 mod dist;
 mod ci;
+mod long;
 
 use anyhow::{Result, bail};
 use clap::Parser;
@@ -33,6 +34,8 @@ enum Task {
     Tidy,
     /// Inject faults into the real programs, and check results and files of users
     Chaos(chaos::Options),
+    /// Run the campaigns that exceed the time of CI: all cases of `chaos`, mutated files, DLIO's tests; takes hours
+    Long,
     /// Build the searchable site of docs/ in target/book; needs mdbook
     Book,
     /// Build all packages into target/dist, and test each in a clean environment; takes about ten minutes
@@ -71,6 +74,7 @@ impl Task {
             }
             Task::Tidy => tidy::tidy(root),
             Task::Chaos(options) => chaos::chaos(root, options),
+            Task::Long => long::long(root),
             Task::Book => book(root),
             Task::Dist { short: false } => dist::dist(root),
             Task::Dist { short: true } => dist::check_installed_files(root),

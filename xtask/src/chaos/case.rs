@@ -213,6 +213,31 @@ pub(super) fn check_complete_epochs(run_dir: &Path, record: &Value) -> Result<us
     Ok(epochs)
 }
 
+/// Checks the files of all checkpoints in a folder that are complete according to their manifests. Returns their number.
+pub(super) fn check_complete_checkpoints(case: &Case, folder: &str) -> Result<usize> {
+    let mut complete = 0;
+    for entry in fs::read_dir(case.path(folder)).into_iter().flatten() {
+        let checkpoint = entry?.path();
+        if is_complete_checkpoint(&checkpoint) {
+            check_files(&checkpoint).with_context(|| checkpoint.display().to_string())?;
+            complete += 1;
+        }
+    }
+    Ok(complete)
+}
+
+/// Checks that the files of a checkpoint have the length and checksum of the manifest.
+fn check_files(folder: &Path) -> Result<()> {
+    let manifest = json(&checkpoint_manifest(folder))?;
+    for (name, file) in manifest["files"].as_object().context("the manifest has no `files`")? {
+        let content = fs::read(folder.join(name)).with_context(|| format!("lost: {name}"))?;
+        let is_intact =
+            file["bytes"] == content.len() && file["crc32"] == crc32fast::hash(&content);
+        ensure!(is_intact, "torn: {name}");
+    }
+    Ok(())
+}
+
 /// Waits until `is_reached` returns true. After a timeout, the error contains `event`.
 pub(super) fn wait_until(event: &str, mut is_reached: impl FnMut() -> bool) -> Result<()> {
     let start = Instant::now();
@@ -221,6 +246,21 @@ pub(super) fn wait_until(event: &str, mut is_reached: impl FnMut() -> bool) -> R
         sleep(Duration::from_millis(1));
     }
     Ok(())
+}
+
+/// Waits until `find` returns a value. After a timeout, the error contains `event`.
+pub(super) fn wait_until_some<T>(
+    event: &str,
+    mut find: impl FnMut() -> Result<Option<T>>,
+) -> Result<T> {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = find()? {
+            return Ok(value);
+        }
+        ensure!(start.elapsed() < WORK_TIMEOUT, "never reached: {event}");
+        sleep(Duration::from_millis(1));
+    }
 }
 
 fn mount(arguments: &[&str], folder: &Path) -> Result<()> {

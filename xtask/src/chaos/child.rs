@@ -16,6 +16,9 @@ pub(super) const WORK_TIMEOUT: Duration = Duration::from_secs(120);
 /// Memory limit of a process. A process that exceeds it aborts.
 const MEMORY_BYTES: u64 = 1 << 30;
 
+/// The message of a program that got no memory.
+const ALLOCATION: &str = "memory allocation of";
+
 /// A running program. It is killed with its process group when dropped.
 pub(super) struct RunningProgram {
     child: Child,
@@ -84,7 +87,14 @@ impl RunningProgram {
     }
 
     /// Waits for the end of the program, and checks that it did not panic or crash.
-    pub(super) fn wait_for(mut self, limit: Duration) -> Result<FinishedProgram> {
+    pub(super) fn wait_for(self, limit: Duration) -> Result<FinishedProgram> {
+        let ended = self.end(limit)?;
+        ensure!(!ended.has_crashed(), "panic: {}", ended.summary());
+        Ok(ended)
+    }
+
+    /// Waits for the end of the program. A crash is the caller's to judge.
+    pub(super) fn end(mut self, limit: Duration) -> Result<FinishedProgram> {
         let start = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait()? {
@@ -97,26 +107,12 @@ impl RunningProgram {
             sleep(Duration::from_millis(2));
         };
         self.is_finished = true;
-        let ended = FinishedProgram {
+        Ok(FinishedProgram {
             command_line: std::mem::take(&mut self.command_line),
             code: exit_code(status),
             stdout: read_output(&self.output, "stdout"),
             stderr: read_output(&self.output, "stderr"),
-        };
-        let crash_messages = [
-            "panicked at",
-            "memory allocation of",
-            "stack overflow",
-            "Bus error",
-            "Segmentation fault",
-        ];
-        let has_crashed = crash_messages.iter().any(|message| ended.stderr.contains(message));
-        ensure!(
-            !has_crashed && ![101, 134, 135, 136, 139].contains(&ended.code),
-            "panic: {}",
-            ended.summary()
-        );
-        Ok(ended)
+        })
     }
 }
 
@@ -134,6 +130,26 @@ impl Drop for RunningProgram {
 }
 
 impl FinishedProgram {
+    /// Whether it panicked or was ended by a signal of a crash.
+    fn has_crashed(&self) -> bool {
+        let messages =
+            ["panicked at", ALLOCATION, "stack overflow", "Bus error", "Segmentation fault"];
+        messages.iter().any(|message| self.stderr.contains(message))
+            || [101, 134, 135, 136, 139].contains(&self.code)
+    }
+
+    /// Whether it ended because it got no memory.
+    pub(super) fn has_aborted_without_memory(&self) -> bool {
+        self.code != 0 && self.stderr.contains(ALLOCATION) && !self.stderr.contains("panicked at")
+    }
+
+    /// Checks that the program did not crash, except for lack of memory.
+    pub(super) fn without_other_crash(self) -> Result<Self> {
+        let is_fine = !self.has_crashed() || self.has_aborted_without_memory();
+        ensure!(is_fine, "panic: {}", self.summary());
+        Ok(self)
+    }
+
     /// Checks that the program ended with one of these codes.
     pub(super) fn with_code(self, codes: &[i32]) -> Result<Self> {
         ensure!(codes.contains(&self.code), "{}, not {codes:?}", self.summary());

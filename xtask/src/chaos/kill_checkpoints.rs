@@ -2,11 +2,9 @@
 //! work.
 
 use super::Class;
-use super::case::{Case, checkpoint_manifest, is_complete_checkpoint, json, wait_until};
-use anyhow::{Context, Result, ensure};
+use super::case::{Case, check_complete_checkpoints, is_complete_checkpoint, wait_until};
+use anyhow::{Context, Result};
 use rustix::process::Signal;
-use std::fs;
-use std::path::Path;
 
 pub(super) static CLASS: Class = Class {
     name: "kill_checkpoints",
@@ -78,7 +76,7 @@ fn run(case: &mut Case) -> Result<u32> {
         case.sleep_up_to(80);
         writer.signal(case.random.pick(&[Signal::KILL, Signal::KILL, Signal::KILL, Signal::TERM]));
         writer.wait()?.with_code(&[130, 137])?;
-        check_complete_checkpoints(case)?;
+        check_complete_checkpoints(case, "checkpoints")?;
     }
     if !trains {
         check_reads(case, &first)?;
@@ -87,31 +85,8 @@ fn run(case: &mut Case) -> Result<u32> {
     case.feedrate(&[&first[..], &settings, &[shorter_run]].concat())?
         .with_code(&[0])
         .context("the next run")?;
-    check_complete_checkpoints(case)?;
+    check_complete_checkpoints(case, "checkpoints")?;
     Ok(KILLS)
-}
-
-/// Checks the files of all checkpoints that are complete according to their manifests.
-fn check_complete_checkpoints(case: &Case) -> Result<()> {
-    for entry in fs::read_dir(case.path("checkpoints"))? {
-        let folder = entry?.path();
-        if is_complete_checkpoint(&folder) {
-            check_files(&folder).with_context(|| folder.display().to_string())?;
-        }
-    }
-    Ok(())
-}
-
-/// Checks that the files of a checkpoint have the length and checksum of the manifest.
-fn check_files(folder: &Path) -> Result<()> {
-    let manifest = json(&checkpoint_manifest(folder))?;
-    for (name, file) in manifest["files"].as_object().context("the manifest has no `files`")? {
-        let content = fs::read(folder.join(name)).with_context(|| format!("lost: {name}"))?;
-        let is_intact =
-            file["bytes"] == content.len() && file["crc32"] == crc32fast::hash(&content);
-        ensure!(is_intact, "torn: {name}");
-    }
-    Ok(())
 }
 
 /// Checks that all complete checkpoints can be read, and that the first incomplete checkpoint is refused.

@@ -2,7 +2,7 @@
 
 use super::Class;
 use super::case::{Case, workload};
-use super::child::{STOP_TIMEOUT, descendants};
+use super::child::{RunningProgram, STOP_TIMEOUT, descendants};
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -19,7 +19,7 @@ pub(super) static CLASS: Class = Class {
 };
 
 /// Launchers: the program and its arguments before the number of ranks.
-const LAUNCHERS: [&[&str]; 2] = [
+pub(super) const LAUNCHERS: [&[&str]; 2] = [
     &["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np"],
     &["mpiexec.hydra", "-np"],
 ];
@@ -37,21 +37,9 @@ fn run(case: &mut Case) -> Result<u32> {
     let count = 2 + case.random.below(3);
     let rank = case.random.below(count);
     let signal = case.random.pick(&[Signal::KILL, Signal::STOP]);
-    let count_text = count.to_string();
     let feedrate = case.program("feedrate").display().to_string();
     let words = [&feedrate, "run", "workload.yaml", "--rank-timeout", "4s", "--run-dir", "out"];
-    let mut job =
-        case.start(launcher[0], &[&launcher[1..], &[count_text.as_str()], &words].concat())?;
-    let start = Instant::now();
-    while !case.path("out/record.json").exists() {
-        ensure!(!job.has_ended(), "ended before training: {}", job.stderr());
-        ensure!(
-            start.elapsed() < Duration::from_secs(60),
-            "does not start training: {}",
-            job.stderr()
-        );
-        sleep(Duration::from_millis(5));
-    }
+    let job = start_training(case, launcher, count, &words)?;
     case.sleep_up_to(500);
     let pid =
         pid_of_rank(job.pid(), rank).with_context(|| format!("rank {rank} does not exist"))?;
@@ -78,8 +66,31 @@ fn run(case: &mut Case) -> Result<u32> {
     Ok(1)
 }
 
+/// Starts ranks, and waits until they train.
+pub(super) fn start_training(
+    case: &Case,
+    launcher: &[&str],
+    count: usize,
+    command: &[&str],
+) -> Result<RunningProgram> {
+    let count_text = count.to_string();
+    let mut job =
+        case.start(launcher[0], &[&launcher[1..], &[count_text.as_str()], command].concat())?;
+    let start = Instant::now();
+    while !case.path("out/record.json").exists() {
+        ensure!(!job.has_ended(), "ended before training: {}", job.stderr());
+        ensure!(
+            start.elapsed() < Duration::from_secs(60),
+            "does not start training: {}",
+            job.stderr()
+        );
+        sleep(Duration::from_millis(5));
+    }
+    Ok(job)
+}
+
 /// Returns the process of a rank among the descendants of `parent`.
-fn pid_of_rank(parent: Pid, rank: usize) -> Option<Pid> {
+pub(super) fn pid_of_rank(parent: Pid, rank: usize) -> Option<Pid> {
     let variables = [format!("OMPI_COMM_WORLD_RANK={rank}"), format!("PMI_RANK={rank}")];
     descendants(parent).into_iter().map(|(pid, _)| pid).find(|pid| {
         let environment =

@@ -18,6 +18,14 @@ mod mutate;
 mod hostile_files;
 mod hostile_folders;
 mod hostile_results;
+mod work;
+mod injected_errors;
+mod resource_limits;
+mod without_proc;
+mod other_owners;
+mod received_studies;
+mod starved_ranks;
+mod silent_guests;
 #[cfg(test)]
 mod tests;
 
@@ -60,6 +68,13 @@ static CLASSES: &[&Class] = &[
     &hostile_files::CLASS,
     &hostile_folders::CLASS,
     &hostile_results::CLASS,
+    &injected_errors::CLASS,
+    &resource_limits::CLASS,
+    &without_proc::CLASS,
+    &other_owners::CLASS,
+    &received_studies::CLASS,
+    &starved_ranks::CLASS,
+    &silent_guests::CLASS,
 ];
 
 /// Maximum number of failed cases of a class whose folders are kept.
@@ -119,7 +134,7 @@ pub(crate) fn check_briefly(root: &Path) -> Result<()> {
 }
 
 /// Returns the folder of the built programs, which also contains this program.
-fn built_programs() -> Result<PathBuf> {
+pub(crate) fn built_programs() -> Result<PathBuf> {
     let here = std::env::current_exe()?;
     Ok(here.parent().context("the program has no folder")?.to_path_buf())
 }

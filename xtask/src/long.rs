@@ -1,0 +1,47 @@
+//! The campaigns that take longer than CI may. Each step runs even if an earlier one failed.
+
+use crate::shell::run_with;
+use crate::{chaos, setup};
+use anyhow::{Result, bail};
+use std::path::Path;
+
+/// Runs all campaigns, and reports every failure.
+pub(crate) fn long(root: &Path) -> Result<()> {
+    setup::install_for_tests(root)?;
+    let campaigns: [(&str, fn(&Path) -> Result<()>); 3] =
+        [("corpus", mutate_corpora), ("DLIO's tests", run_tests_of_dlio), ("chaos", run_chaos)];
+    let mut failures = Vec::new();
+    for (name, campaign) in campaigns {
+        if let Err(error) = campaign(root) {
+            eprintln!("error: {error:#}");
+            failures.push(name);
+        }
+    }
+    if failures.is_empty() {
+        return Ok(());
+    }
+    bail!("failed: {}", failures.join(", "))
+}
+
+/// Reads many mutations of the files of each format.
+fn mutate_corpora(root: &Path) -> Result<()> {
+    let test = ["test", "--release", "--package", "feedrate-data", "--test", "corpus"];
+    run_with(root, "cargo", &test, &[("FEEDRATE_MUTATIONS", "3000")])
+}
+
+/// Runs the tests with DLIO's commands, including those that CI leaves out.
+fn run_tests_of_dlio(root: &Path) -> Result<()> {
+    let tests = ["test", "--package", "feedrate", "--features", "libhdf5", "--test", "it"];
+    let selection = ["--", "--include-ignored", "dlio"];
+    run_with(root, "cargo", &[&tests[..], &selection].concat(), &[])
+}
+
+/// Runs all classes with all their cases, and many hostile files.
+fn run_chaos(root: &Path) -> Result<()> {
+    let build = ["build", "--package", "feedrate", "--package", "xtask", "--features", "libhdf5"];
+    run_with(root, "cargo", &build, &[])?;
+    let programs = chaos::built_programs()?.display().to_string();
+    let here = std::env::current_exe()?.display().to_string();
+    let chaos = ["chaos", "--programs", &programs];
+    run_with(root, &here, &chaos, &[("FEEDRATE_CHAOS_FILES", "3000")])
+}
