@@ -50,6 +50,15 @@ pub fn short_label(row: &Row, rows: &[Row]) -> String {
     }
 }
 
+/// Returns the name of a run's folder in submissions to MLPerf Storage: `20261121_100000` for the stamp `2026-11-21-10-00-00`.
+pub fn mlperf_run_name(stamp: &str) -> String {
+    let digits = stamp.replace('-', "");
+    match digits.split_at_checked("20261121".len()) {
+        Some((date, time)) => format!("{date}_{time}"),
+        None => digits,
+    }
+}
+
 /// Creates a folder below `experiment` named `stamp`, with a number appended if a run has or had that name.
 ///
 /// # Errors

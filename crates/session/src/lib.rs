@@ -21,6 +21,7 @@ pub mod dataset;
 pub mod room;
 pub mod generate;
 pub mod mlperf;
+pub mod rehearsal;
 pub mod template;
 mod staging;
 mod sharing;

@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Key of the number of training files.
-const FILES_KEY: &str = "dataset.num_files_train";
+pub(crate) const FILES_KEY: &str = "dataset.num_files_train";
 
 /// The hosts of the accelerators.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +93,12 @@ impl CheckpointRequirement {
 }
 
 /// Judges a plan. `memory_bytes` is the memory of a host.
-fn check(plan: &Plan, request: &Request, hosts: Hosts, memory_bytes: u64) -> Option<MlperfCheck> {
+pub(crate) fn check(
+    plan: &Plan,
+    request: &Request,
+    hosts: Hosts,
+    memory_bytes: u64,
+) -> Option<MlperfCheck> {
     let count = u64::from(hosts.count);
     MlperfCheck::for_plan(plan, &request.overrides, memory_bytes.saturating_mul(count), count)
 }

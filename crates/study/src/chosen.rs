@@ -1,4 +1,4 @@
-//! Runs the studies of `scale` and `advise --try`, whose rows a chooser selects. The folder's name contains a hash of the command's inputs: the same
+//! Runs the studies of `scale`, `advise --try` and `run --rehearse`, whose rows a chooser selects. The folder's name contains a hash of the command's inputs: the same
 //! command therefore resumes its study.
 
 use crate::chooser::{Chooser, Observation, RunState};
@@ -33,6 +33,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
+/// Number of folders between the results of a study and its runs.
+const MLPERF_FOLDER_DEPTH: usize = 2;
 
 /// The inputs that identify a study. Commands with equal inputs resume the same study. Field names are part of the hash.
 #[derive(Serialize)]
@@ -169,6 +172,13 @@ impl ChosenStudy {
             study.reset_rows()?;
         }
         Ok(study)
+    }
+
+    /// Places all runs in `folder`, which is below the study's folder, with names as in submissions to MLPerf Storage.
+    pub fn use_mlperf_folder(&mut self, folder: &Path) {
+        let results = folder.ancestors().nth(MLPERF_FOLDER_DEPTH).unwrap_or(Path::new(""));
+        self.settings.mlperf_folder = folder.strip_prefix(results).ok().map(Path::to_path_buf);
+        self.settings.results = self.folder.join(results);
     }
 
     /// Sets all rows back to `N`, and removes the conclusion.

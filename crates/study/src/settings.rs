@@ -118,6 +118,7 @@ pub fn defaults(csv: &Path, working_dir: &Path) -> StudySettings {
         id: format!("{:016x}", entropy()),
         folder: working_dir.to_path_buf(),
         results: working_dir.join("results"),
+        mlperf_folder: None,
         data: None,
         scale: 1.0,
         shrink_records: 1.0,

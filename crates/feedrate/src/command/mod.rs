@@ -8,6 +8,7 @@ mod run;
 mod scan;
 mod import;
 mod study;
+mod rehearse;
 mod scale;
 mod diagnose;
 mod show;
@@ -216,7 +217,7 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
     match &arguments.command {
         Command::Run(a) => {
             sweep::refuse_several(a, innermost(matches))?;
-            run::run(a)
+            if a.rehearse { rehearse::rehearse(a) } else { run::run(a) }
         }
         Command::Generate(a) => generate::generate(a),
         Command::Scan(a) => scan::scan(a),

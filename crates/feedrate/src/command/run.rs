@@ -27,6 +27,7 @@ use std::sync::Arc;
 Examples:
   feedrate run unet3d_h100 -n 4 --data /mnt/fs    enough for 4 accelerators?
   feedrate run my.yaml reader.read_threads=8 --scale 0.1    a tenth of the data
+  feedrate run retinanet_b200 -n 8 --rehearse --data DIR    the runs of a submission
   feedrate run --data DIR --batch 64 --compute 50ms    your own files")]
 pub(super) struct RunArguments {
     #[command(flatten)]
@@ -53,6 +54,12 @@ pub(super) struct RunArguments {
     /// Print the plan, like `feedrate plan`, and run nothing.
     #[arg(long, help_heading = WORKLOAD)]
     pub(super) dry_run: bool,
+    /// Make the runs of a submission to MLPerf Storage and judge them by its rules; `--scale` makes a smaller trial.
+    #[arg(long, help_heading = WORKLOAD, conflicts_with_all = ["run_dir", "verify", "write_yaml", "trace", "rank_files", "details", "fail_below_au", "fail_on", "study", "accelerators_per_rank"])]
+    pub(super) rehearse: bool,
+    /// Repeat the runs of an earlier rehearsal; their results are moved aside.
+    #[arg(long, help_heading = WORKLOAD, requires = "rehearse")]
+    pub(super) again: bool,
     /// Write the workload with all overrides to this file.
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(super) write_yaml: Option<PathBuf>,

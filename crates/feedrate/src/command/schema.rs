@@ -11,6 +11,7 @@ use super::import::ImportOutput;
 use super::list::{DescribeOutput, ListOutput, Listed};
 use super::plan::PlanOutput;
 use super::plot::PlotOutput;
+use super::rehearse::RehearsalResult;
 use super::scale::SearchResult;
 use super::study::{
     StudyDryRunOutput, StudyNewOutput, StudyRunOutput, StudyShowOutput, StudyStatusOutput,
@@ -84,6 +85,7 @@ fn root_schema(schema: Schema, generator: SchemaGenerator) -> schemars::Schema {
         Schema::List => schema_for::<ListOutput<Listed>>(generator),
         Schema::Plan => schema_for::<PlanOutput<'_>>(generator),
         Schema::Plot => schema_for::<PlotOutput<'_>>(generator),
+        Schema::Rehearsal => schema_for::<RehearsalResult>(generator),
         Schema::Report => schema_for::<ReportObject<'_>>(generator),
         Schema::Run => schema_for::<RunOutput<'_>>(generator),
         Schema::Scale => schema_for::<SearchResult>(generator),

@@ -1,8 +1,10 @@
-//! `feedrate show`: prints the summary of a finished run from its record, or the saved answer of a search, trials or a diagnosis.
+//! `feedrate show`: prints the summary of a finished run from its record, or the saved answer of a search, trials, a rehearsal or a
+//! diagnosis.
 
 use super::diagnose;
+use super::rehearse::RehearsalResult;
 use super::scale::SearchResult;
-use super::study::conclusion::{self, SCALE, TRIALS};
+use super::study::conclusion::{self, REHEARSAL, SCALE, TRIALS};
 use crate::exit::Exit;
 use crate::gate::GateArguments;
 use crate::progress::TERMINAL;
@@ -66,6 +68,7 @@ fn read_conclusion(folder: &Path) -> anyhow::Result<Option<Conclusion>> {
     let problem = match schema.as_str() {
         SCALE => SearchResult::deserialize(object).err(),
         TRIALS => TrialsResult::deserialize(object).err(),
+        REHEARSAL => RehearsalResult::deserialize(object).err(),
         _ => Some(serde::de::Error::custom(format!("unknown schema `{schema}`"))),
     };
     match problem {

@@ -34,6 +34,7 @@ names! {
         List = "list",
         Plan = "plan",
         Plot = "plot",
+        Rehearsal = "rehearsal",
         Report = "report",
         Run = "run",
         Scale = "scale",

@@ -5,7 +5,10 @@ use super::number::list;
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_results::run::{Activity, MlperfCheck, RuleOutcome, Run};
 use feedrate_results::submissions::{MlperfWorkload, judge_workloads};
+use feedrate_spec::mlperf::rules::keeps_all;
 use feedrate_spec::units;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// The name of the lines.
@@ -87,19 +90,73 @@ fn section(title: &str, results: &[&[RuleOutcome]], keeps: Option<bool>) -> Opti
 
 /// A rule with the range of its values and its requirement.
 fn described(outcomes: &[&RuleOutcome]) -> Option<String> {
-    let first = outcomes.first()?;
-    let number = first.rule.split(' ').next().unwrap_or_default();
-    let numbers =
-        outcomes.iter().filter_map(|outcome| Some((outcome.number?, outcome.value.clone()?)));
-    let names: BTreeSet<&str> =
-        outcomes.iter().flat_map(|outcome| &outcome.names).map(String::as_str).collect();
-    let value = range(numbers)
-        .or_else(|| (!names.is_empty()).then(|| list(names)))
-        .or_else(|| first.value.clone());
-    let value = value.map_or_else(String::new, |value| format!(" {value}"));
-    let requires: BTreeSet<&str> = outcomes.iter().map(|outcome| &*outcome.requires).collect();
-    let requires = Vec::from_iter(requires).join(" or ");
-    Some(format!("{number} {}{value} ({requires})", first.name))
+    RuleSummary::new(outcomes).map(|summary| summary.sentence())
+}
+
+/// A rule over several results.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RuleSummary {
+    /// Official number and name of the rule.
+    pub rule: String,
+    /// What the rule judges.
+    pub name: String,
+    /// The judged value, or the range of values; `null` if unknown.
+    pub value: Option<String>,
+    /// What the rule requires.
+    pub requires: String,
+    /// Whether all results keep the rule; `null` if none breaks it, but some are unknown.
+    pub keeps: Option<bool>,
+}
+
+impl RuleSummary {
+    /// Summarises the outcomes of one rule. Returns `None` without outcomes.
+    pub fn new(outcomes: &[&RuleOutcome]) -> Option<Self> {
+        let first = outcomes.first()?;
+        let numbers =
+            outcomes.iter().filter_map(|outcome| Some((outcome.number?, outcome.value.clone()?)));
+        let names: BTreeSet<&str> =
+            outcomes.iter().flat_map(|outcome| &outcome.names).map(String::as_str).collect();
+        let value = range(numbers)
+            .or_else(|| (!names.is_empty()).then(|| list(names)))
+            .or_else(|| first.value.clone());
+        let requires: BTreeSet<&str> = outcomes.iter().map(|outcome| &*outcome.requires).collect();
+        Some(RuleSummary {
+            rule: first.rule.into(),
+            name: first.name.into(),
+            value,
+            requires: Vec::from_iter(requires).join(" or "),
+            keeps: keeps_all(outcomes.iter().map(|outcome| outcome.keeps)),
+        })
+    }
+
+    /// `3.1.2 dataset ÷ memory`.
+    pub fn title(&self) -> String {
+        format!("{} {}", self.rule.split(' ').next().unwrap_or_default(), self.name)
+    }
+
+    /// `3.1.2 dataset ÷ memory 0.65 to 3.9 (at least 5)`.
+    pub fn sentence(&self) -> String {
+        let value = self.value.iter().map(|value| format!(" {value}"));
+        format!("{}{} ({})", self.title(), value.collect::<String>(), self.requires)
+    }
+}
+
+/// The rules of a workload, each over all its results, and then those on its submissions.
+pub fn summaries(workload: &MlperfWorkload) -> Vec<RuleSummary> {
+    let results = workload.results.iter().flat_map(|result| &result.check.rules);
+    let mut rules: Vec<Vec<&RuleOutcome>> = Vec::new();
+    for outcome in results.chain(&workload.submissions) {
+        let is_same = |known: &&mut Vec<&RuleOutcome>| {
+            known
+                .first()
+                .is_some_and(|known| (known.rule, known.name) == (outcome.rule, outcome.name))
+        };
+        match rules.iter_mut().find(is_same) {
+            Some(known) => known.push(outcome),
+            None => rules.push(vec![outcome]),
+        }
+    }
+    rules.iter().filter_map(|outcomes| RuleSummary::new(outcomes)).collect()
 }
 
 /// The submissions with a wrong or an unknown number of runs.

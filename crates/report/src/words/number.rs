@@ -38,7 +38,7 @@ pub(super) fn two_digits(value: f64) -> String {
 }
 
 /// Joins items for a sentence: `a, b and c`.
-pub(crate) fn list<Item: Into<String>>(items: impl IntoIterator<Item = Item>) -> String {
+pub fn list<Item: Into<String>>(items: impl IntoIterator<Item = Item>) -> String {
     let mut items: Vec<String> = items.into_iter().map(Into::into).collect();
     match items.pop() {
         Some(last) if !items.is_empty() => format!("{} and {last}", items.join(", ")),

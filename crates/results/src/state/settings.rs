@@ -21,6 +21,10 @@ pub struct StudySettings {
     pub folder: PathBuf,
     /// Folder of results.
     pub results: PathBuf,
+    /// Folder of all runs below `results`, named as in submissions to MLPerf Storage; `None` for a folder of each workload and experiment.
+    /// It has two components.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mlperf_folder: Option<PathBuf>,
     /// Folder of datasets; `None` uses the folders of the workloads.
     pub data: Option<PathBuf>,
     /// Share of files and samples to use in rows without a scale.

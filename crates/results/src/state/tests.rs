@@ -97,6 +97,7 @@ fn settings(csv: &Path) -> StudySettings {
         id: "this".into(),
         folder: folder.into(),
         results: folder.join("results"),
+        mlperf_folder: None,
         data: Some("/mnt/data".into()),
         scale: 1.0,
         shrink_records: 1.0,

@@ -5,10 +5,10 @@ use super::{RowRef, Runner, RunnerError};
 use crate::chooser::Chooser;
 use feedrate_measure::record::StudyRun;
 use feedrate_results::experiment::Experiment;
-use feedrate_results::place::{experiment_dir, make_run_dir};
+use feedrate_results::place::{experiment_dir, make_run_dir, mlperf_run_name};
 use feedrate_results::row::Row;
 use feedrate_results::setting::Setting;
-use feedrate_results::state::{Attempt, CheckResult, Outcome, Status, write_about};
+use feedrate_results::state::{Attempt, CheckResult, Outcome, Status, StudySettings, write_about};
 use feedrate_spec::plan::PlanDoubt;
 use std::path::Path;
 
@@ -67,9 +67,16 @@ impl Runner<'_> {
 
     /// Starts an attempt at a row and writes the row to its folder. Returns the index of the attempt in the state.
     pub(super) fn start_attempt(&mut self, next: RowRef) -> Result<usize, RunnerError> {
-        let experiment = experiment_dir(&self.settings.results, next.row(), next.rows);
-        let run_dir = make_run_dir(&experiment, &self.env.stamp()).map_err(|source| {
-            RunnerError::Io { doing: "make a folder in", path: experiment, source }
+        let StudySettings { results, mlperf_folder, .. } = &self.settings;
+        let stamp = self.env.stamp();
+        let (experiment, name) = match mlperf_folder {
+            Some(folder) => (results.join(folder), mlperf_run_name(&stamp)),
+            None => (experiment_dir(results, next.row(), next.rows), stamp),
+        };
+        let run_dir = make_run_dir(&experiment, &name).map_err(|source| RunnerError::Io {
+            doing: "make a folder in",
+            path: experiment,
+            source,
         })?;
         let last = self.state.attempts.last().map_or(0, |attempt| attempt.number);
         let number = last.max(self.files.last_attempt_with_task()).saturating_add(1);

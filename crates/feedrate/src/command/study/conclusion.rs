@@ -1,4 +1,4 @@
-//! Prints and saves conclusions of studies: the answers of `scale` and `advise --try`.
+//! Prints and saves conclusions of studies: the answers of `scale`, `advise --try` and `run --rehearse`.
 
 use crate::messages;
 use anyhow::Context;
@@ -10,6 +10,7 @@ use feedrate_study::chosen::ChosenStudy;
 /// Names of the schemas of conclusions.
 pub(in crate::command) const SCALE: &str = "scale";
 pub(in crate::command) const TRIALS: &str = "trials";
+pub(in crate::command) const REHEARSAL: &str = "rehearsal";
 
 /// Splits text into lines. Conclusions are stored as lines, so that the JSON has no escaped line breaks.
 pub(in crate::command) fn lines_of(text: &str) -> Vec<String> {
@@ -32,7 +33,11 @@ pub(in crate::command) fn conclude(
 pub(in crate::command) fn print(conclusion: &Conclusion, json: bool) -> anyhow::Result<()> {
     let Conclusion { schema, answer, rest, object, .. } = conclusion;
     if json {
-        let schema = if schema == TRIALS { Schema::Trials } else { Schema::Scale };
+        let schema = match schema.as_str() {
+            TRIALS => Schema::Trials,
+            REHEARSAL => Schema::Rehearsal,
+            _ => Schema::Scale,
+        };
         messages::print_json(schema, object)?;
     } else {
         let parts = [answer, rest].map(|lines| Block::Sentence(lines.join("\n")));

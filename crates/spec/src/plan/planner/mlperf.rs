@@ -1,6 +1,6 @@
 //! Decides which samples are not decoded, as in MLPerf Storage, and by which settings MLPerf Storage identifies the workload.
 
-use super::{Builder, DatasetPlan, PlanOptions};
+use super::{Builder, PlanOptions};
 use crate::catalog::{Ability, Catalog};
 use crate::mlperf::{self, CoreConfig, Identity};
 use crate::workload::{Workload, given_json};
@@ -32,7 +32,7 @@ pub(super) fn read_as_plain_bytes(
 
 impl Builder<'_> {
     /// Returns the settings that identify the workload; `None` for workloads that are not MLPerf's, and for files of other programs.
-    pub(super) fn core_config(&self, dataset: &DatasetPlan) -> Option<CoreConfig> {
+    pub(super) fn core_config(&self) -> Option<CoreConfig> {
         if self.w.dataset_foreign {
             return None;
         }
@@ -41,8 +41,8 @@ impl Builder<'_> {
         if shrink_records != 1.0 {
             config.add_option("--shrink-records", shrink_records);
         }
-        let shrinks_files = dataset.samples_per_file != self.w.dataset_num_samples_per_file;
-        if scale != 1.0 && (shrinks_files || self.w.workflow_checkpoint) {
+        // A scaled run is no result of the class, even where only the number of files is smaller, which is not among the settings.
+        if scale != 1.0 {
             config.add_option("--scale", scale);
         }
         Identity::new(&config, &self.options.name).map(|_| config)

@@ -168,7 +168,7 @@ impl Builder<'_> {
             workload: self.options.name.clone(),
             model: self.w.model_name.clone(),
             framework: self.w.framework.name().into(),
-            core_config: self.core_config(&dataset),
+            core_config: self.core_config(),
             accelerators,
             dataset,
             storage,

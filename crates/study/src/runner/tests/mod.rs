@@ -259,6 +259,7 @@ impl Study {
             id: "this".into(),
             folder: self.folder.path().into(),
             results: self.folder.path().join("results"),
+            mlperf_folder: None,
             data: None,
             scale: 1.0,
             shrink_records: 1.0,

@@ -1,0 +1,348 @@
+//! `feedrate run --rehearse`: makes the runs of a submission to MLPerf Storage, judges them by its rules, and prints each rule, each run and the
+//! verdict.
+
+use super::plan;
+use super::run::RunArguments;
+use super::study::conclusion::{REHEARSAL, conclude, lines_of};
+use super::study::runner_host;
+use crate::exit::Exit;
+use crate::{messages, text};
+use anyhow::Context;
+use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED};
+use feedrate_report::words::mlperf::{RuleSummary, summaries};
+use feedrate_report::words::number::list;
+use feedrate_results::conclusion::Conclusion;
+use feedrate_results::index::{ReadOptions, RunIndex};
+use feedrate_results::run::{Activity, Run};
+use feedrate_results::submissions::{MlperfWorkload, judge_workloads};
+use feedrate_run::system;
+use feedrate_session::catalog;
+use feedrate_session::failure::Interrupted;
+use feedrate_session::launch;
+use feedrate_session::rehearsal::Rehearsal;
+use feedrate_session::{result_folder, room, threads};
+use feedrate_spec::escape::{bash_word, path_text};
+use feedrate_spec::mlperf::rules::keeps_all;
+use feedrate_spec::plan::duration;
+use feedrate_spec::refusal::Refusal;
+use feedrate_spec::units;
+use feedrate_study::chooser::{Observation, RehearsalRuns};
+use feedrate_study::chosen::{self, ChosenStudy, StudyIdentity};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Result of a rehearsal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(super) struct RehearsalResult {
+    /// The workload's name.
+    workload: String,
+    /// Number of emulated accelerators.
+    accelerators: u32,
+    /// Edition of the rules, such as `v3.0`.
+    edition: String,
+    /// `--scale`. Below 1, the rehearsal is no submission.
+    scale: f64,
+    /// `--shrink-records`, likewise.
+    shrink_records: f64,
+    /// Whether all rules are kept; `null` if none is broken, but some are unknown. A scaled rehearsal never keeps them.
+    keeps: Option<bool>,
+    /// The rules, with their outcomes over all scored runs.
+    rules: Vec<RehearsedRule>,
+    /// The runs, in their order.
+    runs: Vec<RehearsedRun>,
+    /// The folder of the rehearsal.
+    results: String,
+}
+
+/// A rule in a rehearsal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+struct RehearsedRule {
+    /// The rule and its outcome.
+    #[serde(flatten)]
+    summary: RuleSummary,
+    /// Its outcome at full size, as far as the plan decides it; `null` in rehearsals at full size, and for rules on several runs.
+    full_size: Option<RuleSummary>,
+}
+
+/// A run of a rehearsal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+struct RehearsedRun {
+    /// Its folder.
+    run_dir: String,
+    /// Whether it warms up, and does not count.
+    is_warm_up: bool,
+    /// Utilisation by which MLPerf Storage judges; `null` for checkpoints.
+    au_windowed_percent: Option<f64>,
+    /// Utilisation over all steps; `null` for checkpoints.
+    au_all_steps_percent: Option<f64>,
+    /// Rate of writing checkpoints; `null` for training.
+    written_bytes_per_second: Option<f64>,
+    /// Rate of reading checkpoints; `null` for training.
+    read_bytes_per_second: Option<f64>,
+    /// Reason that its numbers must not be used; `null` if they may.
+    unusable: Option<String>,
+}
+
+/// Makes the runs that are missing, and prints the result.
+pub(super) fn rehearse(arguments: &RunArguments) -> anyhow::Result<Exit> {
+    launch::refuse_several_processes(crate::launched().as_ref(), "run --rehearse")?;
+    let rehearsal = Rehearsal::new(&arguments.request(1))?;
+    let Rehearsal { request, resolved, runs, has_warm_up, .. } = &rehearsal;
+    if arguments.dry_run {
+        announce(&rehearsal);
+        return plan::dry_run(request, arguments.data.json);
+    }
+    resolved.report_warnings(&crate::progress::TERMINAL);
+    let root = result_folder::root(arguments.results.as_deref(), &resolved.workload)?;
+    let identity = StudyIdentity::new("rehearse", resolved, request, Vec::new());
+    let mut study = ChosenStudy::open(&identity, &root, request, arguments.again, runner_host())?;
+    study.use_mlperf_folder(&system_folder(request.is_shrunk()).join(&rehearsal.folder));
+    announce(&rehearsal);
+    let row = chosen::row(request, resolved.plan.accelerators)?;
+    let mut chooser = RehearsalRuns::new(&row, *runs, *has_warm_up);
+    let end = study.run(&mut chooser, |_| Observation::default())?;
+    if let Some((name, reason)) = chooser.failure(&end.history) {
+        anyhow::bail!("{name} failed: {reason}");
+    }
+    let finished = chooser.finished(&end.history);
+    if (finished as u64) < *runs {
+        messages::note(format!(
+            "note: {finished} of {} complete; the same command makes the others, `--again` all of them one after another",
+            units::counted(*runs, "run")
+        ));
+        return Err(Interrupted(study.folder.display().to_string()).into());
+    }
+    let result = RehearsalResult::read(&rehearsal, &study.folder)?;
+    conclude(&study, &result.conclusion()?, arguments.data.json)?;
+    Ok(result.exit())
+}
+
+/// Folder of the system in the tree of a submission. Its name tells rehearsals from submissions.
+fn system_folder(is_scaled: bool) -> PathBuf {
+    let submitter = if is_scaled { "scaled-rehearsal" } else { "rehearsal" };
+    let host = result_folder::file_name(&system::hostname());
+    ["closed", submitter, "results", &host].iter().collect()
+}
+
+/// Notes what is run, how long it takes at least, and the space for its data.
+fn announce(rehearsal: &Rehearsal) {
+    let Rehearsal { request, resolved, runs, has_warm_up, .. } = rehearsal;
+    let plan = &resolved.plan;
+    let estimate = catalog::estimate(plan);
+    // Without limit by the storage.
+    let least = duration(plan, &estimate, f64::INFINITY).total_s();
+    let names = match (has_warm_up, runs) {
+        (true, runs) => format!("a warm-up and {}", units::counted(runs - 1, "run")),
+        (false, runs) => units::counted(*runs, "run"),
+    };
+    let each = if *runs == 1 { "" } else { " each" };
+    let scaled = if request.is_shrunk() { ", scaled: not a submission" } else { "" };
+    messages::note(format!("rehearsal: {names}, at least {}{each}{scaled}", units::seconds(least)));
+    if !plan.is_checkpoint_only() {
+        let missing = room::missing_bytes(plan, &resolved.data_root);
+        let state = if missing == 0 { "existing" } else { "to generate" };
+        messages::note(format!(
+            "data: {}, {}, {state} in {}",
+            units::counted(estimate.files, "file"),
+            units::bytes(estimate.file_bytes),
+            room::describe_location(plan, &resolved.data_root),
+        ));
+    }
+    if rehearsal.drops_cache {
+        messages::note(
+            "cache: dropped before reading, since memory could hold the data (`--warm` leaves it)",
+        );
+    }
+}
+
+impl RehearsalResult {
+    /// Judges the runs in the folder of the rehearsal.
+    fn read(rehearsal: &Rehearsal, folder: &Path) -> anyhow::Result<Self> {
+        let options = ReadOptions { threads: threads(), ..ReadOptions::default() };
+        let mut found = RunIndex::read(&[folder.into()], &options).map_err(Refusal::from)?;
+        found.runs.retain(|run| run.put_aside.is_none());
+        found.runs.sort_by(|a, b| a.start_key().cmp(&b.start_key()));
+        let judged = judge_workloads(found.runs.iter());
+        let workload = judged.first().context("the rules judge none of the runs")?;
+        let is_scored = |run: &Run| {
+            let mut scored = workload.results.iter().flat_map(|result| &result.runs);
+            scored.any(|scored| std::ptr::eq(*scored, run))
+        };
+        let request = &rehearsal.request;
+        let rules = rehearsed_rules(rehearsal, workload);
+        let keeps = if request.is_shrunk() {
+            Some(false)
+        } else {
+            keeps_all(rules.iter().map(|rule| rule.summary.keeps))
+        };
+        Ok(RehearsalResult {
+            workload: workload.workload.into(),
+            accelerators: rehearsal.resolved.plan.accelerators,
+            edition: workload.results.first().map_or("", |result| result.check.edition).into(),
+            scale: request.scale,
+            shrink_records: request.shrink_records,
+            keeps,
+            rules,
+            runs: found.runs.iter().map(|run| RehearsedRun::new(run, !is_scored(run))).collect(),
+            results: path_text(folder),
+        })
+    }
+
+    fn is_scaled(&self) -> bool {
+        self.scale != 1.0 || self.shrink_records != 1.0
+    }
+
+    /// Names of the rules with this outcome. Rules that only the scale breaks are left out.
+    fn names(&self, keeps: Option<bool>) -> Option<String> {
+        let rules = self.rules.iter().filter(|rule| rule.summary.keeps == keeps);
+        let rules = rules.filter(|rule| !rule.is_broken_by_scale());
+        let names: Vec<String> = rules.map(|rule| rule.summary.title()).collect();
+        (!names.is_empty()).then(|| list(names.iter().map(String::as_str)))
+    }
+
+    fn verdict(&self) -> String {
+        let accelerators = units::counted(self.accelerators.into(), "accelerator");
+        let subject = format!("rehearsal of {} on {accelerators}", self.workload);
+        let edition = &self.edition;
+        let broken = self.names(Some(false));
+        let unknown = self.names(None);
+        match (&broken, &unknown) {
+            _ if self.is_scaled() => {
+                let shares = [("--scale", self.scale), ("--shrink-records", self.shrink_records)];
+                let given = shares.iter().filter(|(_, share)| *share != 1.0);
+                let given: Vec<String> =
+                    given.map(|(flag, share)| format!("`{flag} {share}`")).collect();
+                let scale = list(given.iter().map(String::as_str));
+                let others = match broken {
+                    Some(broken) => format!("apart from the scale it breaks {broken}"),
+                    None => "apart from the scale it breaks no rule".into(),
+                };
+                format!("SCALED {subject}: no submission ({scale}); {others} ({edition})")
+            }
+            (Some(broken), _) => format!("BROKEN RULES in the {subject}: {broken} ({edition})"),
+            (None, Some(unknown)) => {
+                format!("NOT DECIDED for the {subject}: {unknown} ({edition})")
+            }
+            (None, None) => format!("RULES KEPT in the {subject} ({edition})"),
+        }
+    }
+
+    /// A line for each rule, and a table of the runs.
+    fn rest(&self) -> String {
+        let rules = self.rules.iter().map(|rule| (rule.word(), rule.sentence()));
+        let mut parts = vec![text::rows(&rules.collect::<Vec<_>>()), self.table()];
+        let unusable = self.runs.iter().filter_map(|run| {
+            Some(format!("{} must not be used: {}", run.name(), run.unusable.as_ref()?))
+        });
+        parts.extend(unusable);
+        parts.push(format!(
+            "Results: {}\nJudged like a submission by: feedrate analyze {}",
+            self.results,
+            bash_word(&self.results)
+        ));
+        parts.join("\n\n")
+    }
+
+    fn table(&self) -> String {
+        let is_training = self.runs.iter().any(|run| run.au_windowed_percent.is_some());
+        let header = if is_training {
+            ["Run", "Windowed AU", "AU over all steps"]
+        } else {
+            ["Run", "Written", "Read"]
+        };
+        let mut scored = 0;
+        let rows = self.runs.iter().map(|run| {
+            scored += u32::from(!run.is_warm_up);
+            let number = if run.is_warm_up { String::new() } else { format!("{scored}: ") };
+            let percent = |au: Option<f64>| text::known(au, |au| format!("{au:.1} %"));
+            let rate = |rate: Option<f64>| text::known(rate, units::bytes_per_second);
+            let [first, second] = if is_training {
+                [percent(run.au_windowed_percent), percent(run.au_all_steps_percent)]
+            } else {
+                [rate(run.written_bytes_per_second), rate(run.read_bytes_per_second)]
+            };
+            [number + &run.name(), first, second]
+        });
+        text::table_with_numbers(header, rows, &[1, 2])
+    }
+
+    fn conclusion(&self) -> anyhow::Result<Conclusion> {
+        Ok(Conclusion {
+            // Empty, since reports judge the runs themselves.
+            lines: Vec::new(),
+            schema: REHEARSAL.into(),
+            answer: lines_of(&self.verdict()),
+            rest: lines_of(&self.rest()),
+            object: serde_json::to_value(self)?,
+        })
+    }
+
+    /// A scaled rehearsal is not judged, so it is fine if it was made.
+    fn exit(&self) -> Exit {
+        match self.keeps {
+            _ if self.is_scaled() => Exit::Fine,
+            Some(true) => Exit::Fine,
+            Some(false) => Exit::Unmet,
+            None => Exit::Undecided,
+        }
+    }
+}
+
+/// The rules of all scored runs, each with its outcome at full size.
+fn rehearsed_rules(rehearsal: &Rehearsal, workload: &MlperfWorkload) -> Vec<RehearsedRule> {
+    let full_size = rehearsal.full_size.iter().flat_map(|check| &check.rules);
+    let full_size: Vec<RuleSummary> =
+        full_size.filter_map(|rule| RuleSummary::new(&[rule])).collect();
+    let rules = summaries(workload).into_iter().map(|summary| {
+        let is_same = |full: &&RuleSummary| full.title() == summary.title();
+        RehearsedRule { full_size: full_size.iter().find(is_same).cloned(), summary }
+    });
+    rules.collect()
+}
+
+impl RehearsedRule {
+    fn is_broken_by_scale(&self) -> bool {
+        let is_kept_at_full_size = self.full_size.as_ref().and_then(|full| full.keeps);
+        self.summary.keeps == Some(false) && is_kept_at_full_size == Some(true)
+    }
+
+    fn word(&self) -> &'static str {
+        match self.summary.keeps {
+            _ if self.is_broken_by_scale() => "scaled",
+            Some(true) => "kept",
+            Some(false) => "broken",
+            None => "unknown",
+        }
+    }
+
+    fn sentence(&self) -> String {
+        let sentence = self.summary.sentence();
+        match self.full_size.as_ref().and_then(|full| full.value.as_ref()) {
+            Some(value) if self.is_broken_by_scale() => format!("{sentence}; at full size {value}"),
+            _ => sentence,
+        }
+    }
+}
+
+impl RehearsedRun {
+    fn new(run: &Run, is_warm_up: bool) -> Self {
+        let is_invalid = run.activity == Activity::Training;
+        RehearsedRun {
+            run_dir: path_text(&run.path),
+            is_warm_up,
+            au_windowed_percent: run.metric(&AU_WINDOWED),
+            au_all_steps_percent: run.metric(&AU_ALL_STEPS),
+            written_bytes_per_second: run.written_bytes_per_second(),
+            read_bytes_per_second: run.read_bytes_per_second(),
+            unusable: run.unusable.as_ref().filter(|_| is_invalid).map(ToString::to_string),
+        }
+    }
+
+    /// `20261121_100000`, the name of its folder.
+    fn name(&self) -> String {
+        let folder = Path::new(&self.run_dir).file_name().unwrap_or_default().to_string_lossy();
+        let warm_up = if self.is_warm_up { "warm-up: " } else { "" };
+        format!("{warm_up}{folder}")
+    }
+}
