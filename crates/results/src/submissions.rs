@@ -2,6 +2,7 @@
 //! of them.
 
 use crate::run::{Activity, MlperfCheck, RuleOutcome, Run};
+use feedrate_measure::dlio::micros;
 use feedrate_spec::mlperf::rules::{
     Edition, SCORED_RUNS, SubmissionFacts, judge_submission, runs_of_submission,
 };
@@ -73,7 +74,7 @@ pub fn judge_workloads<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<MlperfWor
         let is_training = first.activity == Activity::Training;
         let edition = first.mlperf_edition().filter(|_| is_training);
         if let Some(edition) = edition.filter(|_| first.submission.is_some()) {
-            let facts = SubmissionFacts { runs: members.len() as u64 };
+            let facts = submission_facts(&members);
             found.submissions.extend(judge_submission(facts, edition).into_iter().map(Into::into));
             if has_warm_up(edition, facts.runs) {
                 members.remove(0);
@@ -100,6 +101,23 @@ pub fn judge_workloads<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<MlperfWor
         }
     }
     workloads
+}
+
+/// Collects the facts of the runs of a submission, which are in the order of their starts.
+fn submission_facts(judged: &[JudgedRun]) -> SubmissionFacts {
+    let runs = judged.iter().map(|judged| judged.run);
+    let times =
+        runs.map(|run| Some([micros(run.started.as_ref()?)?, micros(run.ended.as_ref()?)?]));
+    let times: Option<Vec<[i64; 2]>> = times.collect();
+    let times = times.unwrap_or_default();
+    let pauses = times.windows(2).map(|pair| pair[1][0] - pair[0][1]);
+    let durations = times.iter().map(|[start, end]| end - start);
+    let seconds = |us: i64| us as f64 / 1e6;
+    SubmissionFacts {
+        runs: judged.len() as u64,
+        pause_s: pauses.max().map(seconds),
+        shortest_run_s: durations.min().map(seconds),
+    }
 }
 
 /// Returns whether the first of `runs` runs is a warm-up. Version 2.0 requires one, but does not say whether it is part of the submission.
@@ -154,7 +172,8 @@ mod tests {
             load_s: |_, step| if step == 0 { 2.0 } else { 0.001 },
             // Runs with equal times would count as copies.
             slower: 1.0 + f64::from(number) / 1e4,
-            start_s: 1000.0 * f64::from(number),
+            // A run with the older accelerator takes 14 minutes, one with the newer 7.
+            start_s: if is_older { 1000.0 } else { 500.0 } * f64::from(number),
             epochs: 5,
             is_older,
             overrides: vec!["profiling.profiler=none"],
@@ -227,8 +246,12 @@ mod tests {
         let found = judge_workloads(runs.iter());
         let [unet3d] = &found[..] else { panic!("{found:?}") };
         assert_eq!((unet3d.kept, unet3d.not_kept, unet3d.unknown), (10, 5, 0), "{unet3d:?}");
-        let outcomes: Vec<_> = unet3d.submissions.iter().map(|outcome| outcome.keeps).collect();
-        assert_eq!(outcomes, [Some(true), Some(true), Some(false)]);
+        let keeps = |name| {
+            let outcomes = unet3d.submissions.iter().filter(|outcome| outcome.name == name);
+            outcomes.map(|outcome| outcome.keeps).collect::<Vec<_>>()
+        };
+        assert_eq!(keeps("runs"), [Some(true), Some(true), Some(false)]);
+        assert_eq!(keeps("pause between runs"), [Some(true); 3]);
         let scored = unet3d.results.iter().flat_map(|result| &result.runs);
         assert!(scored.clone().all(|run| !run.path.ends_with("one/training/unet3d_b200/run/1")));
     }

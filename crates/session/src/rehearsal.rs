@@ -41,7 +41,7 @@ impl Rehearsal {
     /// of files.
     ///
     /// # Errors
-    /// Fails if the workload has no rules, if it cannot be planned, or if its files do not fit on the storage.
+    /// Fails if the workload has no rules, or if it cannot be planned.
     pub fn new(request: &Request) -> anyhow::Result<Self> {
         let full = Request { scale: 1.0, shrink_records: 1.0, ..request.clone() };
         let full = sized(&full)?;
@@ -61,7 +61,6 @@ impl Rehearsal {
             anyhow::Ok(check(&plan, &full, THIS_MACHINE, memory_bytes))
         });
         let (runs, folder) = runs_and_folder(plan)?;
-        refuse_lack_of_space(&resolved, &sized)?;
         let drops_cache = sized.cache == Cache::AsIs && may_be_cached(plan, memory_bytes);
         let cache = if drops_cache { Cache::Cold } else { sized.cache };
         Ok(Rehearsal {
@@ -73,6 +72,25 @@ impl Rehearsal {
             full_size: full_size.transpose()?.flatten(),
             resolved,
         })
+    }
+
+    /// Refuses a dataset or checkpoints that do not fit on their storage.
+    ///
+    /// # Errors
+    /// Returns a refusal with the missing space.
+    pub fn refuse_lack_of_space(&self) -> Result<(), Refusal> {
+        let Resolved { plan, workload, data_root, .. } = &self.resolved;
+        if plan.is_checkpoint_only() {
+            let mut doubts = plan.doubts.iter();
+            let exceeding = doubts.find(|doubt| doubt.name == "checkpoints_exceed_disk");
+            return exceeding.map_or(Ok(()), |doubt| {
+                Err(Refusal::new(&doubt.evidence, format!("{}, or give `--scale`", doubt.advice)))
+            });
+        }
+        if workload.dataset_foreign {
+            return Ok(());
+        }
+        room::refuse_shortage(plan, data_root, &self.request)
     }
 }
 
@@ -112,21 +130,6 @@ fn runs_and_folder(plan: &Plan) -> Result<(u64, PathBuf), Refusal> {
     let edition = Edition::last_accepting(step.accelerator).unwrap_or(Edition::V3_0);
     let runs = runs_of_submission(edition).unwrap_or(SCORED_RUNS + 1);
     Ok((runs, ["training", rule.model, "run"].iter().collect()))
-}
-
-/// Refuses a dataset or checkpoints that do not fit on their storage.
-fn refuse_lack_of_space(resolved: &Resolved, request: &Request) -> Result<(), Refusal> {
-    let plan = &resolved.plan;
-    if plan.is_checkpoint_only() {
-        let exceeding = plan.doubts.iter().find(|doubt| doubt.name == "checkpoints_exceed_disk");
-        return exceeding.map_or(Ok(()), |doubt| {
-            Err(Refusal::new(&doubt.evidence, format!("{}, or give `--scale`", doubt.advice)))
-        });
-    }
-    if resolved.workload.dataset_foreign {
-        return Ok(());
-    }
-    room::refuse_shortage(plan, &resolved.data_root, request)
 }
 
 /// Whether memory can hold so much of the data that the rules require a cold cache.

@@ -53,6 +53,8 @@ pub struct RunRequest {
     pub study: Option<PathBuf>,
     /// Whether to write DLIO's files of each rank for any number of accelerators.
     pub writes_rank_files: bool,
+    /// Folder of Hydra's files in the folder of the results.
+    pub hydra_folder: String,
 }
 
 /// A run that has ended.
@@ -319,7 +321,7 @@ impl RunRequest {
         // The texts of Hydra's files.
         let mut typed = vec![format!("workload={}", plan.workload)];
         typed.extend(request.overrides.iter().cloned());
-        let subfolder = ".hydra";
+        let subfolder = &self.hydra_folder;
         let name = &plan.workload;
         let hydra = result_folder::hydra_text(&typed, &[], name, &workload, &run_dir, subfolder);
         let omits_rank_files = plan.accelerators > RANK_FILES_MAX && !self.writes_rank_files;
@@ -329,7 +331,7 @@ impl RunRequest {
             );
         }
         let invocation = Invocation {
-            subfolder: subfolder.into(),
+            subfolder: subfolder.clone(),
             hydra,
             omits_rank_files,
             ..Invocation::default()

@@ -44,6 +44,10 @@ const OBSERVATION_S: f64 = 0.5;
 /// Environment variable that overrides [`OBSERVATION_S`]; 0 skips the observation.
 const OBSERVATION_VARIABLE: &str = "FEEDRATE_LOOK_S";
 
+/// Option of `run` that names the folder of Hydra's files, and this folder in submissions to MLPerf Storage.
+const HYDRA_FOLDER: &str = "--hydra-folder";
+const MLPERF_HYDRA_FOLDER: &str = "dlio_config";
+
 /// Names of the tasks of an attempt. Each task has a folder in the study's state.
 pub(crate) const RUN: &str = "run";
 const GENERATE: &str = "generate";
@@ -202,6 +206,9 @@ impl RunnerEnv for ThisMachine {
                 arguments
                     .extend(["--study".into(), run_dir.join(ABOUT_FILE).display().to_string()]);
                 arguments.extend((command.cache != AS_IS).then(|| format!("--{}", command.cache)));
+                if job.settings.mlperf_folder.is_some() {
+                    arguments.extend([HYDRA_FOLDER, MLPERF_HYDRA_FOLDER].map(str::to_string));
+                }
                 RUN
             }
         };

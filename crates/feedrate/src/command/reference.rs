@@ -330,7 +330,7 @@ fn exit_codes() -> String {
 }
 
 /// An example command for each object that `--json` prints, except in hidden commands.
-const PRINTED_BY: [(&str, &str); 27] = [
+const PRINTED_BY: [(&str, &str); 28] = [
     ("run", "feedrate run quickstart --json"),
     ("plan", "feedrate plan quickstart --json"),
     ("generate", "feedrate generate quickstart --json"),
@@ -341,6 +341,7 @@ const PRINTED_BY: [(&str, &str); 27] = [
     ("diagnose", "feedrate diagnose quickstart --json"),
     ("advise", "feedrate advise results/quickstart/RUN --json"),
     ("trials", "feedrate advise quickstart --try --json"),
+    ("rehearsal", "feedrate run retinanet_b200 --rehearse --json"),
     ("whatif", "feedrate advise results/quickstart/RUN --set reader.read_threads=4 --json"),
     ("analyze", "feedrate analyze results --json"),
     ("compare", "feedrate compare results/nfs results/lustre --json"),

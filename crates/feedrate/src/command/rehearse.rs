@@ -93,6 +93,7 @@ pub(super) fn rehearse(arguments: &RunArguments) -> anyhow::Result<Exit> {
         announce(&rehearsal);
         return plan::dry_run(request, arguments.data.json);
     }
+    rehearsal.refuse_lack_of_space()?;
     resolved.report_warnings(&crate::progress::TERMINAL);
     let root = result_folder::root(arguments.results.as_deref(), &resolved.workload)?;
     let identity = StudyIdentity::new("rehearse", resolved, request, Vec::new());
@@ -150,10 +151,14 @@ fn announce(rehearsal: &Rehearsal) {
         ));
     }
     if rehearsal.drops_cache {
-        messages::note(
-            "cache: dropped before reading, since memory could hold the data (`--warm` leaves it)",
-        );
+        messages::note("cache: dropped before reading, since memory could hold the data");
     }
+}
+
+/// The path as the user would type it.
+fn relative_to_working_folder(folder: &Path) -> PathBuf {
+    let working_folder = std::env::current_dir().unwrap_or_default();
+    folder.strip_prefix(working_folder).unwrap_or(folder).into()
 }
 
 impl RehearsalResult {
@@ -185,7 +190,7 @@ impl RehearsalResult {
             keeps,
             rules,
             runs: found.runs.iter().map(|run| RehearsedRun::new(run, !is_scored(run))).collect(),
-            results: path_text(folder),
+            results: path_text(&relative_to_working_folder(folder)),
         })
     }
 
@@ -237,7 +242,7 @@ impl RehearsalResult {
         });
         parts.extend(unusable);
         parts.push(format!(
-            "Results: {}\nJudged like a submission by: feedrate analyze {}",
+            "Results: {}\nTo judge them again: feedrate analyze {}",
             self.results,
             bash_word(&self.results)
         ));

@@ -76,6 +76,9 @@ pub(super) struct RunArguments {
     /// JSON file that describes the run's row in its study. It is copied into the record.
     #[arg(long, value_name = "FILE", hide = true)]
     pub(super) study: Option<PathBuf>,
+    /// Folder of Hydra's files in the run's results.
+    #[arg(long, value_name = "NAME", default_value = ".hydra", hide = true)]
+    pub(super) hydra_folder: String,
 }
 
 impl RunArguments {
@@ -97,6 +100,7 @@ impl RunArguments {
             trace: self.trace.clone(),
             study: self.study.clone(),
             writes_rank_files: self.rank_files,
+            hydra_folder: self.hydra_folder.clone(),
         }
     }
 

@@ -111,6 +111,8 @@ mod analyze;
 mod compare;
 /// Reports, also in a browser.
 mod report;
+/// Rehearsals of submissions to MLPerf Storage.
+mod rehearse;
 /// Searches for the largest number of accelerators.
 mod scale;
 mod diagnose;

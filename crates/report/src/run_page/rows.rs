@@ -31,8 +31,7 @@ pub(super) fn rows(answered: &AnsweredSummary, record: &Record) -> Vec<FigureRow
     ];
     let folder = summary.run_dir.as_deref().unwrap_or_default();
     let imported = Run::from_record(Path::new(folder), record);
-    let rules = mlperf::lines([&imported].into_iter()).into_iter();
-    rows.extend(rules.map(|rules| (mlperf::NAME, rules)));
+    rows.extend(mlperf::line_of_run(&imported).map(|rules| (mlperf::NAME, rules)));
     rows.extend(
         mlperf_class::line([&imported].into_iter()).map(|class| (mlperf_class::NAME, class)),
     );

@@ -4,7 +4,7 @@ use super::answer::range;
 use super::number::list;
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_results::run::{Activity, MlperfCheck, RuleOutcome, Run};
-use feedrate_results::submissions::{MlperfWorkload, judge_workloads};
+use feedrate_results::submissions::{MlperfResult, MlperfWorkload, judge_workloads};
 use feedrate_spec::mlperf::rules::keeps_all;
 use feedrate_spec::units;
 use schemars::JsonSchema;
@@ -24,6 +24,20 @@ pub fn lines<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<String> {
         name + &line(workload)
     });
     lines.collect()
+}
+
+/// The line of a single run. The rules on all runs of a submission are not judged.
+pub fn line_of_run(run: &Run) -> Option<String> {
+    let check = run.mlperf()?;
+    let count = |keeps| usize::from(check.keeps == keeps);
+    Some(line(&MlperfWorkload {
+        workload: &run.workload,
+        kept: count(Some(true)),
+        not_kept: count(Some(false)),
+        unknown: count(None),
+        submissions: Vec::new(),
+        results: vec![MlperfResult { runs: vec![run], check }],
+    }))
 }
 
 /// The outcomes of the rules for a plan. What it does not decide shows only after the run.
@@ -144,33 +158,39 @@ impl RuleSummary {
 /// The rules of a workload, each over all its results, and then those on its submissions.
 pub fn summaries(workload: &MlperfWorkload) -> Vec<RuleSummary> {
     let results = workload.results.iter().flat_map(|result| &result.check.rules);
+    let rules = by_rule(results.chain(&workload.submissions));
+    rules.iter().filter_map(|outcomes| RuleSummary::new(outcomes)).collect()
+}
+
+/// The rules on submissions that some submissions break, or that cannot be judged.
+fn submissions(outcomes: &[RuleOutcome]) -> Option<String> {
+    let rules = by_rule(outcomes.iter());
+    let texts = rules.iter().flat_map(|outcomes| {
+        [(Some(false), ""), (None, "not judged: ")].into_iter().filter_map(|(keeps, title)| {
+            let found: Vec<&RuleOutcome> =
+                outcomes.iter().copied().filter(|outcome| outcome.keeps == keeps).collect();
+            let described = described(&found)?;
+            let all = units::counted(outcomes.len() as u64, "submission");
+            Some(format!("{title}{described} in {} of {all}", found.len()))
+        })
+    });
+    let texts: Vec<String> = texts.collect();
+    (!texts.is_empty()).then(|| texts.join("; "))
+}
+
+/// Groups outcomes by rule, in the order of their first occurrence.
+fn by_rule<'a>(outcomes: impl Iterator<Item = &'a RuleOutcome>) -> Vec<Vec<&'a RuleOutcome>> {
     let mut rules: Vec<Vec<&RuleOutcome>> = Vec::new();
-    for outcome in results.chain(&workload.submissions) {
+    for outcome in outcomes {
         let is_same = |known: &&mut Vec<&RuleOutcome>| {
-            known
-                .first()
-                .is_some_and(|known| (known.rule, known.name) == (outcome.rule, outcome.name))
+            (known[0].rule, known[0].name) == (outcome.rule, outcome.name)
         };
         match rules.iter_mut().find(is_same) {
             Some(known) => known.push(outcome),
             None => rules.push(vec![outcome]),
         }
     }
-    rules.iter().filter_map(|outcomes| RuleSummary::new(outcomes)).collect()
-}
-
-/// The submissions with a wrong or an unknown number of runs.
-fn submissions(outcomes: &[RuleOutcome]) -> Option<String> {
-    let texts =
-        [(Some(false), ""), (None, "not judged: ")].into_iter().filter_map(|(keeps, title)| {
-            let found: Vec<&RuleOutcome> =
-                outcomes.iter().filter(|outcome| outcome.keeps == keeps).collect();
-            let described = described(&found)?;
-            let all = units::counted(outcomes.len() as u64, "submission");
-            Some(format!("{title}{described} in {} of {all}", found.len()))
-        });
-    let texts: Vec<String> = texts.collect();
-    (!texts.is_empty()).then(|| texts.join("; "))
+    rules
 }
 
 /// The reported utilisation beside that over all steps, or the rates of checkpoints.

@@ -99,10 +99,14 @@ pub struct CheckpointFacts {
 }
 
 /// Facts about all training runs of a submission to one workload.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SubmissionFacts {
     /// Number of runs, the warm-up included.
     pub runs: u64,
+    /// Longest time from the end of a run to the start of the next one; `None` if it is unknown.
+    pub pause_s: Option<f64>,
+    /// Duration of the shortest run; `None` if it is unknown.
+    pub shortest_run_s: Option<f64>,
 }
 
 /// The value that a rule judges.
@@ -137,8 +141,8 @@ pub enum Check {
     Training(fn(&TrainingFacts) -> Outcome),
     /// Judges the checkpoints of a submission.
     Checkpoints(fn(&CheckpointFacts) -> Outcome),
-    /// Judges the training runs of a submission together. The edition determines the requirement.
-    Submission(fn(&SubmissionFacts, Edition) -> Outcome),
+    /// Judges the training runs of a submission together. The edition determines the requirement; `None` for editions without it.
+    Submission(fn(&SubmissionFacts, Edition) -> Option<Outcome>),
 }
 
 /// A rule.
@@ -157,7 +161,7 @@ pub struct OfficialRule {
 use Edition::{V0_5, V1_0, V2_0, V3_0};
 
 /// All rules that feedrate checks.
-pub static TABLE: [OfficialRule; 14] = [
+pub static TABLE: [OfficialRule; 15] = [
     OfficialRule {
         id: "3.1.2 trainingRecalculateDatasetSize",
         name: "dataset ÷ memory",
@@ -186,7 +190,13 @@ pub static TABLE: [OfficialRule; 14] = [
         id: "2.1.17 runTimestamps",
         name: "runs",
         editions: &[V1_0, V3_0],
-        check: Check::Submission(number_of_runs),
+        check: Check::Submission(|facts, edition| Some(number_of_runs(facts, edition))),
+    },
+    OfficialRule {
+        id: "2.1.18 runTimestampGap",
+        name: "pause between runs",
+        editions: &[V3_0],
+        check: Check::Submission(|facts, edition| (V3_0 <= edition).then(|| pause(facts))),
     },
     OfficialRule {
         id: "4.3.1 checkpointDataSizeRatio",
@@ -274,7 +284,7 @@ pub fn judge_checkpoints(facts: &CheckpointFacts, edition: Edition) -> Vec<Judge
 /// Judges the training runs of a submission together.
 pub fn judge_submission(facts: SubmissionFacts, edition: Edition) -> Vec<Judgement> {
     judge(edition, |check| match check {
-        Check::Submission(check) => Some(check(&facts, edition)),
+        Check::Submission(check) => check(&facts, edition),
         Check::Training(_) | Check::Checkpoints(_) => None,
     })
 }
@@ -332,8 +342,12 @@ fn count(number_of: u64) -> Option<Judged> {
     number(number_of as f64, units::count(number_of))
 }
 
-/// A ratio in hundredths. A value below the limit is not rounded up to it.
+/// A ratio in hundredths, or with two digits if it is smaller. A value below the limit is not rounded up to it.
 fn ratio(value: f64, limit: f64) -> Option<Judged> {
+    if 0.0 < value && value < 0.01 {
+        let digits = 1 - value.log10().floor() as i32;
+        return number(value, format!("{value:.*}", digits.unsigned_abs() as usize));
+    }
     let hundredths = units::round_noise(value * 100.0);
     let rounded = hundredths.round() / 100.0;
     let is_misleading = value < limit && limit <= rounded;
@@ -395,6 +409,17 @@ fn number_of_runs(facts: &SubmissionFacts, edition: Edition) -> Outcome {
         keeps: required.map(|required| facts.runs == required),
         judged: count(facts.runs),
         requires,
+    }
+}
+
+/// Between consecutive runs there is no time for another run.
+fn pause(facts: &SubmissionFacts) -> Outcome {
+    let SubmissionFacts { pause_s, shortest_run_s, .. } = *facts;
+    let limit = shortest_run_s.map_or(String::new(), |s| format!(", {}", units::seconds(s)));
+    Outcome {
+        keeps: pause_s.zip(shortest_run_s).map(|(pause_s, run_s)| pause_s < run_s),
+        judged: pause_s.and_then(|s| number(s, units::seconds(s))),
+        requires: format!("less than the shortest run{limit}"),
     }
 }
 

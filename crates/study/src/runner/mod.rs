@@ -20,7 +20,7 @@ pub use select::due_rows;
 
 use crate::chooser::{Chooser, History, Observation, RunState};
 use crate::datasets::Policy;
-use feedrate_measure::metric::AU_ALL_STEPS;
+use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED};
 use feedrate_measure::record::file::RecordFileError;
 use feedrate_results::files::{FilesError, Lock, StudyFiles};
 use feedrate_results::place::{label, short_label, sync};
@@ -451,7 +451,11 @@ impl<'a> Runner<'a> {
         let place = self.place;
         let response = chooser.response();
         let value = self.env.value(&run_dir, response);
-        let name = if response.id == AU_ALL_STEPS.id { "AU" } else { response.id.name() };
+        let name = match response.id {
+            id if id == AU_ALL_STEPS.id => "AU",
+            id if id == AU_WINDOWED.id => "windowed AU",
+            id => id.name(),
+        };
         let result = value.map(|value| {
             let verdict =
                 chooser.verdict(value).map_or(String::new(), |verdict| format!(", {verdict}"));

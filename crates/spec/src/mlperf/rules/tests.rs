@@ -55,10 +55,31 @@ fn a_submission_has_five_scored_runs() {
         (V3_0, 5, Some(false)),
         (V2_0, 5, None),
     ] {
-        let [judged] = &judge_submission(SubmissionFacts { runs }, edition)[..] else {
-            panic!("one rule is about the submission")
-        };
-        assert_eq!(judged.outcome.keeps, keeps, "{edition:?} {runs}");
+        let facts = SubmissionFacts { runs, ..SubmissionFacts::default() };
+        assert_eq!(judge_submission(facts, edition)[0].outcome.keeps, keeps, "{edition:?} {runs}");
+    }
+}
+
+#[test]
+fn runs_of_a_submission_follow_each_other() {
+    for (pause_s, shortest_run_s, keeps) in [
+        (Some(3.0), Some(300.0), Some(true)),
+        (Some(300.0), Some(300.0), Some(false)),
+        (None, Some(300.0), None),
+    ] {
+        let facts = SubmissionFacts { runs: 6, pause_s, shortest_run_s };
+        let [_, pause] = &judge_submission(facts, V3_0)[..] else { panic!("two rules") };
+        assert_eq!(pause.outcome.keeps, keeps);
+        assert_eq!(judge_submission(facts, V1_0).len(), 1, "1.0 has no limit");
+    }
+}
+
+#[test]
+fn small_ratios_are_not_rounded_to_zero() {
+    for (value, expected) in [(0.002_49, "0.0025"), (0.0104, "0.01"), (4.998, "4.99"), (5.2, "5.2")]
+    {
+        let Some(Judged::Number { text, .. }) = ratio(value, 5.0) else { panic!() };
+        assert_eq!(text, expected);
     }
 }
 
