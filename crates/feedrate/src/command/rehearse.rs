@@ -20,7 +20,10 @@ use feedrate_session::catalog;
 use feedrate_session::failure::Interrupted;
 use feedrate_session::launch;
 use feedrate_session::rehearsal::Rehearsal;
+use feedrate_session::request::Request;
+use feedrate_session::resolve::mlperf_status;
 use feedrate_session::{result_folder, room, threads};
+use feedrate_spec::bundled::MlperfStatus;
 use feedrate_spec::escape::{bash_word, path_text};
 use feedrate_spec::mlperf::rules::keeps_all;
 use feedrate_spec::plan::duration;
@@ -41,6 +44,8 @@ pub(super) struct RehearsalResult {
     accelerators: u32,
     /// Edition of the rules, such as `v3.0`.
     edition: String,
+    /// Status of the workload if it is not official: it cannot be submitted, or has figures that feedrate chose; else `null`.
+    status: Option<String>,
     /// `--scale`. Below 1, the rehearsal is no submission.
     scale: f64,
     /// `--shrink-records`, likewise.
@@ -90,8 +95,10 @@ pub(super) fn rehearse(arguments: &RunArguments) -> anyhow::Result<Exit> {
     let rehearsal = Rehearsal::new(&arguments.request(1))?;
     let Rehearsal { request, resolved, runs, has_warm_up, .. } = &rehearsal;
     if arguments.dry_run {
+        let exit = plan::dry_run(request, arguments.data.json)?;
+        // Below the plan, which may be longer than the terminal.
         announce(&rehearsal);
-        return plan::dry_run(request, arguments.data.json);
+        return Ok(exit);
     }
     rehearsal.refuse_lack_of_space()?;
     resolved.report_warnings(&crate::progress::TERMINAL);
@@ -150,9 +157,17 @@ fn announce(rehearsal: &Rehearsal) {
             room::describe_location(plan, &resolved.data_root),
         ));
     }
+    if let Some(status) = unofficial_status(request) {
+        messages::note(format!("status: {}", status.sentence()));
+    }
     if rehearsal.drops_cache {
         messages::note("cache: dropped before reading, since memory could hold the data");
     }
+}
+
+/// The status of a workload that cannot be submitted, or has figures that feedrate chose.
+fn unofficial_status(request: &Request) -> Option<MlperfStatus> {
+    mlperf_status(request).filter(|status| *status != MlperfStatus::Official)
 }
 
 /// The path as the user would type it.
@@ -185,6 +200,7 @@ impl RehearsalResult {
             workload: workload.workload.into(),
             accelerators: rehearsal.resolved.plan.accelerators,
             edition: workload.results.first().map_or("", |result| result.check.edition).into(),
+            status: unofficial_status(request).map(MlperfStatus::sentence),
             scale: request.scale,
             shrink_records: request.shrink_records,
             keeps,
@@ -209,7 +225,8 @@ impl RehearsalResult {
     fn verdict(&self) -> String {
         let accelerators = units::counted(self.accelerators.into(), "accelerator");
         let subject = format!("rehearsal of {} on {accelerators}", self.workload);
-        let edition = &self.edition;
+        let status = self.status.iter().map(|status| format!("; {status}"));
+        let edition = self.edition.clone() + &status.collect::<String>();
         let broken = self.names(Some(false));
         let unknown = self.names(None);
         match (&broken, &unknown) {

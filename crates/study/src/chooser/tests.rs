@@ -230,3 +230,18 @@ fn trials_end_with_the_budget_or_when_the_workload_fails() {
             .all(|row| { row.replicate.is_none() || row.settings[0].key != "reader.read_threads" })
     );
 }
+
+#[test]
+fn a_rehearsal_makes_its_runs_in_order_until_one_fails() {
+    let mut runs = RehearsalRuns::new(&Row::new("w", 1), 3, true);
+    let mut history = History::default();
+    let warm_up = runs.next(&history).unwrap();
+    assert_eq!(runs.label(&warm_up, 1).as_deref(), Some("warm-up"));
+    history.runs.push(done(warm_up, runs.response(), Some(1.0)));
+    let first = runs.next(&history).unwrap();
+    assert_eq!(runs.label(&first, 2).as_deref(), Some("run 1 of 2"));
+    history.runs.push(PastRun { row: first, state: RunState::Failed("no space".into()) });
+    assert_eq!(runs.next(&history), None);
+    assert_eq!(runs.failure(&history), Some(("run 1 of 2".into(), "no space")));
+    assert_eq!(runs.finished(&history), 1);
+}
