@@ -39,9 +39,11 @@ pub(crate) enum Verbosity {
 /// Set once, before the first message.
 static VERBOSITY: OnceLock<Verbosity> = OnceLock::new();
 
-/// Sets whether output is coloured.
+/// Sets whether output is coloured. The files of a batch job are not, even if its environment forces colours (`CLICOLOR_FORCE`).
 pub(crate) fn set_color(choice: clap::ColorChoice) {
+    let is_batch_file = std::env::var_os("SLURM_JOB_ID").is_some() && !io::stdout().is_terminal();
     match choice {
+        clap::ColorChoice::Auto if is_batch_file => ColorChoice::Never,
         clap::ColorChoice::Auto => ColorChoice::Auto,
         clap::ColorChoice::Always => ColorChoice::Always,
         clap::ColorChoice::Never => ColorChoice::Never,

@@ -9,6 +9,7 @@ pub mod catalog;
 pub mod request;
 pub mod log_files;
 pub mod recognise;
+pub mod surroundings;
 pub mod resolve;
 pub mod result_folder;
 pub mod progress_text;

@@ -4,6 +4,7 @@ use crate::catalog::{catalog, estimate};
 use crate::output::is_root;
 use crate::recognise::refuse_other;
 use crate::request::Request;
+use crate::surroundings::ProcessSurroundings;
 use feedrate_measure::record::file::{RECORD_FILE, read_text, read_text_bounded};
 use feedrate_results::file_kind::FileKind;
 use feedrate_results::import::{RunOrigin, find as find_runs};
@@ -18,7 +19,9 @@ use feedrate_spec::mlperf::{Division, division_for_key};
 use feedrate_spec::plan::{self, Context, Plan, PlanOptions};
 use feedrate_spec::problem::{Location, Problem, ProblemSeverity, Problems};
 use feedrate_spec::refusal::{Refusal, refuse};
-use feedrate_spec::workload::{self, Effect, Override, Strictness, Workload, overridden_key};
+use feedrate_spec::workload::{
+    self, Effect, Override, Strictness, Surroundings, Workload, overridden_key,
+};
 use std::path::{Path, PathBuf};
 
 /// A workload and its plan.
@@ -88,7 +91,7 @@ pub fn resolve_named(request: &Request) -> anyhow::Result<Resolved> {
 /// # Errors
 /// Fails if the workload cannot be planned.
 pub fn resolve_source(source: &WorkloadSource, request: &Request) -> anyhow::Result<Resolved> {
-    let (mut workload, mut warnings) = parse(source, request)?;
+    let (mut workload, mut warnings) = parse(source, request, &ProcessSurroundings::now())?;
     place_checkpoints(&mut workload, request);
     if workload.dataset_foreign && request.is_shrunk() {
         return refuse(
@@ -117,17 +120,24 @@ fn place_checkpoints(workload: &mut Workload, request: &Request) {
     }
 }
 
-fn parse(source: &WorkloadSource, request: &Request) -> anyhow::Result<(Workload, Problems)> {
+fn parse(
+    source: &WorkloadSource,
+    request: &Request,
+    surroundings: &dyn Surroundings,
+) -> anyhow::Result<(Workload, Problems)> {
     let foreign = request.foreign.then(|| "++workload.dataset.foreign=True".to_string());
     let texts: Vec<String> = request.overrides.iter().cloned().chain(foreign).collect();
     let overrides = parse_overrides(&texts, Override::parse)?;
-    Ok(workload::parse(&source.file, &source.yaml, &overrides, Strictness::Error)?)
+    let WorkloadSource { file, yaml, .. } = source;
+    Ok(workload::parse_in(file, yaml, &overrides, Strictness::Error, surroundings)?)
 }
 
 /// Whether the dataset consists of files in a folder. True if the workload cannot be read.
 pub fn is_in_folder(request: &Request) -> bool {
     let source = if request.workload == STDIN { None } else { find(&request.workload).ok() };
-    let Some((workload, _)) = source.and_then(|source| parse(&source, request).ok()) else {
+    let Some((workload, _)) =
+        source.and_then(|source| parse(&source, request, &ProcessSurroundings::now()).ok())
+    else {
         return true;
     };
     has_folder(&workload)
@@ -139,7 +149,7 @@ fn has_folder(workload: &Workload) -> bool {
     storage.is_none_or(|storage| storage.has(Ability::InFolder))
 }
 
-/// Returns the workload of a request. Returns `None` if this process has no access to it: its machine lacks the file, or the workload is on
+/// Returns the workload of a request, without the time in its interpolations. Returns `None` if this process has no access to it: its machine lacks the file, or the workload is on
 /// standard input, which only one rank has.
 ///
 /// # Errors
@@ -148,7 +158,10 @@ pub fn workload_if_present(request: &Request) -> anyhow::Result<Option<Workload>
     let name = &request.workload;
     let is_absent =
         name.is_empty() || name == STDIN || is_file(name) && std::fs::File::open(name).is_err();
-    if is_absent { Ok(None) } else { Ok(Some(parse(&find(name)?, request)?.0)) }
+    if is_absent {
+        return Ok(None);
+    }
+    Ok(Some(parse(&find(name)?, request, &ProcessSurroundings::at_no_time())?.0))
 }
 
 /// Plans a workload on this machine. Returns the plan with its warnings.

@@ -5,6 +5,7 @@ use crate::factor::{self, COLUMNS};
 use feedrate_results::hook::HOOK_PREFIX;
 use feedrate_results::row::Row;
 use feedrate_results::setting::STUDY_PREFIX;
+use feedrate_session::surroundings::ProcessSurroundings;
 use feedrate_spec::problem::{Problem, ProblemSeverity};
 use feedrate_spec::workload::{self, Effect, KEYS, Override, Strictness, nearest};
 use std::collections::BTreeMap;
@@ -70,7 +71,7 @@ fn check_workload_key(key: &str, level: &str) -> Vec<Problem> {
         Err(problem) => return vec![problem],
     };
     let known = KEYS.iter().find(|info| info.path == key || info.aliases.contains(&key));
-    match workload::parse("", "{}", &[parsed], Strictness::Error) {
+    match workload::parse_in("", "{}", &[parsed], Strictness::Error, &ProcessSurroundings::now()) {
         Ok((_, warnings)) => {
             let mut found = warnings.0;
             found.extend(known.and_then(|info| no_effect_warning(key, info.effect)));

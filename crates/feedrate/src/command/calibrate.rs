@@ -13,6 +13,7 @@ use feedrate_run::system;
 use feedrate_session::output::write_output;
 use feedrate_session::request::Request;
 use feedrate_session::resolve::resolve_named;
+use feedrate_session::surroundings::ProcessSurroundings;
 use feedrate_session::{resolve, threads};
 use feedrate_spec::escape::bash_command;
 use feedrate_spec::plan::{LoaderPlan, Plan};
@@ -316,7 +317,8 @@ fn without_section(text: &str) -> String {
 }
 
 fn parse(file: &Path, text: &str) -> anyhow::Result<()> {
-    workload::parse(&file.display().to_string(), text, &[], Strictness::Error)?;
+    let name = file.display().to_string();
+    workload::parse_in(&name, text, &[], Strictness::Error, &ProcessSurroundings::now())?;
     Ok(())
 }
 

@@ -9,6 +9,10 @@ use std::iter::Peekable;
 pub(super) struct HydraArguments {
     /// Text to print instead of running.
     pub(super) show: Option<Show>,
+    /// `--resolve`: whether `show` evaluates interpolations.
+    pub(super) is_resolved: bool,
+    /// `--package`: the part of the workload to show.
+    pub(super) package: Option<String>,
     /// `--mpi-library`, `--rank-timeout`, `--accelerators-per-rank`.
     pub(super) launch: LaunchOptions,
     /// Everything else.
@@ -30,6 +34,10 @@ pub(super) enum Show {
     Hydra,
     /// `--cfg all`, `--info`.
     All,
+    /// `--info searchpath`.
+    SearchPath,
+    /// `--info defaults`.
+    Defaults,
 }
 
 impl HydraArguments {
@@ -63,10 +71,22 @@ impl HydraArguments {
             "--hydra-help" => self.show = Some(Show::HydraHelp),
             "--version" => self.show = Some(Show::Version),
             "--info" | "-i" => {
-                words.next_if(|word| INFO_TOPICS.contains(&word.as_str()));
-                self.show = Some(Show::All);
+                let topic = words.next_if(|word| INFO_TOPICS.contains(&word.as_str()));
+                self.show = Some(match topic.as_deref().unwrap_or("all") {
+                    "all" => Show::All,
+                    "config" => Show::Job,
+                    "searchpath" => Show::SearchPath,
+                    "defaults" => Show::Defaults,
+                    topic => {
+                        return Err(format!(
+                            "`--info {topic}` is not supported\n  hint: there are `--info config`, `searchpath` and `defaults`"
+                        ));
+                    }
+                });
             }
-            "--run" | "-r" | "--resolve" => {}
+            "--run" | "-r" => {}
+            "--resolve" => self.is_resolved = true,
+            "--package" | "-p" => self.package = Some(value_of(name, words)?),
             "--multirun" | "-m" => {
                 return Err("a sweep (`--multirun`) is not supported\n  hint: start each run separately; DLIO would write the results of all jobs into one folder".into());
             }
@@ -89,7 +109,7 @@ impl HydraArguments {
                 "config" | "config.yaml" => {}
                 _ => return Err(unsupported(name)),
             },
-            "--package" | "-p" | "--experimental-rerun" => return Err(unsupported(name)),
+            "--experimental-rerun" => return Err(unsupported(name)),
             "--mpi-library" => self.launch.mpi_library = Some(value_of(name, words)?.into()),
             "--rank-timeout" => {
                 let value = value_of(name, words)?;
@@ -161,7 +181,7 @@ fn invalid(name: &str, value: &str, expected: &str) -> Result<(), String> {
     Err(format!("argument {name}: {expected}, not `{value}`"))
 }
 
-/// Topics of `--info`. The configuration is printed for each of them.
+/// Topics of `--info` of Hydra.
 const INFO_TOPICS: &[&str] =
     &["all", "config", "defaults", "defaults-tree", "plugins", "searchpath"];
 
@@ -199,7 +219,10 @@ mod tests {
             ("--cfg job workload=u", Show::Job),
             ("-c hydra", Show::Hydra),
             ("--cfg=all", Show::All),
-            ("--info defaults", Show::All),
+            ("--info", Show::All),
+            ("--info defaults", Show::Defaults),
+            ("-i searchpath workload=u", Show::SearchPath),
+            ("--cfg job --resolve -p workload.reader", Show::Job),
             ("--version", Show::Version),
         ] {
             assert_eq!(parse(line).unwrap().show, Some(show), "{line}");
@@ -214,6 +237,7 @@ mod tests {
             ("workload=a,b", "sweep"),
             ("train.epochs=5", "Could not override 'train.epochs'"),
             ("--cfg nonsense", "choose from"),
+            ("--info plugins", "not supported"),
             ("--config-dir", "expected one argument"),
             ("~workload", "choose the workload"),
             ("--rank-timeout 0", "seconds"),

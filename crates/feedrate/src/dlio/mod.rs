@@ -8,15 +8,21 @@ mod postprocessor;
 use crate::exit::{Exit, code_of};
 use crate::messages::{self, Verbosity};
 use crate::progress::TERMINAL;
-use crate::{child_process, environment_variable, interrupt};
+use crate::{child_process, interrupt};
 use arguments::{HydraArguments, Show};
+use feedrate_measure::derived::Derived;
+use feedrate_measure::summary::Summary;
 use feedrate_report::document::Document;
 use feedrate_report::output::terminal::{self, Screen};
 use feedrate_report::run_page;
-use feedrate_session::dlio::{DlioSession, compose, log_level};
+use feedrate_report::words::client;
+use feedrate_session::dlio::{
+    DlioSession, compose, defaults_list, job_yaml, log_level, search_path,
+};
+use feedrate_session::surroundings::ProcessSurroundings;
 use feedrate_spec::listener::Listener;
 use feedrate_spec::refusal::Refusal;
-use feedrate_spec::workload::yaml_at;
+use feedrate_spec::workload::{Surroundings, yaml_at};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -46,7 +52,7 @@ pub(crate) fn query() -> ExitCode {
         if let Some(show) = arguments.show {
             return print(show, &arguments);
         }
-        let composed = compose(&arguments.request, environment_variable)?;
+        let composed = compose(&arguments.request, &ProcessSurroundings::now())?;
         let key = composed.workload.workflow_query.clone().unwrap_or_default();
         let value = yaml_at(&composed.workload, &key);
         messages::print(value.as_deref().unwrap_or("None").trim_end())?;
@@ -81,20 +87,27 @@ fn exit_of(outcome: anyhow::Result<Exit>) -> Exit {
 }
 
 fn print(show: Show, arguments: &HydraArguments) -> anyhow::Result<Exit> {
+    let request = &arguments.request;
     match show {
         Show::Help => messages::print(text::HELP)?,
         Show::HydraHelp => messages::print(text::HYDRA_HELP)?,
         Show::Version => {
             messages::print(concat!("dlio_benchmark of feedrate ", env!("CARGO_PKG_VERSION")))?
         }
+        Show::SearchPath => messages::print(search_path(request)?.trim_end())?,
+        Show::Defaults => messages::print(defaults_list(request).trim_end())?,
         Show::Job | Show::Hydra | Show::All => {
-            let request = &arguments.request;
-            let hydra = compose(request, environment_variable)?.hydra_text(request);
+            let surroundings = ProcessSurroundings::now();
             if show != Show::Hydra {
-                messages::print(hydra.config.trim_end())?;
+                let is_resolved = arguments.is_resolved;
+                let surroundings = is_resolved.then_some(&surroundings as &dyn Surroundings);
+                let package = arguments.package.as_deref().unwrap_or_default();
+                messages::print(job_yaml(request, package, surroundings)?.trim_end())?;
             }
             if show != Show::Job {
-                messages::print(hydra.hydra.trim_end())?;
+                messages::print(
+                    compose(request, &surroundings)?.hydra_text(request).hydra.trim_end(),
+                )?;
             }
         }
     }
@@ -107,18 +120,16 @@ fn start(arguments: &HydraArguments) -> anyhow::Result<Exit> {
     let HydraArguments { request, launch, .. } = arguments;
     let signals = &interrupt::signals();
     let listener = &(Arc::new(TERMINAL) as Arc<dyn Listener>);
-    let session = DlioSession {
-        request,
-        launch,
-        log_level,
-        signals,
-        read_variable: environment_variable,
-        listener,
-    };
-    if let Some(summary) = session.run()?.filter(|summary| !summary.doubts.is_empty()) {
-        let doubts = Document::from(run_page::blocks_of_doubts(&summary.doubts));
+    let session = DlioSession { request, launch, log_level, signals, listener };
+    let Some(record) = session.run()? else { return Ok(Exit::Fine) };
+    if let Some(line) = client::line(&Derived::new(&record), None) {
+        messages::say(line);
+    }
+    let doubts = Summary::new(&record).doubts;
+    if !doubts.is_empty() {
+        let document = Document::from(run_page::blocks_of_doubts(&doubts));
         let screen = Screen { columns: None, shows_all: true };
-        messages::say(terminal::write(&doubts, screen).0);
+        messages::say(terminal::write(&document, screen).0);
     }
     Ok(Exit::Fine)
 }

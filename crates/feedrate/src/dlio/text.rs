@@ -35,5 +35,5 @@ A key that has no value prints `None`. `feedrate plan NAME` shows the whole work
 /// `--hydra-help`.
 pub(super) const HYDRA_HELP: &str = "\
 Supported settings of Hydra: `hydra.run.dir` and `hydra.output_subdir`, with or without `++`.
-`${now:FORMAT}`, `${workload.KEY}` and `${oc.env:NAME}` are replaced in `hydra.run.dir`.
-Supported flags: --help --hydra-help --version --cfg --info --run --resolve --config-dir --config-path.";
+In them and in workloads, `${workload.KEY}`, `${oc.env:NAME,DEFAULT}`, `${now:FORMAT}` and OmegaConf's other interpolations are replaced.
+Supported flags: --help --hydra-help --version --cfg --resolve --package --info --run --config-dir --config-path.";

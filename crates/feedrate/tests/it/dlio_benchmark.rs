@@ -22,7 +22,7 @@ const GENERATE: [&str; 3] =
     ["workload=tiny", "++workload.workflow.generate_data=True", "++workload.workflow.train=False"];
 
 /// The only folder with results of `tiny`.
-fn results(test: &Test) -> PathBuf {
+pub(crate) fn results(test: &Test) -> PathBuf {
     let mut folders = fs::read_dir(test.path("hydra_log/tiny")).unwrap();
     let folder = folders.next().unwrap().unwrap().path();
     assert!(folders.next().is_none());

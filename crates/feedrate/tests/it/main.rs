@@ -77,6 +77,8 @@ mod cluster;
 mod dlio;
 /// `dlio_benchmark` as a replacement of DLIO's program.
 mod dlio_benchmark;
+/// What DLIO's users expect of it.
+mod dlio_drop_in;
 /// Several processes in the same folder.
 mod races;
 /// Runs of several processes.

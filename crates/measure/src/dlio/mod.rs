@@ -19,6 +19,7 @@ use crate::derived::Derived;
 use crate::record::Record;
 use crate::record::file::{NewFiles, RecordFileError, make_folder};
 use crate::window::Scope;
+use feedrate_spec::plan::{LOG_FILE, Plan};
 use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
@@ -63,11 +64,14 @@ pub struct HydraText {
 }
 
 const SUMMARY: &str = "summary.json";
-const LOG: &str = "dlio.log";
 /// File with the output of `iostat`, which DLIO starts.
 pub const IOSTAT: &str = "iostat.json";
 /// Files in Hydra's folder.
 pub const HYDRA_FILES: [&str; 3] = ["config.yaml", "overrides.yaml", "hydra.yaml"];
+
+fn log_name(plan: &Plan) -> &str {
+    plan.log_file.as_deref().unwrap_or(LOG_FILE)
+}
 
 /// Names of the two files of a rank: the first contains its steps, the second its blocks.
 fn rank_names(rank: usize) -> [String; 2] {
@@ -78,7 +82,7 @@ fn rank_names(rank: usize) -> [String; 2] {
 pub fn file_names(record: &Record) -> impl Iterator<Item = String> {
     let ranks = (0..record.plan.accelerators as usize).flat_map(rank_names);
     let profile = record.plan.iostat_devices.as_ref().map(|_| IOSTAT);
-    ranks.chain([SUMMARY, LOG].into_iter().chain(profile).map(str::to_string))
+    ranks.chain([SUMMARY, LOG_FILE].into_iter().chain(profile).map(str::to_string))
 }
 
 /// Writes all DLIO files of a run into `files`. Each accelerator is a rank in the sense of DLIO.
@@ -115,7 +119,7 @@ pub fn write_log(
     invocation: &Invocation,
 ) -> Result<(), RecordFileError> {
     let log = log(record, invocation, Some(files.folder()));
-    files.write(LOG, log.as_bytes())?;
+    files.write(log_name(&record.plan), log.as_bytes())?;
     write_hydra(files, invocation)
 }
 
@@ -125,11 +129,11 @@ pub fn write_log(
 /// A file cannot be written.
 pub fn write_generation(
     folder: &Path,
-    processes: u32,
+    plan: &Plan,
     invocation: &Invocation,
 ) -> Result<(), RecordFileError> {
     let mut files = NewFiles::new(folder);
-    files.write(LOG, generation_log(processes, invocation).as_bytes())?;
+    files.write(log_name(plan), generation_log(plan.accelerators, invocation).as_bytes())?;
     write_hydra(&mut files, invocation)?;
     files.publish()
 }

@@ -93,6 +93,11 @@ pub static DOUBTS: &[&RecordDoubt] = &[
         Bias::Raised,
         "Less than 80 % of a folder's bytes are in the files of the kind that is read: a job that reads the others as well needs more from the storage.",
     ),
+    &warning(
+        "no_steps",
+        Bias::Unaffected,
+        "There were too few samples for one step of all ranks, so nothing was trained, as in DLIO: the run shows nothing about the storage.",
+    ),
     &note(
         "scaled",
         "Fewer files or samples than the workload's were used, or smaller tensors in checkpoints: epochs and checkpoints are shorter.",

@@ -9,7 +9,7 @@ use feedrate_spec::units::MIB;
 pub static DELIVERED_WINDOWED: Metric = Metric {
     id: MetricId("delivered_bytes_per_second_windowed"),
     title: "bandwidth in the window",
-    definition: "Bytes that read calls returned between the end of the last step before the window and the end of its last step ÷ that time, \
+    definition: "Bytes that read calls returned between the end of the last step before the window and the end of its last step ÷ that time; unknown if they returned none, \
                  summed over accelerators, mean over epochs",
     path: "throughput.delivered_bytes_per_second.windowed",
     // DLIO's MB are MiB.
@@ -44,5 +44,6 @@ fn windowed(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {
         }
         bytes_before_block = block.read_bytes.last().copied().unwrap_or(bytes_before_block);
     }
-    per_second(bytes, ns)
+    // Without reads, the window shows nothing about the storage.
+    if bytes == 0 { None } else { per_second(bytes, ns) }
 }

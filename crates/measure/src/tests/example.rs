@@ -82,6 +82,7 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
         },
         timeline: false,
         iostat_devices: None,
+        log_file: None,
         doubts: vec![],
     }
 }

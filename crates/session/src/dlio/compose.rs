@@ -6,9 +6,11 @@ use anyhow::Context;
 use feedrate_measure::dlio::HydraText;
 use feedrate_measure::record::file::{read_folder, read_text};
 use feedrate_spec::bundled::{self, Bundled, WORKLOADS};
-use feedrate_spec::problem::Problems;
+use feedrate_spec::problem::{Location, Problems};
 use feedrate_spec::refusal::{Refusal, refuse};
-use feedrate_spec::workload::{self, Override, Strictness, Workload, yaml_at};
+use feedrate_spec::workload::{
+    self, Override, Strictness, Surroundings, Workload, interpolate_text,
+};
 use std::path::PathBuf;
 
 /// A request in the terms of Hydra.
@@ -30,8 +32,12 @@ pub struct DlioRequest {
     pub warnings: Vec<String>,
 }
 
-/// Function that reads an environment variable, for `${oc.env:NAME}`.
-pub type ReadVariable = fn(&str) -> Option<String>;
+impl DlioRequest {
+    /// Returns the name of the workload.
+    pub(super) fn workload(&self) -> &str {
+        self.workload.as_deref().unwrap_or("default")
+    }
+}
 
 /// A workload with its overrides, as Hydra composes it.
 pub struct Composed {
@@ -61,17 +67,25 @@ impl Composed {
 ///
 /// # Errors
 /// Fails if the workload does not exist or is invalid.
-pub fn compose(request: &DlioRequest, read_variable: ReadVariable) -> anyhow::Result<Composed> {
+pub fn compose(request: &DlioRequest, surroundings: &dyn Surroundings) -> anyhow::Result<Composed> {
     let mut warnings = request.warnings.clone();
-    let name = request.workload.as_deref().unwrap_or("default");
+    let name = request.workload();
     let (file, yaml) = find(name, request, &mut warnings)?;
     let overrides = parse_overrides(&request.overrides, Override::parse_as_hydra)?;
-    let (workload, problems) = workload::parse(&file, &yaml, &overrides, Strictness::Warning)?;
+    let (workload, problems) =
+        workload::parse_in(&file, &yaml, &overrides, Strictness::Warning, surroundings)?;
     warnings.extend(warning_lines(&problems));
     let (run_dir_text, subfolder) = hydra_settings(&request.hydra, &mut warnings)?;
     // With a coarser time, the user wants the folder to be used for several runs.
     let is_stamped = run_dir_text.contains("${now:") && run_dir_text.contains("%S");
-    let run_dir = PathBuf::from(interpolate(&run_dir_text, &workload, read_variable)?);
+    let run_dir = PathBuf::from(interpolate_text(&run_dir_text, &workload, surroundings).map_err(
+        |problem| {
+            Problems::from(problem.with_key(
+                "hydra.run.dir",
+                &Location::Override(format!("hydra.run.dir={run_dir_text}")),
+            ))
+        },
+    )?);
     Ok(Composed { name: name.to_string(), workload, warnings, run_dir, is_stamped, subfolder })
 }
 
@@ -92,7 +106,7 @@ pub fn takes_precedence(name: &str) -> bool {
 }
 
 /// Finds a workload. Returns the name of its file for messages, and its text.
-fn find(
+pub(super) fn find(
     name: &str,
     request: &DlioRequest,
     warnings: &mut Vec<String>,
@@ -173,6 +187,12 @@ fn hydra_settings(
                     "relative paths always start at the current folder",
                 );
             }
+            "hydra.mode" if value.eq_ignore_ascii_case("multirun") => {
+                return refuse(
+                    format!("`{text}`: sweeps are not supported"),
+                    "start each run separately, or use `feedrate study`",
+                );
+            }
             _ => warnings.push(format!("`{text}` is ignored")),
         }
     }
@@ -184,40 +204,10 @@ fn unquote(text: &str) -> String {
     inner.unwrap_or(text).to_string()
 }
 
-/// Replaces `${now:FORMAT}`, `${workload.KEY}`, `${oc.env:NAME}` and `${hydra.job.name}` in a path.
-fn interpolate(
-    text: &str,
-    workload: &Workload,
-    read_variable: ReadVariable,
-) -> anyhow::Result<String> {
-    let now = now();
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("${") {
-        out.push_str(before);
-        let (inner, tail) =
-            after.split_once('}').with_context(|| format!("`{text}`: `${{` without its `}}`"))?;
-        let replacement = match inner.split_once(':') {
-            Some(("now", format)) => jiff::fmt::strtime::format(format, &now).ok(),
-            Some(("oc.env", name)) => read_variable(name),
-            Some(("hydra", "job.name")) => Some("dlio_benchmark".into()),
-            _ if inner == "hydra.job.name" => Some("dlio_benchmark".into()),
-            _ => inner.strip_prefix("workload.").and_then(|key| match yaml_at(workload, key) {
-                None if key == "model.name" => Some(workload.model_name.clone()),
-                given => given,
-            }),
-        };
-        let value = replacement.with_context(|| format!("`{text}`: `${{{inner}}}` is unknown"))?;
-        out.push_str(&value);
-        rest = tail;
-    }
-    out.push_str(rest);
-    Ok(out)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use feedrate_spec::workload::NoSurroundings;
 
     fn request(name: &str, overrides: &[&str]) -> DlioRequest {
         let overrides: Vec<String> = overrides.iter().map(|text| text.to_string()).collect();
@@ -229,7 +219,7 @@ mod tests {
     }
 
     fn compose_with(name: &str, overrides: &[&str]) -> anyhow::Result<Composed> {
-        compose(&request(name, overrides), |_| None)
+        compose(&request(name, overrides), &NoSurroundings)
     }
 
     #[test]
@@ -253,7 +243,7 @@ mod tests {
     #[test]
     fn overrides_are_kept_as_typed() {
         let request = request("unet3d_h100", &["++workload.train.epochs=2", "++hydra.run.dir=r"]);
-        let found = compose(&request, |_| None).unwrap().hydra_text(&request);
+        let found = compose(&request, &NoSurroundings).unwrap().hydra_text(&request);
         assert_eq!(found.overrides, "- workload=unet3d_h100\n- ++workload.train.epochs=2\n");
         assert!(found.config.contains("\n    epochs: 2\n"), "{}", found.config);
     }
@@ -269,7 +259,7 @@ mod tests {
         }
         let search = |name: &str| {
             let config_dir = Some(folder.path().to_path_buf());
-            let found = compose(&DlioRequest { config_dir, ..request(name, &[]) }, |_| None);
+            let found = compose(&DlioRequest { config_dir, ..request(name, &[]) }, &NoSurroundings);
             found.map(|found| (found.workload.model_name.clone(), found.warnings.len()))
         };
         assert_eq!(search("mine").unwrap().0, "theirs_mine");
@@ -287,7 +277,7 @@ mod tests {
         std::fs::write(dir.join("unet3d_h100.yaml"), "model: {name: theirs}\n").unwrap();
         let search = |name: &str| {
             let config_path = Some(folder.path().to_path_buf());
-            compose(&DlioRequest { config_path, ..request(name, &[]) }, |_| None)
+            compose(&DlioRequest { config_path, ..request(name, &[]) }, &NoSurroundings)
         };
         let found = search("unet3d_h100").unwrap();
         assert_eq!((found.workload.model_name.as_str(), found.warnings.len()), ("theirs", 0));

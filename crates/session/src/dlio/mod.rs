@@ -1,11 +1,13 @@
 //! Carries out the request of `dlio_benchmark`: composes the workload as Hydra does, and runs it with DLIO's data files, log and results.
 
 mod compose;
+mod show;
 mod data;
 mod lines;
 
-pub use compose::{Composed, DlioRequest, ReadVariable, compose, takes_precedence};
+pub use compose::{Composed, DlioRequest, compose, takes_precedence};
 pub use lines::log_level;
+pub use show::{defaults_list, job_yaml, search_path};
 
 use crate::agreement::RankArguments;
 use crate::dataset::{self, Choice};
@@ -14,10 +16,11 @@ use crate::failure::{Interrupted, TooManySteps};
 use crate::launch::{self, LaunchOptions, decide_on_rank_0, run_together};
 use crate::resolve;
 use crate::result_folder::{self, Results, RunFolder};
+use crate::surroundings::ProcessSurroundings;
 use compose::warning_lines;
 use feedrate_data::lock::DatasetLock;
 use feedrate_measure::dlio::{self, EmptyEvaluations, Invocation};
-use feedrate_measure::summary::Summary;
+use feedrate_measure::record::Record;
 use feedrate_run::comm::Comm;
 use feedrate_run::live::Signals;
 use feedrate_run::ranks::Ranks;
@@ -45,22 +48,20 @@ pub struct DlioSession<'a> {
     pub log_level: u8,
     /// The user's signals.
     pub signals: &'a Signals,
-    /// Reads environment variables.
-    pub read_variable: ReadVariable,
     /// Receives the lines of the log.
     pub listener: &'a Arc<dyn Listener>,
 }
 
 impl DlioSession<'_> {
-    /// Generates data, or runs, or both. Returns the summary of a run on rank 0.
+    /// Generates data, or runs, or both. Returns the record of a run on rank 0.
     ///
     /// # Errors
     /// Fails if the work fails in any process.
-    pub fn run(&self) -> anyhow::Result<Option<Summary>> {
+    pub fn run(&self) -> anyhow::Result<Option<Record>> {
         let arguments = || {
             let hydra = [("hydra", Some(self.request.hydra.join(" ")))];
-            let workload =
-                compose(self.request, self.read_variable).map(|composed| Some(composed.workload));
+            let composed = compose(self.request, &ProcessSurroundings::at_no_time());
+            let workload = composed.map(|composed| Some(composed.workload));
             RankArguments::new(self.launch.accelerators_per_rank, hydra).with_workload(workload)
         };
         run_together(self.launch, self.signals, self.listener, arguments, |comm| {
@@ -68,7 +69,7 @@ impl DlioSession<'_> {
         })
     }
 
-    fn run_rank(&self, comm: &Arc<dyn Comm>) -> anyhow::Result<Option<Summary>> {
+    fn run_rank(&self, comm: &Arc<dyn Comm>) -> anyhow::Result<Option<Record>> {
         let is_first = comm.rank() == 0;
         let signals = self.signals;
         let listener: &dyn Listener = &WithoutProgress(&**self.listener);
@@ -93,7 +94,7 @@ impl DlioSession<'_> {
             lock = generated.and_then(|dataset| dataset.lock);
             invocation.generation = Some((start, result_folder::local_time_now()));
             if is_first {
-                dlio::write_generation(&folder, plan.accelerators, &invocation)?;
+                dlio::write_generation(&folder, plan, &invocation)?;
             }
             if run.is_none() {
                 lines.report(&dlio::generation_log(plan.accelerators, &invocation));
@@ -130,14 +131,14 @@ impl DlioSession<'_> {
             return Err(Interrupted(folder.display().to_string()).into());
         }
         lines.report(&dlio::log(&record, invocation, Some(folder)));
-        Ok(is_first.then(|| Summary::new(&record)))
+        Ok(is_first.then_some(record))
     }
 
     /// Reads the workload, plans, finds and locks the data, and creates the result folder.
     fn prepare(&self, processes: u32) -> anyhow::Result<Prepared> {
         let listener = &**self.listener;
         let mut lock = None;
-        let mut composed = compose(self.request, self.read_variable)?;
+        let mut composed = compose(self.request, &ProcessSurroundings::now())?;
         let root = resolve::data_root(&composed.workload);
         let mut warnings = std::mem::take(&mut composed.warnings);
         let workload = &composed.workload;
@@ -176,6 +177,7 @@ impl DlioSession<'_> {
         let mut planned_run = None;
         if let Some((mut plan, problems)) = run {
             warnings.extend(warning_lines(&problems));
+            warnings.extend(too_few_cores(&plan, crate::threads()));
             refuse_too_many_steps(&plan)?;
             let choice = match &generation {
                 _ if plan.is_checkpoint_only() => None,
@@ -286,6 +288,17 @@ fn plan_for_foreign(
         foreign.evaluation = None;
     }
     Ok(foreign)
+}
+
+/// Returns DLIO's warning of more reading workers than cores.
+fn too_few_cores(plan: &Plan, cores: usize) -> Option<String> {
+    let workers = plan.loader.workers;
+    let is_short = !plan.is_checkpoint_only() && workers > 1 && cores < workers as usize;
+    is_short.then(|| {
+        format!(
+            "Running DLIO with {workers} threads for I/O but core available {cores} are insufficient and can lead to lower performance."
+        )
+    })
 }
 
 fn refuse_too_many_steps(plan: &Plan) -> Result<(), TooManySteps> {

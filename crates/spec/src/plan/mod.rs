@@ -76,9 +76,15 @@ pub struct Plan {
     /// Disks in `iostat.json`; an empty list means all. `None` if the file is not written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iostat_devices: Option<Vec<String>>,
+    /// Name of DLIO's log; `None` for [`LOG_FILE`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_file: Option<String>,
     /// Doubts that are known before the run.
     pub doubts: Vec<PlanDoubt>,
 }
+
+/// Usual name of DLIO's log.
+pub const LOG_FILE: &str = "dlio.log";
 
 /// A doubt that is known before the run. It becomes one of the record's doubts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -363,7 +363,7 @@ keys! {
         checkpoint_ksm_await_time: f64 = Number, "checkpoint.ksm.await_time", "200", "seconds", MERGING, "Longest wait for merging.";
 
         output_folder: Option<String> = OptionalText, "output.folder", "null", "", Effect::Now, "Folder of the results.";
-        output_log_file: String = Text, "output.log_file", "dlio.log", "", nothing("the log is always `dlio.log`"), "Name of the log.";
+        output_log_file: String = Text, "output.log_file", "dlio.log", "", Effect::Now, "Name of the log in the folder of results.";
         output_metric_exclude_start_steps: u64 = Count, "output.metric.exclude_start_steps", "1", "steps", Effect::Now,
             "Steps left out at the start of each block.";
         output_metric_exclude_end_steps: u64 = Count, "output.metric.exclude_end_steps", "0", "steps", Effect::Now,

@@ -4,11 +4,13 @@ mod time;
 mod tree;
 mod yaml;
 mod scalar;
+mod braces;
 mod value;
 mod overrides;
 mod keys;
 mod words;
 mod apply;
+mod interpolation;
 mod parse;
 mod write;
 mod suggest;
@@ -16,14 +18,18 @@ mod suggest;
 mod tests;
 
 pub use apply::canonical_key;
+pub use interpolation::{NoSurroundings, Surroundings, interpolate_text};
 pub use keys::{Effect, KEYS, KeyInfo, Origin, SECTION_ALIASES, Workload, client_costs};
 pub use overrides::{Override, overridden_key};
-pub use parse::{Strictness, parse};
+pub use parse::{Strictness, parse, parse_in};
 pub use suggest::{nearest, similar_names};
 pub use time::TimeSpec;
 pub use tree::{Content, Entry, Node};
 pub(crate) use value::FOLDERS_MAX;
 pub use value::{EPOCHS_MAX, Framework, Shuffle, WriteInterface};
 pub use words::with_full_key;
-pub use write::{given_json, given_values, resolved_yaml, yaml_at, yaml_text};
+pub use write::{
+    composed_yaml, given_json, given_values, resolved_package_yaml, resolved_yaml, yaml_at,
+    yaml_text,
+};
 pub use yaml::json_from_yaml;

@@ -1,6 +1,7 @@
 //! Parses overrides in the syntax of Hydra 1.3 (`hydra/grammar/OverrideParser.g4`): `key=value`, `+key=`, `++key=`, `~key`.
 //! `apply.rs` applies them to a workload.
 
+use super::braces::interpolation_length;
 use super::scalar::{self, Plain};
 use super::tree::{Content, DEPTH_MAX, Entry, Node, brief};
 use crate::problem::{Location, Problem};
@@ -285,8 +286,15 @@ impl<'a> OverrideReader<'a> {
                     _ => text.push(c),
                 },
                 '$' if self.rest[index..].starts_with("${") => {
-                    return Err(Problem::new("interpolation `${…}` is not supported")
-                        .hint("write the value itself"));
+                    let length = interpolation_length(&self.rest[index..]).ok_or_else(|| {
+                        Problem::new("an interpolation without its `}`").hint("write `${KEY}`")
+                    })?;
+                    let interpolation = &self.rest[index..index + length];
+                    text.push_str(interpolation);
+                    trimmed_len = text.len();
+                    escaped = true;
+                    chars.nth(interpolation.chars().count() - 2);
+                    continue;
                 }
                 '(' | ')' => {
                     return Err(Problem::new(format!(
@@ -319,11 +327,11 @@ impl<'a> OverrideReader<'a> {
 }
 
 /// Whether Hydra reads `text` as a number, null, `true` or `false` (in any case). It reads `yes` and `off` as text.
-fn is_typed(text: &str) -> bool {
+pub(super) fn is_typed(text: &str) -> bool {
     is_word(text) || matches!(scalar::resolve(text), Plain::Int(_) | Plain::Float(_))
 }
 
 /// Whether `text` is `true`, `false` or `null` in any case.
-fn is_word(text: &str) -> bool {
+pub(super) fn is_word(text: &str) -> bool {
     ["true", "false", "null"].iter().any(|word| text.eq_ignore_ascii_case(word))
 }

@@ -2,15 +2,17 @@
 //! values fit together.
 
 use super::apply;
+use super::interpolation::{Interpolated, NoSurroundings, Surroundings, interpolate};
 use super::keys::{Given, KEYS, Origin, Workload};
 use super::overrides::Override;
 use super::suggest::nearest_key;
 use super::tree::{Content, Entry, Node, brief};
+use super::value::REMOVE_QUOTES;
 use super::words::hint_for_foreign_key;
 use super::yaml::from_yaml;
 use crate::problem::{Location, Problem, ProblemSeverity, Problems};
 use crate::units::counted;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of problems in a list. Further problems are only counted.
 const PROBLEMS_MAX: usize = 100;
@@ -34,9 +36,50 @@ pub fn parse(
     overrides: &[Override],
     unknown_keys: Strictness,
 ) -> Result<(Workload, Problems), Problems> {
-    let root = from_yaml(name, yaml)?;
-    let mut written = workload_map(root)?;
+    parse_in(name, yaml, overrides, unknown_keys, &NoSurroundings)
+}
+
+/// Like [`parse`], with interpolations of values from outside the workload.
+///
+/// # Errors
+/// Returns all problems if one of them is an error.
+pub fn parse_in(
+    name: &str,
+    yaml: &str,
+    overrides: &[Override],
+    unknown_keys: Strictness,
+    surroundings: &dyn Surroundings,
+) -> Result<(Workload, Problems), Problems> {
     let mut problems = Problems::default();
+    let composed = compose(name, yaml, overrides, &mut problems)?;
+    let interpolated = interpolate(&composed, surroundings);
+    let Interpolated { root: written, keys, used, problems: unevaluated } = interpolated;
+    problems.0.extend(unevaluated.0);
+    let mut tree = written.clone();
+    apply::rename_aliases(&mut tree, &mut problems);
+    let mut walk = KeyWalk { locations: BTreeMap::new(), problems, unknown_keys, used };
+    walk.visit_section("", &tree);
+    let KeyWalk { locations, mut problems, .. } = walk;
+    let mut workload = Workload::read(Given { written, tree, locations }, &mut problems);
+    fold_deviations(&mut workload, &mut problems);
+    for problem in problems.0.iter_mut().filter(|problem| keys.contains(&problem.key)) {
+        if problem.hint.as_deref() == Some(REMOVE_QUOTES) {
+            let hint = "variables are text: write `${oc.decode:${oc.env:NAME}}` for a number";
+            problem.hint = Some(hint.into());
+        }
+    }
+    let sorted = sort_and_limit(problems);
+    if sorted.has_errors() { Err(sorted) } else { Ok((workload, sorted)) }
+}
+
+/// Returns the map of the workload with overrides applied. Its interpolations are not evaluated.
+pub(super) fn compose(
+    name: &str,
+    yaml: &str,
+    overrides: &[Override],
+    problems: &mut Problems,
+) -> Result<Node, Problem> {
+    let mut written = workload_map(from_yaml(name, yaml)?)?;
     apply::expand_name(&mut written, "model");
     apply::expand_name(&mut written, "client");
     for change in overrides {
@@ -46,15 +89,7 @@ pub fn parse(
         // Expand it now, because the next override may set a cost of this client.
         apply::expand_name(&mut written, "client");
     }
-    let mut tree = written.clone();
-    apply::rename_aliases(&mut tree, &mut problems);
-    let mut walk = KeyWalk { locations: BTreeMap::new(), problems, unknown_keys };
-    walk.visit_section("", &tree);
-    let KeyWalk { locations, mut problems, .. } = walk;
-    let mut workload = Workload::read(Given { written, tree, locations }, &mut problems);
-    fold_deviations(&mut workload, &mut problems);
-    let sorted = sort_and_limit(problems);
-    if sorted.has_errors() { Err(sorted) } else { Ok((workload, sorted)) }
+    Ok(written)
 }
 
 /// Returns the map of the workload: the root, or the value of its only key `workload`, as in `.hydra/config.yaml`.
@@ -82,6 +117,8 @@ struct KeyWalk {
     locations: BTreeMap<String, Location>,
     problems: Problems,
     unknown_keys: Strictness,
+    /// Keys that interpolations refer to.
+    used: BTreeSet<String>,
 }
 
 impl KeyWalk {
@@ -108,7 +145,7 @@ impl KeyWalk {
                 } else if !entry.value.is_null() {
                     self.refuse_scalar_section(&full, &entry.value);
                 }
-            } else {
+            } else if !self.used.iter().any(|used| *used == full || is_below(used, &full)) {
                 self.report_unknown_key(&full, &entry.key_location);
             }
         }

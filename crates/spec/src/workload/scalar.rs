@@ -88,6 +88,17 @@ fn split_sign(text: &str) -> (bool, &str) {
     }
 }
 
+/// Formats a float as Python's `repr` does.
+pub(super) fn python_float(float: f64) -> String {
+    if !float.is_finite() {
+        return float.to_string().to_ascii_lowercase();
+    }
+    let text = format!("{float:?}");
+    let Some((mantissa, exponent)) = text.split_once('e') else { return text };
+    let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
+    format!("{mantissa}e{sign}{digits:0>2}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -78,6 +78,9 @@ pub enum Shuffle {
     Random,
 }
 
+/// Hint for a number in quotes.
+pub(super) const REMOVE_QUOTES: &str = "remove the quotes";
+
 /// Returns the text of a scalar and its resolved value. Quoted scalars resolve to text.
 pub(super) fn scalar_value<'a>(
     node: &'a Node,
@@ -97,7 +100,7 @@ pub(super) fn wrong_kind(node: &Node, expected: &str) -> Problem {
         Content::Scalar { text, quoted: true }
             if matches!(scalar::resolve(text), Plain::Int(_) | Plain::Float(_)) =>
         {
-            problem.hint("remove the quotes")
+            problem.hint(REMOVE_QUOTES)
         }
         Content::Scalar { text, quoted: false }
             if text.len() > 1 && text.bytes().all(|b| b.is_ascii_digit()) =>
@@ -333,10 +336,6 @@ fn text(node: &Node) -> Result<String, Problem> {
     let (text, plain) = scalar_value(node, "text")?;
     if plain == Plain::Null {
         return Err(wrong_kind(node, "text"));
-    }
-    if text.contains("${") {
-        return Err(Problem::new(format!("interpolation is not supported: `{}`", node.brief()))
-            .hint("write the value itself"));
     }
     if text.contains('\0') {
         return Err(Problem::new("a text with a zero byte"));

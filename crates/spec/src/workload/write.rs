@@ -1,16 +1,72 @@
 //! Formats a workload as YAML text, in the style of OmegaConf's `to_yaml`. It writes no files.
 
+use super::braces;
 use super::keys::Workload;
+use super::overrides::Override;
+use super::parse::compose;
 use super::scalar::{self, Plain};
-use super::tree::{Content, Node};
+use super::tree::{Content, Entry, Node};
 use super::yaml;
+use crate::problem::Problems;
 use std::collections::BTreeMap;
 
 /// Returns the text of Hydra's `.hydra/config.yaml`: the keys of file and overrides under `workload`, without defaults.
 pub fn resolved_yaml(workload: &Workload) -> String {
     let mut out = String::from("workload:");
-    write_value(&mut out, &workload.given.written, 1);
+    write_value(&mut out, &with_escapes(&workload.given.written), 1);
     out
+}
+
+/// Returns the text of Hydra's `--cfg job --package PACKAGE`: the part of [`resolved_yaml`] at a dotted path, such as `workload.reader`, with
+/// interpolations as written. `None` if there is no such part; the path may be empty.
+///
+/// # Errors
+/// Returns all problems if one of them is an error.
+pub fn composed_yaml(
+    name: &str,
+    yaml: &str,
+    overrides: &[Override],
+    package: &str,
+) -> Result<Option<String>, Problems> {
+    let mut problems = Problems::default();
+    let composed = compose(name, yaml, overrides, &mut problems)?;
+    if problems.has_errors() {
+        return Err(problems);
+    }
+    Ok(package_yaml(&composed, package))
+}
+
+/// Returns the text of `--cfg job --resolve --package PACKAGE`, likewise.
+pub fn resolved_package_yaml(workload: &Workload, package: &str) -> Option<String> {
+    package_yaml(&workload.given.written, package)
+}
+
+fn package_yaml(workload: &Node, package: &str) -> Option<String> {
+    let mut root = Node::empty_map(workload.location.clone());
+    root.set("workload", workload.clone());
+    if package.is_empty() {
+        return Some(node_text(&root));
+    }
+    let node = root.node_at(package)?;
+    let header = if node.is_scalar() { String::new() } else { format!("# @package {package}\n") };
+    Some(header + &node_text(node))
+}
+
+/// Escapes the interpolations in a tree whose interpolations were evaluated.
+fn with_escapes(node: &Node) -> Node {
+    let content = match &node.content {
+        Content::Scalar { text, quoted } => {
+            Content::Scalar { text: braces::escape(text), quoted: *quoted }
+        }
+        Content::List(items) => Content::List(items.iter().map(with_escapes).collect()),
+        Content::Map(entries) => {
+            let entries = entries.iter();
+            let escaped =
+                entries.map(|entry| Entry { value: with_escapes(&entry.value), ..entry.clone() });
+            Content::Map(escaped.collect())
+        }
+    };
+    Node { location: node.location.clone(), content }
 }
 
 /// Returns the keys of file and overrides as JSON, with their names as written and without defaults.
@@ -97,7 +153,7 @@ fn scalar_text(text: &str, quoted: bool) -> String {
     }
 }
 
-/// Formats a float as Python's `repr` and PyYAML do.
+/// Formats a float as PyYAML does: as Python, with a fraction before the exponent.
 fn float_text(float: f64) -> String {
     if float.is_nan() {
         return ".nan".to_string();
@@ -105,15 +161,11 @@ fn float_text(float: f64) -> String {
     if float.is_infinite() {
         return if float > 0.0 { ".inf" } else { "-.inf" }.to_string();
     }
-    let text = format!("{float:?}");
-    let Some((digits_before, exponent)) = text.split_once('e') else { return text };
-    let mantissa = if digits_before.contains('.') {
-        digits_before.to_string()
-    } else {
-        format!("{digits_before}.0")
-    };
-    let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
-    format!("{mantissa}e{sign}{digits:0>2}")
+    let text = scalar::python_float(float);
+    match text.split_once('e') {
+        Some((digits, _)) if !digits.contains('.') => text.replacen('e', ".0e", 1),
+        _ => text,
+    }
 }
 
 /// Formats text as a YAML scalar, quoted if necessary.

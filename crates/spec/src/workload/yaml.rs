@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 /// Maximum length of a text in bytes.
 const TEXT_MAX: usize = 1 << 20;
 /// Maximum number of values in a tree with expanded aliases. Long text counts as several values.
-const WEIGHT_MAX: usize = 50_000;
+pub(super) const WEIGHT_MAX: usize = 50_000;
 
 /// Parses a workload. Locations contain the file name `name`.
 pub(super) fn from_yaml(name: &str, yaml: &str) -> Result<Node, Problem> {

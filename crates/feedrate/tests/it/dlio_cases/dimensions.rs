@@ -145,7 +145,8 @@ fn check_warning(result: &CaseResult) -> Result<(), String> {
 
 fn check_refusal(result: &CaseResult) -> Result<(), String> {
     super::expect("exit code", &result.answer.code, &1)?;
-    let is_refused = result.answer.stderr.contains("has at most 2 dimensions in DLIO");
+    let is_refused =
+        result.answer.stderr.contains("png format does not support more than 2 dimensions");
     super::expect("refused for its dimensions", &is_refused, &true)
 }
 

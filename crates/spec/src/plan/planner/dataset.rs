@@ -350,7 +350,7 @@ impl Builder<'_> {
             && dims.len() > dims_max
         {
             let message = format!(
-                "format `{}` has at most {dims_max} dimensions in DLIO, but `{dims:?}` has {}",
+                "{} format does not support more than {dims_max} dimensions, but got {} dimensions",
                 dataset.format,
                 dims.len()
             );

@@ -24,6 +24,7 @@ impl Builder<'_> {
             return found.into_iter().flatten().collect();
         }
         let found = [
+            no_steps(plan),
             window_shorter_than_stock(plan),
             self.fits_page_cache(plan, layout, context),
             self.dataset_scaled(plan),
@@ -227,6 +228,17 @@ fn workers_outnumber_shards(plan: &Plan) -> Option<PlanDoubt> {
         WorkerSplit::Samples => "use fewer workers or more files",
     };
     (idle > 0).then(|| doubt("workers_outnumber_shards", evidence, advice))
+}
+
+/// Returns a doubt if nothing is trained, which only `dlio_benchmark` allows.
+fn no_steps(plan: &Plan) -> Option<PlanDoubt> {
+    let samples = units::counted(plan.dataset.samples_train(), "sample");
+    let accelerators = units::counted(plan.accelerators.into(), "accelerator");
+    let batch_size = plan.loader.batch_size;
+    let evidence =
+        format!("{samples} for {accelerators} with batches of {batch_size} are too few for a step");
+    let is_empty = plan.train.epochs > 0 && plan.train.steps_per_epoch == 0;
+    is_empty.then(|| doubt("no_steps", evidence, "use more files, a smaller batch or fewer ranks"))
 }
 
 fn samples_in_memory(plan: &Plan) -> Option<PlanDoubt> {

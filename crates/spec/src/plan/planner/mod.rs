@@ -17,10 +17,11 @@ use self::dataset::scale_by;
 use self::mlperf::read_as_plain_bytes;
 use super::layout::Layout;
 use super::{
-    Barrier, Cache, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, TrainPlan, schedule,
+    Barrier, Cache, DatasetPlan, FileAccess, LOG_FILE, LoaderPlan, MetricPlan, Plan, TrainPlan,
+    schedule,
 };
 use crate::catalog::{Ability, Catalog, FormatEntry, Member};
-use crate::problem::{Problem, Problems};
+use crate::problem::{Problem, ProblemSeverity, Problems};
 use crate::units::{self, counted};
 use crate::workload::{Content, KEYS, Node, Workload};
 
@@ -142,6 +143,21 @@ impl Builder<'_> {
         }
     }
 
+    /// Returns the name of DLIO's log; `None` for `dlio.log`.
+    fn log_file(&mut self) -> Option<String> {
+        let name = &self.w.output_log_file;
+        if name == LOG_FILE {
+            return None;
+        }
+        let is_result = [".json", ".csv", ".yaml"].iter().any(|end| name.ends_with(end));
+        if name.is_empty() || name.starts_with('.') || name.contains('/') || is_result {
+            let hint =
+                "give a name without folders, such as `dlio.log`, that is not the name of a result";
+            self.error("output.log_file", format!("`{name}` is not a name for a log"), hint);
+        }
+        Some(name.clone())
+    }
+
     fn plan(&mut self, context: Context) -> Plan {
         self.check_control_characters();
         let accelerators = self.accelerators();
@@ -184,6 +200,7 @@ impl Builder<'_> {
             },
             timeline: self.w.output_timeline,
             iostat_devices: self.iostat_devices(),
+            log_file: self.log_file(),
             doubts: Vec::new(),
         };
         if self.reads_through_mpi() {
@@ -323,6 +340,10 @@ impl Builder<'_> {
                 loader.batch_size,
                 sharing_accelerators(loader, accelerators),
             );
+            if let Some(problem) = self.problems.0.last_mut().filter(|_| self.options.as_dlio) {
+                problem.severity = ProblemSeverity::Warning;
+                problem.message.push_str("; as in DLIO, nothing is trained");
+            }
         }
         let (steps_per_epoch, total_steps) = match w.train_total_training_steps {
             Some(epoch_steps_max) if self.options.as_dlio => {

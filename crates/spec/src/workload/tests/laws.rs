@@ -1,6 +1,7 @@
 //! Property tests over arbitrary text.
 
-use super::super::{Node, Override, Strictness, parse, resolved_yaml};
+use super::super::{Node, Override, Strictness, braces::escape, parse, parse_in, resolved_yaml};
+use super::interpolation::TestSurroundings;
 use crate::problem::{Location, Problem};
 use proptest::prelude::*;
 
@@ -41,6 +42,11 @@ fn fragments() -> impl Strategy<Value = String> {
         "+",
         "~",
         "${",
+        "}",
+        "${workload.train",
+        "${.",
+        "oc.env:",
+        "oc.decode:",
         "\t",
         "#",
         "?",
@@ -69,7 +75,7 @@ proptest! {
             .filter_map(|text| Override::parse(text).ok())
             .collect();
         for yaml in [yaml.as_str(), "{}"] {
-            if let Ok((w, _)) = parse("w", yaml, &overrides, Strictness::Warning) {
+            if let Ok((w, _)) = parse_in("w", yaml, &overrides, Strictness::Warning, &TestSurroundings) {
                 resolved_yaml(&w);
             }
         }
@@ -80,7 +86,8 @@ proptest! {
         let mut all: Vec<Override> = Vec::new();
         let location = || Location::Override("test".into());
         for (key, text) in [("name", &name), ("type", &prefix)] {
-            let text = text.replace(['$', '\0'], "");
+            // The node is text in the file, whose interpolations are escaped.
+            let text = escape(&text.replace('\0', ""));
             let mut change = Override::parse(&format!("model.{key}=x")).map_err(|p: Problem| TestCaseError::fail(p.to_string()))?;
             change.value = Some(Node::scalar(text, true, location()));
             all.push(change);

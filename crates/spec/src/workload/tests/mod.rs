@@ -2,6 +2,7 @@
 
 mod values;
 mod problems;
+mod interpolation;
 mod laws;
 
 use super::{Override, Strictness, Workload, parse};

@@ -153,10 +153,7 @@ fn messages_about_invalid_overrides_give_the_reason() {
         "model.name='a",
         "model.name: a text without its closing `'`\n  hint: the shell removes quotes: quote twice, `'key=\"text\"'`",
     );
-    check(
-        "model.name=${x}",
-        "model.name: interpolation `${…}` is not supported\n  hint: write the value itself",
-    );
+    check("model.name=${x", "model.name: an interpolation without its `}`\n  hint: write `${KEY}`");
     check(
         "train.epochs=range(1,3)",
         "train.epochs: `(`: functions and sweeps are not supported\n  hint: put text with special characters in quotes: `key='a,b'`",

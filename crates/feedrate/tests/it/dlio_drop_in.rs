@@ -1,0 +1,104 @@
+//! What DLIO's users expect of `dlio_benchmark` beyond its files: interpolations, and runs that go on where DLIO's do.
+
+use crate::dlio_benchmark::{dlio_benchmark, results, with_workloads};
+use crate::harness::{Answer, TINY};
+use std::fs;
+
+#[test]
+fn interpolations_are_evaluated_in_workloads_and_overrides() {
+    let test = with_workloads();
+    let yaml = TINY
+        .replace("data_folder: data", "data_folder: ${oc.env:SITE_DATA}/${workload.model.name}");
+    assert!(yaml.contains("SITE_DATA"), "{yaml}");
+    test.write("conf/workload/tiny.yaml", &yaml);
+    let run = |site: Option<&str>, more: &[&str]| {
+        let program = env!("CARGO_BIN_EXE_dlio_benchmark");
+        let mut command = test.program(program, &["--config-dir", "conf", "workload=tiny"]);
+        command.args(more).env_remove("SITE_DATA");
+        if let Some(site) = site {
+            command.env("SITE_DATA", site);
+        }
+        Answer::from_output(&command.output().unwrap())
+    };
+    run(None, &[]).refuses(
+        1,
+        &[
+            "conf/workload/tiny.yaml:",
+            "dataset.data_folder: the environment variable `SITE_DATA` is not set",
+            "hint: ",
+        ],
+    );
+    let more = [
+        "++workload.workflow.generate_data=True",
+        "++workload.reader.batch_size=${oc.decode:${oc.env:NO_SIZE,4}}",
+    ];
+    let answer = run(Some("site"), &more);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(test.path("site/tiny/train/img_0_of_8.npz").exists());
+    let run_dir = results(&test);
+    let config = fs::read_to_string(run_dir.join(".hydra/config.yaml")).unwrap();
+    assert!(
+        config.contains("data_folder: site/tiny\n") && config.contains("batch_size: 4\n"),
+        "{config}"
+    );
+    let job = run(None, &["--cfg", "job", "--package", "workload.dataset.data_folder"]);
+    assert_eq!(job.stdout, "${oc.env:SITE_DATA}/${workload.model.name}\n");
+    let resolved =
+        run(Some("s"), &["--cfg", "job", "--resolve", "-p", "workload.dataset.data_folder"]);
+    assert_eq!(resolved.stdout, "s/tiny\n");
+    let path = run(None, &["--info", "searchpath"]).stdout;
+    assert!(path.contains("| main         | pkg://dlio_benchmark.configs |"), "{path}");
+    assert!(path.contains("/conf "), "{path}");
+    assert!(run(None, &["--info", "defaults"]).stdout.contains("| workload/tiny | workload |"));
+    run(None, &["hydra.mode=MULTIRUN"]).refuses(1, &["sweeps are not supported"]);
+
+    let folder = fs::canonicalize(test.path("site")).unwrap();
+    let mut command = test.command(&["plan", "conf/workload/tiny.yaml", "--json"]);
+    let answer = Answer::from_output(&command.env("SITE_DATA", &folder).output().unwrap());
+    assert!(answer.stdout.contains(&format!("{}/tiny", folder.display())), "{}", answer.stdout);
+    let plan = test.feedrate(&["plan", "conf/workload/tiny.yaml"]);
+    plan.refuses(2, &["tiny.yaml:", "the environment variable `SITE_DATA` is not set"]);
+}
+
+/// perf_2025's `bench.slurm` runs two files with four tasks under `set -e`.
+#[test]
+fn too_few_samples_for_the_ranks_train_nothing_as_in_dlio() {
+    let test = with_workloads();
+    let more = [
+        "++workload.reader.batch_size=100",
+        "++workload.workflow.generate_data=True",
+        "++workload.output.log_file=mine.log",
+    ];
+    let answer = dlio_benchmark(&test, &[&["workload=tiny"][..], &more].concat());
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    answer.warns(&["need 100 samples for one step", "as in DLIO, nothing is trained", "no_steps"]);
+    let run_dir = results(&test);
+    let log = fs::read_to_string(run_dir.join("mine.log")).unwrap();
+    assert!(log.contains("Max steps per epoch: 0 ") && !run_dir.join("dlio.log").exists(), "{log}");
+    let summary = fs::read_to_string(run_dir.join("summary.json")).unwrap();
+    assert!(summary.contains("num_accelerators") && !summary.contains("NaN"), "{summary}");
+    let refused = test.feedrate(&["run", "conf/workload/tiny.yaml", "reader.batch_size=100"]);
+    refused.refuses(2, &["need 100 samples for one step"]);
+    for name in ["a/b.log", "record.json", ""] {
+        let log_file = format!("output.log_file='{name}'");
+        test.feedrate(&["plan", "conf/workload/tiny.yaml", &log_file])
+            .refuses(2, &["output.log_file"]);
+    }
+}
+
+#[test]
+fn the_client_and_too_many_workers_are_reported() {
+    let test = with_workloads();
+    let more = [
+        "workload=tiny",
+        "++workload.workflow.generate_data=True",
+        "++workload.reader.read_threads=1000",
+    ];
+    let answer = dlio_benchmark(&test, &more);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    answer.warns(&[
+        "[WARNING] Running DLIO with 1000 threads for I/O but core available ",
+        "are insufficient and can lead to lower performance.",
+        "Client: ideal (tests the storage): your own code takes no time",
+    ]);
+}

@@ -1,0 +1,40 @@
+//! The values of this process that workloads may refer to: environment variables, the time, and the working folder.
+
+use feedrate_spec::workload::Surroundings;
+use jiff::Zoned;
+
+/// The environment variables and the working folder of this process, and a time.
+pub struct ProcessSurroundings {
+    time: Option<Zoned>,
+}
+
+impl ProcessSurroundings {
+    /// Uses the current time.
+    pub fn now() -> Self {
+        ProcessSurroundings { time: Some(Zoned::now()) }
+    }
+
+    /// Leaves times as their formats, so that processes that read a workload at different times read the same values.
+    pub fn at_no_time() -> Self {
+        ProcessSurroundings { time: None }
+    }
+}
+
+impl Surroundings for ProcessSurroundings {
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
+    fn time(&self, format: &str) -> Option<String> {
+        let Some(time) = &self.time else { return Some(format.to_string()) };
+        jiff::fmt::strtime::format(format, time).ok()
+    }
+
+    fn hydra(&self, key: &str) -> Option<String> {
+        match key {
+            "job.name" => Some("dlio_benchmark".into()),
+            "runtime.cwd" => Some(std::env::current_dir().ok()?.display().to_string()),
+            _ => None,
+        }
+    }
+}
