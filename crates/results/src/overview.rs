@@ -7,7 +7,7 @@ use crate::state::{Attempt, Status, StudyState};
 use crate::table::field;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of rows by status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -81,18 +81,16 @@ impl Overview {
         let with_status: Vec<(&Row, Status)> =
             rows.iter().zip(states.iter().map(|row_state| row_state.status)).collect();
         Overview {
-            counts: count(&with_status, |_| true),
+            counts: count(&with_status),
             factors: factors(&with_status),
             matrix: matrix(&with_status),
         }
     }
 }
 
-fn count(rows: &[(&Row, Status)], is_counted: impl Fn(&Row) -> bool) -> StatusCounts {
+fn count(rows: &[(&Row, Status)]) -> StatusCounts {
     let mut counts = StatusCounts::default();
-    for (_, status) in rows.iter().filter(|(row, _)| is_counted(row)) {
-        counts.add(*status);
-    }
+    rows.iter().for_each(|(_, status)| counts.add(*status));
     counts
 }
 
@@ -104,15 +102,12 @@ fn factors(rows: &[(&Row, Status)]) -> Vec<FactorCounts> {
     names.retain(|name| seen.insert(*name));
     let mut factors = Vec::new();
     for name in names {
-        let mut levels: Vec<LevelCounts> = Vec::new();
+        let mut counts: BTreeMap<String, StatusCounts> = BTreeMap::new();
         for (row, status) in rows {
-            let level = level(row, name);
-            let index = levels.iter().position(|known| known.level == level).unwrap_or_else(|| {
-                levels.push(LevelCounts { level, counts: StatusCounts::default() });
-                levels.len() - 1
-            });
-            levels[index].counts.add(*status);
+            counts.entry(level(row, name)).or_default().add(*status);
         }
+        let levels = counts.into_iter().map(|(level, counts)| LevelCounts { level, counts });
+        let mut levels: Vec<LevelCounts> = levels.collect();
         levels.sort_by(|a, b| compare_levels(&a.level, &b.level));
         if levels.len() > 1 {
             factors.push(FactorCounts { factor: name.into(), levels });
@@ -126,10 +121,14 @@ fn matrix(rows: &[(&Row, Status)]) -> Vec<ModelCounts> {
     let mut seen = BTreeSet::new();
     models.retain(|model| seen.insert(*model));
     let accelerators: BTreeSet<u32> = rows.iter().map(|(row, _)| row.accelerators).collect();
+    let mut counted: BTreeMap<(&str, u32), StatusCounts> = BTreeMap::new();
+    for (row, status) in rows {
+        counted.entry((&*row.model, row.accelerators)).or_default().add(*status);
+    }
     let mut cells = Vec::new();
     for model in models {
         for &processes in &accelerators {
-            let counts = count(rows, |row| row.model == model && row.accelerators == processes);
+            let counts = counted.get(&(model, processes)).copied().unwrap_or_default();
             cells.push(ModelCounts { model: model_name(model), processes, counts });
         }
     }

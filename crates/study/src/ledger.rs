@@ -1,15 +1,19 @@
 //! Read-only view of a study: its rows, their results, and the values in the records of its runs.
 
 use crate::machine::{RUN, RunnerHost, ThisMachine};
-use crate::runner::{Plans, RunnerOptions, due_rows};
+use crate::runner::{Plans, RowPlan, RunnerOptions, due_rows};
 use crate::select::is_selected;
 use crate::settings::{self, SettingsOptions};
 use feedrate_results::files::StudyFiles;
 use feedrate_results::place::label;
-use feedrate_results::row::Row;
+use feedrate_results::row::{Row, RowKey};
 use feedrate_results::state::{Attempt, Outcome, RowState, Status, StudySettings, StudyState};
 use feedrate_spec::refusal::{Refusal, refuse};
+use std::collections::BTreeMap;
 use std::path::Path;
+
+/// Maximum number of experiments that are planned to estimate the time left.
+const EXPERIMENTS_MAX: usize = 200;
 
 /// The current state of a study.
 pub struct Ledger {
@@ -69,13 +73,28 @@ impl Ledger {
         label(&self.rows[index], &self.rows)
     }
 
-    /// Expected time to run all due rows and generate their datasets, in seconds; `None` if a row cannot be planned.
+    /// Expected time to run all due rows that can be planned and generate their datasets, in seconds; `None` if none can be planned, or if there are
+    /// too many experiments.
     pub fn left_s(&self) -> Option<f64> {
         let machine = &self.machine;
         let settings = &self.settings;
         let due = due_rows(&self.rows, &self.state, &RunnerOptions::default());
         let mut plans = Plans::default();
-        plans.plan_rows(&self.rows, &due, |row| Ok(machine.plan_row(row, settings)?.plan)).ok()?;
+        let mut experiments: BTreeMap<RowKey, Result<RowPlan, String>> = BTreeMap::new();
+        let refused = plans.plan_rows(&self.rows, &due, |row| {
+            // Replicates take as long as the first run of their experiment.
+            let key = row.experiment_key();
+            if EXPERIMENTS_MAX < experiments.len() {
+                return Err("too many experiments".into());
+            }
+            let planned = experiments.entry(key);
+            planned.or_insert_with(|| Ok(machine.plan_row(row, settings)?.plan)).clone()
+        });
+        if EXPERIMENTS_MAX < experiments.len()
+            || !due.is_empty() && refused.ok()?.len() == due.len()
+        {
+            return None;
+        }
         let rows = due.iter().map(|index| &self.rows[*index]);
         Some(plans.expected_s(&self.state, rows, |row| {
             machine.plan_row(row, settings).is_ok_and(|planned| planned.is_complete)

@@ -23,6 +23,9 @@ use std::path::Path;
 /// Assumed rate of a storage before the first run.
 const BYTES_PER_SECOND: f64 = 500e6;
 
+/// Folder of the workloads in a folder of configurations, as in Hydra.
+const WORKLOADS: &str = "workload";
+
 /// Block size of the file system. Each file, including the manifest, may occupy up to one block more than its size.
 const BLOCK_BYTES: u64 = 4096;
 
@@ -78,7 +81,7 @@ impl RowCommand {
             }
         }
         let request = Request {
-            workload: find_workload(&row.model, csv),
+            workload: find_workload(&row.model, csv, settings.config_dir.as_deref()),
             overrides,
             accelerators: Some(row.accelerators),
             data,
@@ -108,6 +111,7 @@ impl RowCommand {
         let estimate = catalog::estimate(&plan);
         let duration = plan::duration(&plan, &estimate, BYTES_PER_SECOND);
         let mut row_plan = RowPlan {
+            workload: request.workload.clone(),
             dataset: None,
             run_s: duration.total_s() - duration.generation_s,
             generation_s: 0.0,
@@ -138,15 +142,22 @@ pub(crate) fn plan_fingerprint(plan: &Plan) -> serde_json::Result<String> {
 }
 
 /// Finds the workload that `model` names in `file`, a CSV or a design: first a file with this path relative to the working directory, then a YAML file
-/// beside `file`, then a bundled workload. Returns the path or the name.
-pub fn find_workload(model: &str, file: &Path) -> String {
+/// in `config_dir/workload`, beside `file`, or in `../config/workload` beside it, then a bundled workload. Returns the path or the name.
+pub fn find_workload(model: &str, file: &Path, config_dir: Option<&Path>) -> String {
     if is_file(model) && Path::new(model).exists() {
         return model.into();
     }
     let endings: &[&str] = if is_file(model) { &[""] } else { &[".yaml", ".yml", ""] };
-    let folder = file.parent().unwrap_or(Path::new(""));
-    let mut beside = endings.iter().map(|ending| folder.join(format!("{model}{ending}")));
-    match beside.find(|path| path.is_file()) {
+    let beside = file.parent().unwrap_or(Path::new(""));
+    let folders = [
+        config_dir.map(|folder| folder.join(WORKLOADS)),
+        Some(beside.to_path_buf()),
+        Some(beside.join("../config").join(WORKLOADS)),
+    ];
+    let mut paths = folders.iter().flatten().flat_map(|folder| {
+        endings.iter().map(move |ending| folder.join(format!("{model}{ending}")))
+    });
+    match paths.find(|path| path.is_file()) {
         // A name without a folder would be read as a bundled workload.
         Some(path) if path.parent() == Some(Path::new("")) => format!("./{}", path.display()),
         Some(path) => path.display().to_string(),
@@ -154,19 +165,18 @@ pub fn find_workload(model: &str, file: &Path) -> String {
     }
 }
 
-/// Notes each model for which a file beside the study replaces the bundled workload of the same name.
+/// Notes each model whose workload is not the bundled one of this name, but a file.
 pub fn note_local_workloads<'a>(
     models: impl IntoIterator<Item = &'a str>,
     csv: &Path,
+    config_dir: Option<&Path>,
     listener: &dyn Listener,
 ) {
     let names: BTreeSet<&str> = models.into_iter().collect();
     for model in names.into_iter().filter(|model| bundled::find(model).is_some()) {
-        let file = find_workload(model, csv);
+        let file = find_workload(model, csv, config_dir);
         if file != model {
-            listener.note(format!(
-                "workload `{model}` is `{file}` beside the study, not the bundled one"
-            ));
+            listener.note(format!("workload `{model}` is `{file}`, not the bundled one"));
         }
     }
 }

@@ -28,6 +28,8 @@ pub struct SettingsOptions {
     pub results: Option<PathBuf>,
     /// Folder of the datasets.
     pub data: Option<PathBuf>,
+    /// Folder with workloads in `workload/`.
+    pub config_dir: Option<PathBuf>,
     /// Share of the files and samples.
     pub scale: Option<f64>,
     /// Share of each sample's bytes.
@@ -70,6 +72,14 @@ pub fn resolve(
     let absolute = |path: &PathBuf| working_dir.join(path);
     changes.apply("--results", options.results.as_ref().map(absolute), &mut settings.results);
     changes.apply("--data", options.data.as_ref().map(absolute).map(Some), &mut settings.data);
+    let config_dir = options.config_dir.as_ref().map(absolute);
+    if let Some(folder) = config_dir.as_ref().filter(|folder| !folder.join("workload").is_dir()) {
+        return refuse(
+            format!("`--config-dir {}` has no folder `workload`", folder.display()),
+            "give a folder with workloads in `workload/NAME.yaml`",
+        );
+    }
+    changes.apply("--config-dir", config_dir.map(Some), &mut settings.config_dir);
     changes.apply("--scale", options.scale, &mut settings.scale);
     changes.apply("--shrink-records", options.shrink_records, &mut settings.shrink_records);
     changes.apply("--cache", options.cache.clone(), &mut settings.cache);
@@ -120,6 +130,7 @@ pub fn defaults(csv: &Path, working_dir: &Path) -> StudySettings {
         results: working_dir.join("results"),
         mlperf_folder: None,
         data: None,
+        config_dir: None,
         scale: 1.0,
         shrink_records: 1.0,
         cache: AS_IS.into(),

@@ -32,6 +32,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Maximum lines of a failed run's messages to show.
 const REASON_LINES: usize = 6;
+/// Minimum length of a line of dashes around a message.
+const RULE_LENGTH: usize = 20;
 
 /// A file system with less free space counts as full. The end of the run may have freed a little.
 const FULL_BYTES: u64 = 64 << 10;
@@ -105,8 +107,12 @@ pub fn reason(messages: &Path, problem: &str) -> String {
     let text = String::from_utf8_lossy(&bytes);
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let error = lines.iter().rposition(|line| line.starts_with("error"));
-    let first = error.unwrap_or(lines.len().saturating_sub(REASON_LINES));
-    let shown: Vec<&str> = lines[first..].iter().take(REASON_LINES).copied().collect();
+    // Messages of mpirun are between lines of dashes.
+    let is_rule = |line: &&str| line.len() >= RULE_LENGTH && line.chars().all(|c| c == '-');
+    let framed = lines.iter().position(is_rule).map(|rule| rule + 1);
+    let first = error.or(framed).unwrap_or(lines.len().saturating_sub(REASON_LINES));
+    let shown = lines[first..].iter().take_while(|line| !is_rule(line)).take(REASON_LINES);
+    let shown: Vec<&str> = shown.copied().collect();
     if !shown.is_empty() {
         return format!("{problem}: {}", shown.join("\n").trim_start_matches("error: "));
     }
@@ -471,5 +477,14 @@ mod tests {
         assert_eq!(failure(Path::new("/proc/stderr")), full);
         std::fs::write(&messages, "a\nerror: b\n  hint: c\n").unwrap();
         assert_eq!(failure(&messages), "it ended with code 1: b\n  hint: c");
+        let rule = "-".repeat(74);
+        let slots = "There are not enough slots available in the system to satisfy the 4\nslots that were requested";
+        let more = "a\nb\nc\nd\ne\nf\ng\nh";
+        std::fs::write(
+            &messages,
+            format!("{rule}\n{slots} by the application:\n\n  feedrate\n\n{more}\n{rule}\n"),
+        )
+        .unwrap();
+        assert!(failure(&messages).starts_with(&format!("it ended with code 1: {slots}")));
     }
 }

@@ -276,3 +276,26 @@ fn the_script_of_a_study() {
         answer.refuses(2, words);
     }
 }
+
+#[test]
+fn files_of_batch_jobs_have_no_colours() {
+    let test = Test::new();
+    let has_colours = |job: Option<&str>| {
+        let mut command = test.command(&["plan", "quickstart"]);
+        command.env_remove("NO_COLOR").env_remove("SLURM_JOB_ID").env("CLICOLOR_FORCE", "1");
+        command.envs(job.map(|job| ("SLURM_JOB_ID", job)));
+        command.output().unwrap().stdout.contains(&0x1b)
+    };
+    assert!(has_colours(None) && !has_colours(Some("7")));
+}
+
+#[test]
+fn a_job_with_more_tasks_than_a_study_needs_is_warned_of() {
+    let test = Test::with_workload(TINY);
+    test.write("study.csv", "model,processes,run\nworkload.yaml,1,N\n");
+    let script = |tasks: &str| {
+        test.feedrate(&["slurm", "study.csv", "--time", "1:00:00", "--tasks-per-node", tasks])
+    };
+    script("2").warns(&["the job has 2 tasks, but no row of the study needs more than 1"]);
+    assert!(!script("1").stderr.contains("tasks"));
+}

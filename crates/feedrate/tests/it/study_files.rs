@@ -86,7 +86,7 @@ fn a_workload_beside_the_csv_takes_precedence_over_a_bundled_workload() {
     let design = ["study", "new", "--design", "full_factorial", "--model", "quickstart"];
     let more = ["--factor", "reader.batch_size=1,2", "-o", "mine/study.csv"];
     let check_note = |answer: &Answer| {
-        answer.warns(&["workload `quickstart` is `", "/quickstart.yaml` beside the study"]);
+        answer.warns(&["workload `quickstart` is `", "/quickstart.yaml`, not the bundled one"]);
     };
     check_note(&test.feedrate(&[&design[..], &more].concat()));
     let study = |command: &str, more: &[&str]| {
@@ -99,4 +99,109 @@ fn a_workload_beside_the_csv_takes_precedence_over_a_bundled_workload() {
     check_note(&study("run", &["--limit", "1"]));
     let [run_dir] = &run_dirs(&test.path("results"))[..] else { panic!("one run") };
     assert_eq!(load_run(run_dir).unwrap().plan.dataset.files_train, 16);
+}
+
+/// In perf_2025's folder, the CSV is in `analysis` and the workloads are in `config/workload`.
+#[test]
+fn workloads_of_a_config_folder_take_precedence_over_bundled_ones() {
+    let test = Test::new();
+    for folder in ["analysis", "config/workload", "other/workload"] {
+        fs::create_dir_all(test.path(folder)).unwrap();
+    }
+    test.write("config/workload/quickstart.yaml", WORKLOAD);
+    test.write("other/workload/quickstart.yaml", WORKLOAD.replace("train: 16", "train: 24"));
+    test.write("analysis/study.csv", "model,processes,run\nquickstart,1,N\n");
+    let run =
+        |more: &[&str]| test.feedrate(&[&["study", "run", "analysis/study.csv"], more].concat());
+    let plan = run(&["--dry-run"]);
+    plan.warns(&[
+        "workload `quickstart` is `",
+        "/config/workload/quickstart.yaml`, not the bundled one",
+    ]);
+    let forecast = run(&["--dry-run", "--json", "--config-dir", "other"]).json();
+    let workload = forecast["runs"][0]["workload"].as_str().unwrap().to_string();
+    assert!(workload.ends_with("/other/workload/quickstart.yaml"), "{forecast}");
+    run(&["--config-dir", "nowhere"]).refuses(2, &["`--config-dir", "has no folder `workload`"]);
+    run(&["--config-dir", "other"]).warns(&["/other/workload/quickstart.yaml`"]);
+    let [run_dir] = &run_dirs(&test.path("results"))[..] else { panic!("one run") };
+    let record = load_run(run_dir).unwrap();
+    assert_eq!(record.plan.dataset.files_train, 24);
+    assert_eq!(record.study.unwrap().workload, Some(workload));
+    let csv = "model,processes,run\nquickstart,1,Y\nquickstart,2,N\n";
+    test.write("analysis/study.csv", csv);
+    run(&[]).warns(&["/other/workload/quickstart.yaml`"]);
+    run(&["--config-dir", "config"]).refuses(2, &["`--config-dir` is"]);
+}
+
+/// perf_2025's notebook copies `hydra_log/MODEL` to `results/MODEL/ID` and marks the row.
+#[test]
+fn rows_that_a_notebook_ran_are_adopted() {
+    let test = Test::new();
+    for folder in ["analysis", "config/workload", "scratch", "results/tiny"] {
+        fs::create_dir_all(test.path(folder)).unwrap();
+    }
+    test.write("config/workload/tiny.yaml", WORKLOAD);
+    let rows = |mark: &str| {
+        format!(
+            "model,epochs,processes,overrides,run\ntiny,1,1,++workload.reader.batch_size=4,{mark}\n\
+             tiny,1,1,,Y\ntiny,1,2,++workload.reader.batch_size=4,N\n"
+        )
+    };
+    test.write("analysis/study.csv", rows("Y"));
+    let program = env!("CARGO_BIN_EXE_dlio_benchmark");
+    let conf = test.path("config");
+    for phase in [
+        ["++workload.workflow.generate_data=True", "++workload.workflow.train=False"],
+        ["++workload.workflow.train=True", "++workload.reader.batch_size=4"],
+    ] {
+        let mut command = test.program(program, &["workload=tiny", "--config-dir"]);
+        let output = command.arg(&conf).args(phase).current_dir(test.path("scratch")).output();
+        let answer = Answer::from_output(&output.unwrap());
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+    }
+    let [adopted] = &run_dirs(&test.path("scratch"))[..] else { panic!("one run") };
+    fs::remove_file(adopted.join("record.json")).unwrap();
+    let results = test.path("results/tiny/1_batch_size_4");
+    fs::rename(test.path("scratch/hydra_log/tiny"), &results).unwrap();
+    let adopted = results.join(adopted.file_name().unwrap());
+
+    let study = |command: &[&str]| test.feedrate(&[command, &["analysis/study.csv"]].concat());
+    let status = study(&["study", "status", "--json"]).json();
+    let folder = |row: usize| status["rows"][row]["run_dir"].as_str().map(fs::canonicalize);
+    assert_eq!(folder(0).unwrap().unwrap(), fs::canonicalize(&adopted).unwrap(), "{status}");
+    assert!(folder(1).is_none(), "{status}");
+    let report = study(&["report", "-o", "report.md"]);
+    assert!(report.code == 0, "{}", report.stderr);
+    assert!(fs::read_to_string(test.path("report.md")).unwrap().contains("1_batch_size_4"));
+
+    let answer = test.feedrate(&["study", "run", "analysis/study.csv", "--data", "data"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(adopted.join("summary.json").exists(), "the notebook's result stays");
+    let states = study(&["study", "status", "--json"]).json();
+    let states: Vec<_> =
+        states["rows"].as_array().unwrap().iter().map(|row| row["status"].clone()).collect();
+    assert_eq!(states, ["done", "done", "done"]);
+}
+
+#[test]
+fn a_row_that_cannot_be_planned_fails_and_the_others_run() {
+    let rows = "model,processes,overrides,run\nworkload.yaml,1,,N\nworkload.yaml,2,reader.batch_size=100,N\n";
+    let test = study(rows);
+    let plan = test.feedrate(&["study", "run", "study.csv", "--dry-run"]);
+    assert_eq!(plan.code, 1);
+    plan.warns(&["row 2 (workload/2_batch_size_100) cannot run: ", "the dataset has 16"]);
+    let answer = run(&test, &[]);
+    assert_eq!(answer.code, 1, "{}", answer.stderr);
+    answer.warns(&["need 200 samples for one step, the dataset has 16"]);
+    assert!(
+        answer.stdout.contains("1 run finished now; 1 of 2 done, 0 pending, 1 failed"),
+        "{}",
+        answer.stdout
+    );
+    let csv = fs::read_to_string(test.path("study.csv")).unwrap();
+    assert!(csv.contains(",,Y\n") && csv.contains("=100,N\n"), "{csv}");
+    let status = test.feedrate(&["study", "status", "study.csv"]);
+    assert!(status.stdout.contains("need 200 samples for one step"), "{}", status.stdout);
+    assert_eq!(run(&test, &[]).code, 1, "it is not tried again");
+    assert_eq!(run(&test, &["--retry"]).code, 1);
 }

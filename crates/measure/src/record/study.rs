@@ -14,6 +14,9 @@ pub struct StudyRun {
     /// Key of the row: rows with the same key request the same run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// Name of the bundled workload, or the file that was used; `None` in records of versions before 0.3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
     /// Name shared by replicates, such as `4_batch_size_1`.
     pub experiment: String,
     /// Overrides that the row sets in addition to its columns, verbatim.

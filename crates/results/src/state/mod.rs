@@ -3,9 +3,11 @@
 mod settings;
 mod attempt;
 mod status;
+mod adopted;
 #[cfg(test)]
 mod tests;
 
+pub use adopted::ADOPTED;
 pub(crate) use attempt::STUDY_FILES;
 pub use attempt::{ABOUT_FILE, Attempt, CheckResult, Outcome, write_about};
 pub use settings::{LaunchSettings, StudySettings};
@@ -13,6 +15,7 @@ pub use status::{RowState, Status};
 
 use crate::files::{FilesError, Lock, StudyFiles};
 use crate::row::Row;
+use std::path::Path;
 
 /// State of a study.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,12 +32,24 @@ impl StudyState {
     /// # Errors
     /// The state cannot be read or belongs to another study.
     pub fn read(files: &StudyFiles) -> Result<Self, FilesError> {
-        let Some(settings) = StudySettings::read(files)? else {
-            return files.refuse_journal().map(|()| Self::default());
+        let settings = match StudySettings::read(files)? {
+            Some(settings) => Some(settings.relocate(&files.csv, &files.state)?),
+            None => files.refuse_journal().map(|()| None)?,
         };
-        let settings = settings.relocate(&files.csv, &files.state)?;
-        let attempts = attempt::read_all(&settings)?;
-        Ok(StudyState { settings: Some(settings), attempts })
+        let own = settings.as_ref().map(attempt::read_all).transpose()?.unwrap_or_default();
+        let beside = files.csv.parent().unwrap_or(Path::new(""));
+        let mut results = vec![beside.join("../results"), beside.join("results")];
+        results.extend(settings.as_ref().map(|settings| settings.results.clone()));
+        results.retain(|folder| folder.is_dir());
+        let mut attempts = Vec::new();
+        if !results.is_empty()
+            && let Ok(table) = files.table()
+        {
+            let rows: Vec<Row> = table.rows().cloned().collect();
+            attempts = adopted::adopt(&rows, &own, &results);
+        }
+        attempts.extend(own);
+        Ok(StudyState { settings, attempts })
     }
 
     /// Reads the state of a study that will be run, and updates the stored paths of a study that was moved.
@@ -58,9 +73,9 @@ impl StudyState {
         status::row_states(rows, &self.attempts)
     }
 
-    /// Returns whether any run has produced a result.
+    /// Returns whether any run of feedrate has produced a result.
     pub fn has_results(&self) -> bool {
-        let mut attempts = self.attempts.iter();
+        let mut attempts = self.attempts.iter().filter(|attempt| attempt.number != ADOPTED);
         attempts.any(|attempt| attempt.is_complete() || attempt.outcome == Outcome::Superseded)
     }
 }

@@ -27,6 +27,9 @@ pub struct StudySettings {
     pub mlperf_folder: Option<PathBuf>,
     /// Folder of datasets; `None` uses the folders of the workloads.
     pub data: Option<PathBuf>,
+    /// Folder with workloads in `workload/`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_dir: Option<PathBuf>,
     /// Share of files and samples to use in rows without a scale.
     pub scale: f64,
     /// Share of each record's bytes to use.
@@ -86,6 +89,7 @@ impl StudySettings {
             folder: relocate_path(&self.folder, &self.csv, csv),
             results: relocate_path(&self.results, &self.csv, csv),
             data: self.data.as_deref().map(|data| relocate_path(data, &self.csv, csv)),
+            config_dir: self.config_dir.as_deref().map(|dir| relocate_path(dir, &self.csv, csv)),
             ..self
         })
     }

@@ -99,6 +99,7 @@ fn settings(csv: &Path) -> StudySettings {
         results: folder.join("results"),
         mlperf_folder: None,
         data: Some("/mnt/data".into()),
+        config_dir: None,
         scale: 1.0,
         shrink_records: 1.0,
         cache: "as-is".into(),

@@ -1,7 +1,7 @@
 //! Composes a workload from a command line as Hydra does: finds the workload, applies the overrides, and writes the texts of Hydra's files.
 
 use crate::resolve::{parse_overrides, warnings};
-use crate::result_folder::{hydra_text, now};
+use crate::result_folder::hydra_text;
 use anyhow::Context;
 use feedrate_measure::dlio::HydraText;
 use feedrate_measure::record::file::{read_folder, read_text};

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 /// The parts of a row's plan that a runner needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowPlan {
+    /// Name of a bundled workload, or the file that is used.
+    pub workload: String,
     /// The dataset; `None` if the run reads no files.
     pub dataset: Option<RowDataset>,
     /// Expected duration of the run by its plan, in seconds.

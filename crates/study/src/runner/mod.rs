@@ -15,7 +15,7 @@ pub use env::{
     PreparedMachine, RowDataset, RowJob, RowPlace, RowPlan, RunnerEnv, RunnerEvent, RunnerTask,
     TaskEnd,
 };
-pub use plans::{Pace, Plans};
+pub use plans::{Pace, Plans, RowProblem};
 pub use select::due_rows;
 
 use crate::chooser::{Chooser, History, Observation, RunState};
@@ -196,8 +196,15 @@ impl<'a> Runner<'a> {
         self.reset_outdated_rows(chooser)?;
         while !self.env.is_stopped() && self.options.limit.is_none_or(|limit| self.done < limit) {
             let rows = self.rows()?;
-            let pending = self.pending(&rows);
-            self.plan_all(&rows, &pending)?;
+            let mut pending = self.pending(&rows);
+            let refused = self.plan_all(&rows, &pending)?;
+            if self.state.attempts.is_empty() && refused.len() == pending.len() {
+                RowProblem::refuse(&refused, &rows).map_err(RunnerError::Rows)?;
+            }
+            for RowProblem { index, reason } in refused {
+                pending.retain(|other| *other != index);
+                self.fail_unplanned(RowRef { rows: &rows, index }, reason, chooser)?;
+            }
             let history = self.history(&rows, &pending, chooser);
             let chosen = chooser.next(&history);
             chooser.take_events().into_iter().for_each(|event| {
@@ -232,7 +239,9 @@ impl<'a> Runner<'a> {
             }
             None => {
                 // A row that cannot be planned must not be appended.
-                self.plan_all(std::slice::from_ref(chosen), &[0])?;
+                let refused = self.plan_all(std::slice::from_ref(chosen), &[0])?;
+                RowProblem::refuse(&refused, std::slice::from_ref(chosen))
+                    .map_err(RunnerError::Rows)?;
                 self.files.edit_table(|table| {
                     table.push(Row { done: false, ..chosen.clone() });
                     true
@@ -320,8 +329,12 @@ impl<'a> Runner<'a> {
         pending
     }
 
-    /// Plans all rows. Problems of `pending` rows are errors, which are thus reported before anything runs.
-    fn plan_all(&mut self, rows: &[Row], pending: &[usize]) -> Result<(), RunnerError> {
+    /// Plans all rows. Returns the `pending` rows that cannot be planned.
+    fn plan_all(
+        &mut self,
+        rows: &[Row],
+        pending: &[usize],
+    ) -> Result<Vec<RowProblem>, RunnerError> {
         let env = &mut self.env;
         let settings = &self.settings;
         let planned = self.plans.plan_rows(rows, pending, |row| env.plan(row, settings));
@@ -355,10 +368,7 @@ impl<'a> Runner<'a> {
         chooser: &dyn Chooser,
     ) -> Result<bool, RunnerError> {
         let Some(plan) = self.plans.get(next.row()).cloned() else { return Ok(false) };
-        if self.state.settings.as_ref() != Some(&self.settings) {
-            self.settings.write(self.files)?;
-            self.state.settings = Some(self.settings.clone());
-        }
+        self.store_settings()?;
         self.report_start(next, pending, chooser_adds_rows, chooser);
         let has_failed = self.retire_older_attempt(next)?;
         let attempt = self.start_attempt(next)?;
@@ -373,11 +383,7 @@ impl<'a> Runner<'a> {
                 Ok(false)
             }
             Err(AttemptError::Run(TaskEnd::Failed(reason))) => {
-                self.state.attempts[attempt].give_up(Some(reason.clone()))?;
-                self.report.failed.push((next.label(), reason.clone()));
-                let label = self.name.clone();
-                self.env.report(RunnerEvent::Failed { label, place: self.place, reason });
-                Ok(true)
+                self.fail(next, attempt, reason).map(|()| true)
             }
         }
     }

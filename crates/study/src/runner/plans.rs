@@ -25,6 +25,38 @@ impl Pace {
     }
 }
 
+/// A row that cannot be planned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowProblem {
+    /// Index of the row.
+    pub index: usize,
+    /// The reason.
+    pub reason: String,
+}
+
+impl RowProblem {
+    /// Returns an error if there are problems. A problem that several rows share is reported once.
+    ///
+    /// # Errors
+    /// The problems, each with its rows.
+    pub fn refuse(problems: &[RowProblem], rows: &[Row]) -> Result<(), Vec<String>> {
+        let mut by_reason: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for RowProblem { index, reason } in problems {
+            by_reason.entry(reason).or_default().push(*index);
+        }
+        let messages = by_reason.into_iter().map(|(reason, indices)| {
+            let first = indices[0];
+            let names = match indices.len() {
+                1 => format!("row {} ({})", first + 1, label(&rows[first], rows)),
+                count => format!("row {} and {} more", first + 1, count - 1),
+            };
+            format!("{names}: {reason}")
+        });
+        let messages: Vec<String> = messages.collect();
+        if messages.is_empty() { Ok(()) } else { Err(messages) }
+    }
+}
+
 /// Plans of rows, and the rate at which datasets were generated.
 #[derive(Debug, Default)]
 pub struct Plans {
@@ -35,17 +67,18 @@ pub struct Plans {
 }
 
 impl Plans {
-    /// Plans the rows that have no plan yet.
+    /// Plans the rows that have no plan yet. Returns the `pending` rows that cannot be planned.
     ///
     /// # Errors
-    /// A `pending` row cannot be planned. A problem that several rows share is reported once.
+    /// Results of pending rows would be mixed with those of other rows.
     pub fn plan_rows(
         &mut self,
         rows: &[Row],
         pending: &[usize],
         mut plan_row: impl FnMut(&Row) -> Result<RowPlan, String>,
-    ) -> Result<(), Vec<String>> {
-        let mut problems: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    ) -> Result<Vec<RowProblem>, Vec<String>> {
+        let pending: BTreeSet<usize> = pending.iter().copied().collect();
+        let mut refused = Vec::new();
         for (index, row) in rows.iter().enumerate() {
             let is_pending = pending.contains(&index);
             let known = self.plans.get(&row.key());
@@ -53,24 +86,15 @@ impl Plans {
                 continue;
             }
             let plan = plan_row(row);
-            if let Err(problem) = &plan
+            if let Err(reason) = &plan
                 && is_pending
             {
-                problems.entry(problem.clone()).or_default().push(index);
+                refused.push(RowProblem { index, reason: reason.clone() });
             }
             self.plans.insert(row.key(), plan.ok());
         }
-        let mut messages = Vec::new();
-        for (problem, indices) in problems {
-            let first = indices[0];
-            let names = match indices.len() {
-                1 => format!("row {} ({})", first + 1, label(&rows[first], rows)),
-                count => format!("row {} and {} more", first + 1, count - 1),
-            };
-            messages.push(format!("{names}: {problem}"));
-        }
-        messages.extend(ambiguous_model_names(rows, pending));
-        if messages.is_empty() { Ok(()) } else { Err(messages) }
+        let ambiguous = ambiguous_model_names(rows, &pending);
+        if ambiguous.is_empty() { Ok(refused) } else { Err(ambiguous) }
     }
 
     /// The plan of a row; `None` if it was not or cannot be planned.
@@ -146,7 +170,7 @@ impl Plans {
 }
 
 /// Finds models with the same name. Their results would be mixed, as folders are named after models.
-fn ambiguous_model_names(rows: &[Row], pending: &[usize]) -> Vec<String> {
+fn ambiguous_model_names(rows: &[Row], pending: &BTreeSet<usize>) -> Vec<String> {
     let mut models: BTreeMap<String, &str> = BTreeMap::new();
     let mut problems = Vec::new();
     for (index, row) in rows.iter().enumerate() {
@@ -175,8 +199,13 @@ mod tests {
             let mut state = StudyState::default();
             let mut plans = Plans::default();
             for (n, &(run_s, duration_s, setup_s)) in runs.iter().enumerate() {
-                let plan =
-                    RowPlan { dataset: None, run_s, generation_s: 0.0, fingerprint: String::new() };
+                let plan = RowPlan {
+                    workload: "w".into(),
+                    dataset: None,
+                    run_s,
+                    generation_s: 0.0,
+                    fingerprint: String::new(),
+                };
                 plans.plan_rows(&[row(n)], &[0], |_| Ok(plan.clone())).unwrap();
                 let checked = CheckResult { duration_s, setup_s, ..CheckResult::default() };
                 let outcome = Outcome::Complete(Some(checked));
@@ -203,12 +232,15 @@ mod tests {
         let rows = ["a", "b", "c", "x/b.yaml"].map(|model| Row::new(model, 1));
         let mut plans = Plans::default();
         let problems = |pending: &[usize], plans: &mut Plans| {
-            plans.plan_rows(&rows, pending, |_| Err("no such workload".into())).unwrap_err()
+            plans
+                .plan_rows(&rows, pending, |_| Err("no such workload".into()))
+                .and_then(|refused| RowProblem::refuse(&refused, &rows))
+                .unwrap_err()
         };
-        let messages = problems(&[0, 2, 3], &mut plans);
         let same_name =
             "row 4: `x/b.yaml` and `b` are both called `b`\n  hint: rename one of the files";
-        assert_eq!(messages, ["row 1 and 2 more: no such workload", same_name]);
+        assert_eq!(problems(&[0, 2, 3], &mut Plans::default()), [same_name]);
+        assert_eq!(problems(&[0, 2], &mut plans), ["row 1 and 1 more: no such workload"]);
         assert_eq!(problems(&[1], &mut plans), ["row 2 (b/1): no such workload"]);
         assert!(plans.get(&rows[0]).is_none());
     }

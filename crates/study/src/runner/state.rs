@@ -8,7 +8,9 @@ use feedrate_results::experiment::Experiment;
 use feedrate_results::place::{experiment_dir, make_run_dir, mlperf_run_name};
 use feedrate_results::row::Row;
 use feedrate_results::setting::Setting;
-use feedrate_results::state::{Attempt, CheckResult, Outcome, Status, StudySettings, write_about};
+use feedrate_results::state::{
+    ADOPTED, Attempt, CheckResult, Outcome, Status, StudySettings, write_about,
+};
 use feedrate_spec::plan::PlanDoubt;
 use std::path::Path;
 
@@ -59,6 +61,44 @@ impl Runner<'_> {
         }
     }
 
+    /// Records that a row cannot be planned.
+    pub(super) fn fail_unplanned(
+        &mut self,
+        failed: RowRef,
+        reason: String,
+        chooser: &dyn Chooser,
+    ) -> Result<(), RunnerError> {
+        self.store_settings()?;
+        self.retire_older_attempt(failed)?;
+        let attempt = self.start_attempt(failed)?;
+        self.name = failed.name(chooser);
+        self.place = None;
+        self.fail(failed, attempt, reason)
+    }
+
+    /// Ends an attempt that failed, and reports its reason.
+    pub(super) fn fail(
+        &mut self,
+        failed: RowRef,
+        attempt: usize,
+        reason: String,
+    ) -> Result<(), RunnerError> {
+        self.state.attempts[attempt].give_up(Some(reason.clone()))?;
+        self.report.failed.push((failed.label(), reason.clone()));
+        let label = self.name.clone();
+        self.env.report(RunnerEvent::Failed { label, place: self.place, reason });
+        Ok(())
+    }
+
+    /// Writes the settings of the study if they are new.
+    pub(super) fn store_settings(&mut self) -> Result<(), RunnerError> {
+        if self.state.settings.as_ref() != Some(&self.settings) {
+            self.settings.write(self.files)?;
+            self.state.settings = Some(self.settings.clone());
+        }
+        Ok(())
+    }
+
     /// The row that an attempt belongs to.
     fn find_row(&self, attempt: &Attempt, rows: &[Row]) -> Option<usize> {
         let is_same = |other: &Attempt| other.number == attempt.number;
@@ -100,6 +140,7 @@ impl Runner<'_> {
             study: self.files.csv.display().to_string(),
             id: Some(self.settings.id.clone()),
             key: Some(row.key().0),
+            workload: self.plans.get(row).map(|plan| plan.workload.clone()),
             experiment: Experiment::new(row, next.rows).id(),
             overrides: row.settings.iter().map(Setting::text).collect(),
             replicate: row.replicate,
@@ -116,9 +157,9 @@ impl Runner<'_> {
     /// Moves the older result of a row that was set back, or marks a failed attempt as retried. Returns whether the last attempt failed.
     pub(super) fn retire_older_attempt(&mut self, next: RowRef) -> Result<bool, RunnerError> {
         let row_state = self.state.row_states(next.rows)[next.index];
-        let Some(number) = row_state.attempt.map(|attempt| attempt.number) else {
-            return Ok(false);
-        };
+        let number = row_state.attempt.map(|attempt| attempt.number);
+        // Results of other programs stay where they are.
+        let Some(number) = number.filter(|number| *number != ADOPTED) else { return Ok(false) };
         let is_failed = row_state.status == Status::Failed;
         let mut attempts = self.state.attempts.iter_mut();
         let Some(older) = attempts.find(|attempt| attempt.number == number) else {
@@ -173,8 +214,10 @@ impl Runner<'_> {
             .zip(&states)
             .filter(|(row, _)| row.experiment_key() == experiment)
             .filter_map(|(_, state)| state.result());
-        let differs =
-            |attempt: &&Attempt| attempt.checked().is_some_and(|checked| checked.plan != plan);
+        let differs = |attempt: &&Attempt| {
+            let checked = attempt.checked().filter(|checked| !checked.plan.is_empty());
+            checked.is_some_and(|checked| checked.plan != plan)
+        };
         let other = replicates.find(differs)?;
         Some(PlanDoubt {
             name: "replicates_differ".into(),

@@ -6,6 +6,7 @@ use crate::cli::{given_options, name_of};
 use crate::command::run::RunArguments;
 use crate::command::study::StudyRunSettings;
 use crate::exit::Exit;
+use crate::messages;
 use crate::progress::TERMINAL;
 use clap::ArgMatches;
 use feedrate_results::files::StudyFiles;
@@ -43,8 +44,11 @@ pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow:
     let uses_tasks = launcher.is_some_and(|launcher| launcher.member.has(Ability::JobSteps));
     let files = StudyFiles::new(study)?;
     let table = files.table()?;
-    note_local_workloads(table.rows().map(|row| &*row.model), &files.csv, &TERMINAL);
-    let launching = StudyState::read(&files)?.settings.map(|settings| settings.launching);
+    let settings = StudyState::read(&files)?.settings;
+    let config_dir = settings.as_ref().and_then(|settings| settings.config_dir.as_deref());
+    let models = table.rows().map(|row| &*row.model);
+    note_local_workloads(models, &files.csv, config_dir, &TERMINAL);
+    let launching = settings.map(|settings| settings.launching);
     study_job.launch.refuse_untrusted(&launching.unwrap_or_default(), &files.hooks()?)?;
     let budget_s = budget_s(time)?;
     let tasks = batch.tasks()?;
@@ -55,6 +59,11 @@ pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow:
             format!("a row of the study needs {needed} processes, but the job has {tasks}"),
             "increase `--nodes`, `--tasks-per-node` or `--accelerators-per-rank`, or use one process by `--launch local`",
         );
+    }
+    if uses_tasks && needed < tasks {
+        messages::say(format!(
+            "warning: the job has {tasks} tasks, but no row of the study needs more than {needed}; processors of the others stay unused"
+        ));
     }
     let mut lines = Vec::new();
     if uses_tasks {

@@ -10,7 +10,7 @@ use feedrate_spec::units;
 use feedrate_study::datasets::{CurrentDataset, DiskChange, Forecast};
 use feedrate_study::ledger::Ledger;
 use feedrate_study::runner::{
-    Plans, RowDataset, RowPlan, RunnerEnv, RunnerError, RunnerOptions, due_rows,
+    Plans, RowDataset, RowPlan, RowProblem, RunnerEnv, RunnerError, RunnerOptions, due_rows,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -36,6 +36,8 @@ pub(in crate::command) struct StudyDryRunOutput<'a> {
 struct ForecastRun {
     row: usize,
     label: String,
+    /// Name of the bundled workload, or the file that is used.
+    workload: String,
     run_s: f64,
     generation_s: f64,
     /// Folder of the run's dataset.
@@ -51,8 +53,11 @@ pub(super) fn dry_run(ledger: Ledger, options: &RunnerOptions, json: bool) -> an
     let mut pending = due_rows(&rows, &state, options);
     pending.truncate(options.limit.unwrap_or(pending.len()));
     let mut plans = Plans::default();
-    let made = plans.plan_rows(&rows, &pending, |row| machine.plan(row, &settings));
-    made.map_err(RunnerError::Rows)?;
+    let refused = plans.plan_rows(&rows, &pending, |row| machine.plan(row, &settings));
+    let refused = refused.map_err(RunnerError::Rows)?;
+    if refused.len() == pending.len() {
+        RowProblem::refuse(&refused, &rows).map_err(RunnerError::Rows)?;
+    }
     let planned = pending.iter().filter_map(|&index| Some((index, plans.get(&rows[index])?)));
     let planned: Vec<(usize, &RowPlan)> = planned.collect();
     let uses = planned.iter().map(|(_, plan)| Some(plan.dataset.as_ref()?.folder.clone()));
@@ -72,6 +77,7 @@ pub(super) fn dry_run(ledger: Ledger, options: &RunnerOptions, json: bool) -> an
         runs.push(ForecastRun {
             row: index + 1,
             label: label(row, &rows),
+            workload: plan.workload.clone(),
             run_s: pace.row_s(plan),
             generation_s: if change.generate_bytes > 0 { plan.generation_s } else { 0.0 },
             dataset: plan.dataset.as_ref().map(|dataset| dataset.folder.clone()),
@@ -79,7 +85,11 @@ pub(super) fn dry_run(ledger: Ledger, options: &RunnerOptions, json: bool) -> an
         });
     }
     print_forecast(&runs, json)?;
-    Ok(Exit::Fine)
+    for RowProblem { index, reason } in &refused {
+        let label = label(&rows[*index], &rows);
+        messages::say(format!("row {} ({label}) cannot run: {reason}", index + 1));
+    }
+    Ok(if refused.is_empty() { Exit::Fine } else { Exit::Failed })
 }
 
 fn print_forecast(runs: &[ForecastRun], json: bool) -> Result<(), StdoutError> {

@@ -103,11 +103,11 @@ pub(in crate::command) struct StudyNewArguments {
 pub(crate) fn new(arguments: &StudyNewArguments) -> anyhow::Result<Exit> {
     let path = output_path(arguments);
     let mut text = design_text(arguments)?;
-    let parse_model = |model: &str| parse_workload(&find_workload(model, &path));
+    let parse_model = |model: &str| parse_workload(&find_workload(model, &path, None));
     if let (Some(model), Some(design)) = (&mut text.baseline.model, &arguments.file)
-        && !Path::new(&find_workload(model, &path)).exists()
+        && !Path::new(&find_workload(model, &path, None)).exists()
     {
-        *model = find_workload(model, design);
+        *model = find_workload(model, design, None);
     }
     let baseline = text.baseline.model.as_deref().map(parse_model).transpose()?;
     let resolved = ResolvedDesign::new(&text, |key| value_in(baseline.as_ref()?, key))?;
@@ -125,7 +125,7 @@ pub(crate) fn new(arguments: &StudyNewArguments) -> anyhow::Result<Exit> {
         return Ok(Exit::Fine);
     }
     write(&path, &csv, arguments.force)?;
-    note_local_workloads(drawn.rows.iter().map(|row| &*row.model), &path, &TERMINAL);
+    note_local_workloads(drawn.rows.iter().map(|row| &*row.model), &path, None, &TERMINAL);
     warn_of_refused(&drawn.rows, &resolved.hooks, &path)?;
     print_study(arguments, &resolved, &drawn, &path)?;
     Ok(Exit::Fine)

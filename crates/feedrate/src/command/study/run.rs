@@ -16,7 +16,7 @@ use feedrate_report::output::Schema;
 use feedrate_results::files::StudyFiles;
 use feedrate_results::place::label;
 use feedrate_results::row::Row;
-use feedrate_results::state::{Status, StudyState};
+use feedrate_results::state::{Status, StudySettings, StudyState};
 use feedrate_spec::escape::bash_word;
 use feedrate_spec::units;
 use feedrate_study::chooser::{Chooser, FixedDesign, PrecisionGoal, ReplicateChooser};
@@ -81,15 +81,20 @@ pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     let options = options(arguments);
     let table = files.table()?;
     select_rows(&Vec::from_iter(table.rows().cloned()), &options.only)?;
-    note_local_workloads(table.rows().map(|row| &*row.model), &files.csv, &TERMINAL);
+    let note_workloads = |settings: &StudySettings| {
+        let models = table.rows().map(|row| &*row.model);
+        note_local_workloads(models, &files.csv, settings.config_dir.as_deref(), &TERMINAL);
+    };
     if arguments.dry_run {
         let ledger = Ledger::open(&arguments.study, &arguments.settings.settings(), silent_host())?;
+        note_workloads(&ledger.settings);
         return dry_run(ledger, &options, arguments.json);
     }
     let mut machine = ThisMachine::new(&files, runner_host())?;
     let lock = lock(&files)?;
     let state = StudyState::open(&files, &lock)?;
     let settings = settings::resolve(&arguments.settings.settings(), &files.csv, &state)?;
+    note_workloads(&settings);
     arguments.settings.launch.refuse_untrusted(&settings.launching, &machine.hooks)?;
     let needs_trust =
         !StudyLaunch::default().stored_commands(&settings.launching, &machine.hooks).is_empty();

@@ -30,6 +30,10 @@ pub(in crate::command) struct StudyRunSettings {
     /// Folder of the datasets [default: each workload's `dataset.data_folder`].
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Folder with workloads in `workload/NAME.yaml`, which take precedence over bundled ones of the same name [default: `../config` beside
+    /// the CSV, if it has such workloads].
+    #[arg(long, value_name = "DIR")]
+    config_dir: Option<PathBuf>,
     /// Use this fraction of the files and samples, unless the row sets one [default: 1].
     #[arg(long, value_name = "F", value_parser = parse_share)]
     scale: Option<f64>,
@@ -49,6 +53,7 @@ impl StudyRunSettings {
         SettingsOptions {
             results: self.results.clone(),
             data: self.data.clone(),
+            config_dir: self.config_dir.clone(),
             scale: self.scale,
             shrink_records: self.shrink_records,
             accelerators_per_rank: self.accelerators_per_rank,

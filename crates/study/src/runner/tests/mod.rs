@@ -83,7 +83,13 @@ impl RunnerEnv for FakeEnv {
         let folder = self.folder.join("data").join(&fingerprint);
         let dataset = Some(RowDataset { folder, fingerprint, bytes: 100 });
         let run_s = 10.0 * f64::from(row.accelerators);
-        Ok(RowPlan { dataset, run_s, generation_s: 1.0, fingerprint: self.plan.into() })
+        Ok(RowPlan {
+            workload: row.model.clone(),
+            dataset,
+            run_s,
+            generation_s: 1.0,
+            fingerprint: self.plan.into(),
+        })
     }
 
     fn has_complete_dataset(&mut self, row: &Row, _: &StudySettings) -> bool {
@@ -261,6 +267,7 @@ impl Study {
             results: self.folder.path().join("results"),
             mlperf_folder: None,
             data: None,
+            config_dir: None,
             scale: 1.0,
             shrink_records: 1.0,
             cache: "as-is".into(),
@@ -472,10 +479,22 @@ fn a_stop_leaves_its_row_pending() {
 }
 
 #[test]
-fn all_rows_are_planned_before_any_is_run() {
+fn a_row_that_cannot_be_planned_fails_and_the_others_run() {
     let study = Study::new(&format!("{STUDY}broken,1,1,,N\n"));
+    let (report, _) = study.run(&mut study.env(), RunnerOptions::default()).unwrap();
+    let failed = [("broken/1".to_string(), "there is no such workload".to_string())];
+    assert_eq!((report.finished, &report.failed[..]), (4, &failed[..]));
+    let (report, _) = study.run(&mut study.env(), RunnerOptions::default()).unwrap();
+    assert_eq!(report, RunnerReport::default(), "a failed row runs again only on request");
+    let retry = RunnerOptions { retry: true, ..RunnerOptions::default() };
+    assert_eq!(study.run(&mut study.env(), retry).unwrap().0.failed, failed);
+}
+
+#[test]
+fn a_study_without_any_possible_row_is_refused() {
+    let study = Study::new("model,epochs,processes,overrides,run\nbroken,1,1,,N\nbroken,1,2,,N\n");
     let error = study.run(&mut study.env(), RunnerOptions::default()).unwrap_err();
-    assert!(error.to_string().contains("row 5 (broken/1): there is no such workload"), "{error}");
+    assert!(error.to_string().contains("row 1 and 1 more: there is no such workload"), "{error}");
     assert_eq!(study.runs(), Vec::<String>::new());
 }
 
