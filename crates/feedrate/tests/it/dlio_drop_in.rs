@@ -50,7 +50,7 @@ fn interpolations_are_evaluated_in_workloads_and_overrides() {
     assert!(path.contains("| main         | pkg://dlio_benchmark.configs |"), "{path}");
     assert!(path.contains("/conf "), "{path}");
     assert!(run(None, &["--info", "defaults"]).stdout.contains("| workload/tiny | workload |"));
-    run(None, &["hydra.mode=MULTIRUN"]).refuses(1, &["sweeps are not supported"]);
+    run(Some("s"), &["hydra.mode=MULTIRUN"]).refuses(1, &["sweeps are not supported"]);
 
     let folder = fs::canonicalize(test.path("site")).unwrap();
     let mut command = test.command(&["plan", "conf/workload/tiny.yaml", "--json"]);

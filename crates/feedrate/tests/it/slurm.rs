@@ -279,9 +279,9 @@ fn the_script_of_a_study() {
 
 #[test]
 fn files_of_batch_jobs_have_no_colours() {
-    let test = Test::new();
+    let test = Test::with_workload(TINY);
     let has_colours = |job: Option<&str>| {
-        let mut command = test.command(&["plan", "quickstart"]);
+        let mut command = test.command(&["run", "workload.yaml"]);
         command.env_remove("NO_COLOR").env_remove("SLURM_JOB_ID").env("CLICOLOR_FORCE", "1");
         command.envs(job.map(|job| ("SLURM_JOB_ID", job)));
         command.output().unwrap().stdout.contains(&0x1b)

@@ -281,8 +281,7 @@ fn impossible_rows_are_reported_before_any_run() {
         .refuses(2, &[&["row 2 (no_such/1)", "row 3", "row 4"][..], &problems].concat());
     assert_eq!(run_dirs(&test.path("results")), Vec::<PathBuf>::new());
     let answer = run(&test, &[]);
-    assert_eq!(answer.code, 1);
-    answer.warns(&problems);
+    answer.refuses(1, &problems);
     assert_eq!(run_dirs(&test.path("results")).len(), 1);
     run(&test, &["--launch", "teleport", "--only", "1"])
         .refuses(2, &["'teleport' for '--launch", "mpirun"]);

@@ -207,7 +207,7 @@ fn unquote(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedrate_spec::workload::NoSurroundings;
+    use crate::surroundings::ProcessSurroundings;
 
     fn request(name: &str, overrides: &[&str]) -> DlioRequest {
         let overrides: Vec<String> = overrides.iter().map(|text| text.to_string()).collect();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     fn compose_with(name: &str, overrides: &[&str]) -> anyhow::Result<Composed> {
-        compose(&request(name, overrides), &NoSurroundings)
+        compose(&request(name, overrides), &ProcessSurroundings::now())
     }
 
     #[test]
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn overrides_are_kept_as_typed() {
         let request = request("unet3d_h100", &["++workload.train.epochs=2", "++hydra.run.dir=r"]);
-        let found = compose(&request, &NoSurroundings).unwrap().hydra_text(&request);
+        let found = compose(&request, &ProcessSurroundings::now()).unwrap().hydra_text(&request);
         assert_eq!(found.overrides, "- workload=unet3d_h100\n- ++workload.train.epochs=2\n");
         assert!(found.config.contains("\n    epochs: 2\n"), "{}", found.config);
     }
@@ -259,7 +259,10 @@ mod tests {
         }
         let search = |name: &str| {
             let config_dir = Some(folder.path().to_path_buf());
-            let found = compose(&DlioRequest { config_dir, ..request(name, &[]) }, &NoSurroundings);
+            let found = compose(
+                &DlioRequest { config_dir, ..request(name, &[]) },
+                &ProcessSurroundings::now(),
+            );
             found.map(|found| (found.workload.model_name.clone(), found.warnings.len()))
         };
         assert_eq!(search("mine").unwrap().0, "theirs_mine");
@@ -277,7 +280,7 @@ mod tests {
         std::fs::write(dir.join("unet3d_h100.yaml"), "model: {name: theirs}\n").unwrap();
         let search = |name: &str| {
             let config_path = Some(folder.path().to_path_buf());
-            compose(&DlioRequest { config_path, ..request(name, &[]) }, &NoSurroundings)
+            compose(&DlioRequest { config_path, ..request(name, &[]) }, &ProcessSurroundings::now())
         };
         let found = search("unet3d_h100").unwrap();
         assert_eq!((found.workload.model_name.as_str(), found.warnings.len()), ("theirs", 0));

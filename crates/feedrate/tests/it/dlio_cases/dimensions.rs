@@ -146,7 +146,7 @@ fn check_warning(result: &CaseResult) -> Result<(), String> {
 fn check_refusal(result: &CaseResult) -> Result<(), String> {
     super::expect("exit code", &result.answer.code, &1)?;
     let is_refused =
-        result.answer.stderr.contains("png format does not support more than 2 dimensions");
+        result.answer.stderr.contains("format does not support more than 2 dimensions");
     super::expect("refused for its dimensions", &is_refused, &true)
 }
 
