@@ -1,7 +1,8 @@
 //! The record of a run: its plan, its machines, and the times of every step. A record is never edited.
 //!
 //! Times are integers of nanoseconds from the start of the run, by the monotonic clock.
-//! The file is long because it lists all fields of the record.
+//!
+//! Long because it lists all fields of the record.
 
 pub mod timeline;
 pub mod access;
