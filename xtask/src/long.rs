@@ -8,12 +8,15 @@ use std::path::Path;
 /// Runs all campaigns, and reports every failure.
 pub(crate) fn long(root: &Path) -> Result<()> {
     setup::install_for_tests(root)?;
-    let campaigns: [(&str, fn(&Path) -> Result<()>); 3] =
-        [("corpus", mutate_corpora), ("DLIO's tests", run_tests_of_dlio), ("chaos", run_chaos)];
+    let outcomes = [
+        ("corpus", mutate_corpora(root)),
+        ("DLIO's tests", run_tests_of_dlio(root)),
+        ("chaos", run_chaos(root)),
+    ];
     let mut failures = Vec::new();
-    for (name, campaign) in campaigns {
-        if let Err(error) = campaign(root) {
-            eprintln!("error: {error:#}");
+    for (name, outcome) in outcomes {
+        if let Err(error) = outcome {
+            eprintln!("error: {name}: {error:#}");
             failures.push(name);
         }
     }

@@ -79,7 +79,7 @@ fn rule(random: &mut Random, counts: &[usize]) -> Option<String> {
 fn traced(case: &Case, options: &[&str], arguments: &[&str]) -> Result<FinishedProgram> {
     let program = case.program("feedrate").display().to_string();
     let log = case.path(LOG).display().to_string();
-    let strace = [&["-f", "-qq", "-o", &log], options, &[&program]].concat();
+    let strace = [&["-f", "-qq", "-o", &log][..], options, &[&program]].concat();
     case.start("strace", &[&strace[..], arguments].concat())?.wait_for(TIMEOUT)
 }
 
