@@ -52,6 +52,10 @@ fn run(case: &mut Case) -> Result<u32> {
     let mut injected = 0;
     for number in 1..=INJECTIONS {
         let Some(rule) = rule(&mut case.random, &counts) else { continue };
+        // strace does not execute a failing call, so a pipe that ends a run would stay open.
+        if work == Work::Study && rule.starts_with("close:") {
+            continue;
+        }
         work.check_disturbed(case, number, &format!("`{rule}`"), |arguments| {
             let calls = rule.split(':').next().unwrap_or_default();
             let (trace, inject) = (format!("trace={calls}"), format!("inject={rule}"));
