@@ -3,6 +3,7 @@
 //!
 //! Source: `Rules.md` of `mlcommons/storage` for 3.0, `Submission_guidelines.md` for 1.0 and 2.0, and `rules/editions.yaml` for the workloads of
 //! all editions. Where the sources of an edition do not state a rule of another edition, its outcome is unknown.
+//! Long because the rows and their functions are one table.
 
 use super::{CheckpointModel, DATASET_TO_MEMORY_MIN, STEPS_PER_EPOCH_MIN, is_large_enough};
 use crate::names;

@@ -6,7 +6,7 @@ use feedrate_results::row::Row;
 use feedrate_spec::catalog::Member;
 
 pub(super) static MEMBER: Member = Member {
-    name: "rehearsal",
+    name: "rehearse",
     summary: "`run --rehearse`: the warm-up and the scored runs of a submission to MLPerf Storage",
     abilities: &[],
 };
