@@ -26,7 +26,7 @@ const NOT_RUN: &[(&str, usize)] = &[
     ("minutes", 6),
     ("mpi", 2),
     ("python", 4),
-    ("storage", 11),
+    ("storage", 12),
     ("tutorial", 1),
 ];
 
