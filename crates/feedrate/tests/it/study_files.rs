@@ -170,6 +170,8 @@ fn rows_that_a_notebook_ran_are_adopted() {
     let folder = |row: usize| status["rows"][row]["run_dir"].as_str().map(fs::canonicalize);
     assert_eq!(folder(0).unwrap().unwrap(), fs::canonicalize(&adopted).unwrap(), "{status}");
     assert!(folder(1).is_none(), "{status}");
+    let table = study(&["study", "status"]).stdout;
+    assert!(!table.contains("0 s"), "the duration is unknown: {table}");
     let report = study(&["report", "-o", "report.md"]);
     assert!(report.code == 0, "{}", report.stderr);
     assert!(fs::read_to_string(test.path("report.md")).unwrap().contains("1_batch_size_4"));

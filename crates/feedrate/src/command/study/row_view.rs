@@ -9,7 +9,7 @@ use feedrate_results::load_run;
 use feedrate_results::place::{label, short_label};
 use feedrate_results::row::Row;
 use feedrate_results::setting::Setting;
-use feedrate_results::state::{Attempt, Outcome, RowState, Status};
+use feedrate_results::state::{ADOPTED, Attempt, Outcome, RowState, Status};
 use feedrate_spec::units;
 use feedrate_study::ledger::Ledger;
 use schemars::JsonSchema;
@@ -118,7 +118,8 @@ impl<'a> RowView<'a> {
     /// Cells of a table of rows.
     pub(super) fn cells(&self) -> [String; 7] {
         let has_no_result = self.status == Status::Done && self.attempt.is_none();
-        let took_s = self.attempt.and_then(Attempt::checked).map(|checked| checked.duration_s);
+        let checked = self.attempt.filter(|attempt| attempt.number != ADOPTED);
+        let took_s = checked.and_then(Attempt::checked).map(|checked| checked.duration_s);
         [
             format!("#{}", self.row),
             self.short_label.clone(),
@@ -195,6 +196,9 @@ impl<'a> AttemptView<'a> {
             started: name.to_string_lossy().into_owned(),
             outcome: match &attempt.outcome {
                 Outcome::Running => "running, or its runner died".into(),
+                Outcome::Complete(_) if attempt.number == ADOPTED => {
+                    "done by another program".into()
+                }
                 Outcome::Complete(Some(checked)) => {
                     format!("done in {}", units::seconds(checked.duration_s))
                 }
