@@ -182,7 +182,7 @@ impl<'n> FileNames<'n> {
     pub(crate) fn visit_files(
         &self,
         files: impl IntoIterator<Item = u64>,
-        visit: &mut dyn FnMut(u64, &[String]) -> Result<(), StorageError>,
+        mut visit: impl FnMut(u64, &[String]) -> Result<(), StorageError>,
     ) -> Result<(), StorageError> {
         let mut path = String::new();
         let mut parts = vec![String::new(); self.format.parts.len()];
@@ -221,7 +221,7 @@ impl OwnFiles for FileNames<'_> {
     }
 
     fn visit_all(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
-        self.visit_files(0..self.layout.files(), &mut |_, parts| visit(parts, None))
+        self.visit_files(0..self.layout.files(), |_, parts| visit(parts, None))
     }
 
     fn visit_existing(
@@ -229,7 +229,7 @@ impl OwnFiles for FileNames<'_> {
         storage: &dyn Storage,
         visit: &mut OwnFileVisit<'_>,
     ) -> Result<(), StorageError> {
-        self.visit_files(self.existing_files(storage)?, &mut |_, parts| visit(parts, None))
+        self.visit_files(self.existing_files(storage)?, |_, parts| visit(parts, None))
     }
 
     fn has(&self, path: &str) -> bool {

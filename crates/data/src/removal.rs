@@ -184,7 +184,7 @@ pub(crate) fn first_incomplete_file(
         // Up to the first file that is missing.
         let checked = 0..files.names.layout.files().min(leading as u64 + 1);
         let mut written_length = LengthRun::finder(manifest.files.as_deref());
-        Ok(files.names.visit_files(checked, &mut |file, parts| {
+        Ok(files.names.visit_files(checked, |file, parts| {
             if first.is_some() {
                 return Ok(());
             }
@@ -361,7 +361,7 @@ impl GeneratedFiles<'_> {
         visit: &mut OwnFileVisit<'_>,
     ) -> Result<(), StorageError> {
         let mut written = LengthRun::finder(self.manifest.files.as_deref());
-        self.names.visit_files(files, &mut |file, parts| visit(parts, written(file)))
+        self.names.visit_files(files, |file, parts| visit(parts, written(file)))
     }
 }
 

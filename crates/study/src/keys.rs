@@ -71,7 +71,13 @@ fn check_workload_key(key: &str, level: &str) -> Vec<Problem> {
         Err(problem) => return vec![problem],
     };
     let known = KEYS.iter().find(|info| info.path == key || info.aliases.contains(&key));
-    match workload::parse_in("", "{}", &[parsed], Strictness::Error, &ProcessSurroundings::now()) {
+    match workload::parse_in(
+        "",
+        "{}",
+        &[parsed],
+        Strictness::Error,
+        &ProcessSurroundings::at_no_time(),
+    ) {
         Ok((_, warnings)) => {
             let mut found = warnings.0;
             found.extend(known.and_then(|info| no_effect_warning(key, info.effect)));

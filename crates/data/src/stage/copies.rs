@@ -29,7 +29,7 @@ impl Copies<'_> {
     ) -> Result<(), StorageError> {
         let mut listed = LengthRun::finder(self.files.as_deref());
         let is_listed = self.files.is_some();
-        self.names.visit_files(files, &mut |file, parts| {
+        self.names.visit_files(files, |file, parts| {
             visit(parts, if is_listed { listed(file) } else { Some(self.source_lengths(parts)) })
         })
     }

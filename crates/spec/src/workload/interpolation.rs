@@ -235,8 +235,8 @@ impl<'a> Evaluation<'a> {
                 continue;
             }
             let length = interpolation_length(&rest[at..]).ok_or_else(|| unclosed(&rest[at..]))?;
-            let (whole, after) = rest[at..].split_at(length);
-            let value = self.nested(|this| this.interpolation(whole, path, location))?;
+            let (expression, after) = rest[at..].split_at(length);
+            let value = self.nested(|this| this.interpolation(expression, path, location))?;
             if at == 0 && length == text.len() {
                 return Ok(Node { location: location.clone(), ..value });
             }
@@ -252,17 +252,17 @@ impl<'a> Evaluation<'a> {
     /// Evaluates one interpolation, with its braces.
     fn interpolation(
         &mut self,
-        whole: &str,
+        expression: &str,
         path: &[String],
         location: &Location,
     ) -> Result<Node, Problem> {
         let malformed = |expected: &str| {
-            let problem = Problem::new(format!("`{}`: {expected}", brief(whole)));
+            let problem = Problem::new(format!("`{}`: {expected}", brief(expression)));
             problem.hint(
                 "write `${workload.KEY}`, `${oc.env:NAME,DEFAULT}`, or `\\${` for the text `${`",
             )
         };
-        let inner = whole[2..whole.len() - 1].trim();
+        let inner = expression[2..expression.len() - 1].trim();
         let key = inner.trim_start_matches('.');
         let dots = inner.len() - key.len();
         let mut parts = Vec::new();
@@ -282,7 +282,7 @@ impl<'a> Evaluation<'a> {
                 ':' if dots == 0 => {
                     parts.push(part.trim_end().to_string());
                     let arguments = self.arguments(rest.trim_start(), path, location)?;
-                    return self.call(&parts.join("."), &arguments, whole, location);
+                    return self.call(&parts.join("."), &arguments, expression, location);
                 }
                 '.' | '[' => {
                     // In `a[b].c` the bracket has ended the part already.
@@ -312,7 +312,7 @@ impl<'a> Evaluation<'a> {
                 [&path[..parent], &parts].concat()
             }
         };
-        self.lookup(&keys)?.ok_or_else(|| self.unknown_key(whole, &keys))
+        self.lookup(&keys)?.ok_or_else(|| self.unknown_key(expression, &keys))
     }
 
     /// Returns the value at a path of the configuration, `None` if there is none.
@@ -344,9 +344,9 @@ impl<'a> Evaluation<'a> {
         Ok(Some(value))
     }
 
-    fn unknown_key(&self, whole: &str, keys: &[String]) -> Problem {
+    fn unknown_key(&self, expression: &str, keys: &[String]) -> Problem {
         let path = keys.join(".");
-        let message = format!("`{}`: there is no key `{}`", brief(whole), brief(&path));
+        let message = format!("`{}`: there is no key `{}`", brief(expression), brief(&path));
         Problem::new(message).hint(match self.workload.node_at(&path) {
             Some(_) => format!("write `${{{WORKLOAD}.{path}}}`"),
             None => "write `${workload.KEY}` with a key that the file or an override gives; defaults do not count".into(),

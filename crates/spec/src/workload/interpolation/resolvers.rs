@@ -15,21 +15,21 @@ impl Evaluation<'_> {
         &mut self,
         name: &str,
         arguments: &[Node],
-        whole: &str,
+        expression: &str,
         location: &Location,
     ) -> Result<Node, Problem> {
-        let whole = brief(whole);
+        let expression = brief(expression);
         let text = |text: String| Node::scalar(text, true, location.clone());
         let null = || Node::scalar("null", false, location.clone());
         let first = arguments.first().map(python_text).transpose()?;
         let too_many = || {
-            Err(Problem::new(format!("`{whole}` has too many arguments"))
+            Err(Problem::new(format!("`{expression}` has too many arguments"))
                 .hint("put text with commas in quotes"))
         };
         let Some(first) = first else {
             let known =
                 if RESOLVERS.contains(&name) { "its argument is missing" } else { "unknown" };
-            return Err(Problem::new(format!("`{whole}`: {known}")).hint(resolvers_hint(name)));
+            return Err(Problem::new(format!("`{expression}`: {known}")).hint(resolvers_hint(name)));
         };
         match (name, arguments) {
             ("oc.env", [_] | [_, _]) => match (self.surroundings.variable(&first), arguments) {
@@ -57,17 +57,19 @@ impl Evaluation<'_> {
                 Ok(found.or(arguments.get(1).cloned()).unwrap_or_else(null))
             }
             ("now", [_]) => self.surroundings.time(&first).map(text).ok_or_else(|| {
-                let problem = Problem::new(format!("`{whole}`: not a format of time"));
+                let problem = Problem::new(format!("`{expression}`: not a format of time"));
                 problem.hint("write it as for strftime, as in `${now:%Y-%m-%d}`")
             }),
             ("hydra", [_]) => self.surroundings.hydra(&first).map(text).ok_or_else(|| {
-                let problem = Problem::new(format!("`{whole}` is not supported"));
+                let problem = Problem::new(format!("`{expression}` is not supported"));
                 problem
                     .hint("of Hydra's settings there are `hydra:runtime.cwd` and `hydra:job.name`")
             }),
             ("oc.env" | "oc.decode" | "oc.select" | "now" | "hydra", _) => too_many(),
-            _ => Err(Problem::new(format!("`{whole}`: there is no resolver `{}`", brief(name)))
-                .hint(resolvers_hint(name))),
+            _ => {
+                Err(Problem::new(format!("`{expression}`: there is no resolver `{}`", brief(name)))
+                    .hint(resolvers_hint(name)))
+            }
         }
     }
 }

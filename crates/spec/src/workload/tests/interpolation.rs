@@ -12,7 +12,7 @@ pub(super) struct TestSurroundings;
 impl Surroundings for TestSurroundings {
     fn variable(&self, name: &str) -> Option<String> {
         let value = match name {
-            "HOME" => "/root",
+            "HOME" => "/users/ada",
             "SIZE" => "4",
             "EMPTY" => "",
             "LIST" => "[1,2]",
@@ -26,7 +26,7 @@ impl Surroundings for TestSurroundings {
     }
 
     fn hydra(&self, key: &str) -> Option<String> {
-        (key == "runtime.cwd").then(|| "/work".into())
+        (key == "runtime.cwd").then(|| "/job".into())
     }
 }
 
@@ -65,15 +65,15 @@ fn interpolations_have_omegaconfs_values() {
         ("${.a.b}", "1"),
         ("${..workload.a.b}", "1"),
         ("${.k}", "a"),
-        ("${oc.env:HOME}/data", "/root/data"),
-        ("${oc.env:HOME,/other}", "/root"),
-        ("${oc.env:'HOME'}", "/root"),
+        ("${oc.env:HOME}/data", "/users/ada/data"),
+        ("${oc.env:HOME,/other}", "/users/ada"),
+        ("${oc.env:'HOME'}", "/users/ada"),
         ("${oc.env:EMPTY,x}", ""),
         ("${oc.env:NOPE,null}", "null"),
         ("${oc.env:NOPE,}", ""),
         ("${oc.env:NOPE,''}", ""),
         ("${oc.env:NOPE,${workload.a.c}/d}", "x/d"),
-        ("${oc.env:NOPE,${oc.env:HOME}/d}", "/root/d"),
+        ("${oc.env:NOPE,${oc.env:HOME}/d}", "/users/ada/d"),
         ("${oc.env:NOPE,a b }", "a b"),
         ("${oc.env:NOPE,\"a, b\"}", "a, b"),
         ("${oc.env:NOPE,'x${workload.a.c}'}", "xx"),
@@ -101,7 +101,7 @@ fn interpolations_have_omegaconfs_values() {
         ("${oc.decode:${oc.env:LIST}}", "- 1\n- 2\n"),
         ("${oc.decode:null}", "null"),
         ("${oc.decode:abc def}", "abc def"),
-        ("${hydra:runtime.cwd}/d", "/work/d"),
+        ("${hydra:runtime.cwd}/d", "/job/d"),
         ("${workload.a}", "b: 1\nc: x\nf: 1.0e-05\n'n': null\nt: true\ng: 100.0\nl:\n- 5\n- 6\n"),
     ] {
         check(text, expected);
@@ -132,8 +132,8 @@ fn overrides_have_interpolations() {
         "model.name=\\${x}",
     ];
     let w = read("{}", &overrides).unwrap_or_else(|problems| panic!("{problems}"));
-    assert_eq!(w.dataset_data_folder, "/root/d-2026");
-    assert_eq!(w.checkpoint_checkpoint_folder, "/root/d-2026/c, d");
+    assert_eq!(w.dataset_data_folder, "/users/ada/d-2026");
+    assert_eq!(w.checkpoint_checkpoint_folder, "/users/ada/d-2026/c, d");
     assert_eq!((w.reader_batch_size, w.model_name.as_str()), (3, "${x}"));
     assert_eq!(Override::sweep("a=${oc.env:NOPE,1}"), None);
     assert!(Override::parse("a=${oc.env:NOPE").is_err());
@@ -251,13 +251,13 @@ fn written_workloads_have_no_interpolations_left() {
     let yaml = "model: {name: '${oc.env:HOME}', type: 'a\\${b}'}\n";
     let workload = read(yaml, &[]).unwrap();
     let written = resolved_yaml(&workload);
-    assert_eq!(written, "workload:\n  model:\n    name: /root\n    type: 'a\\${b}'\n");
+    assert_eq!(written, "workload:\n  model:\n    name: /users/ada\n    type: 'a\\${b}'\n");
     assert_eq!(read(&written, &[]).unwrap().model_type, workload.model_type);
     let composed = |package: &str| composed_yaml("w.yaml", yaml, &[], package).unwrap();
     assert_eq!(composed("workload.model.name").unwrap(), "${oc.env:HOME}");
     assert_eq!(composed("workload.nothing"), None);
     let resolved = resolved_package_yaml(&workload, "workload.model").unwrap();
-    assert_eq!(resolved, "# @package workload.model\nname: /root\ntype: 'a${b}'\n");
+    assert_eq!(resolved, "# @package workload.model\nname: /users/ada\ntype: 'a${b}'\n");
 }
 
 #[test]
