@@ -9,6 +9,8 @@ mod classes;
 pub use classes::{CLASSES, Class, Identity, is_named_after_class};
 pub use core_config::CoreConfig;
 
+use rules::Edition;
+
 /// Minimum ratio of the dataset to the memory of all client hosts together.
 pub const DATASET_TO_MEMORY_MIN: u64 = 5;
 
@@ -215,6 +217,12 @@ pub fn decodes_samples(workload: &str) -> bool {
     let model = words(workload).next();
     let mut rules = RULES.iter();
     rules.find(|rule| Some(rule.model) == model.as_deref()).is_none_or(|rule| rule.decodes_samples)
+}
+
+/// Whether only version 3.0 has the workload, by the model and the accelerator in its name. Its client decodes no files of one sample.
+pub fn is_only_of_v3(workload: &str) -> bool {
+    let step = find_rule(workload, None).map(|(_, step)| step);
+    step.is_some_and(|step| Edition::last_accepting(step.accelerator) == Some(Edition::V3_0))
 }
 
 /// Finds the rule of a workload whose name begins with its model, and the step on its accelerator. The accelerator is found in the name,

@@ -326,17 +326,33 @@ fn what_cannot_be_combined_with_requests_is_refused() {
     }
 }
 
-/// `dlio_benchmark` reads as MLPerf's client does.
+/// `dlio_benchmark` reads as MLPerf's client does: that of v3.0, if the workload is of no other edition.
 #[test]
-fn dlio_benchmark_reads_directly_and_row_groups_whole() {
-    for (yaml, overrides, engine, requests) in [
+fn dlio_benchmark_reads_as_the_official_client() {
+    for (name, yaml, overrides, engine, requests) in [
         (
+            "unet3d_b200_small",
+            FILES.replace(", decode: False", ""),
+            "++workload.storage.storage_type=local_fs",
+            "psync",
+            json!({"in_flight": 1, "unit": "file", "ahead": "none"}),
+        ),
+        (
+            "unet3d_h100_small",
+            FILES.replace(", decode: False", ""),
+            "++workload.storage.storage_type=local_fs",
+            "psync",
+            Value::Null,
+        ),
+        (
+            "unet3d_h100_small",
             FILES.replace(", decode: False", ""),
             "++workload.storage.storage_type=direct_fs",
             "direct",
             json!({"in_flight": 64, "unit": "file", "ahead": {"windows": 256}}),
         ),
         (
+            "flux_b200_small",
             ROW_GROUPS.into(),
             "++workload.storage.storage_type=local_fs",
             "psync",
@@ -344,13 +360,13 @@ fn dlio_benchmark_reads_directly_and_row_groups_whole() {
         ),
     ] {
         let test = with_workloads();
-        test.write("conf/workload/small.yaml", yaml);
+        test.write(&format!("conf/workload/{name}.yaml"), yaml);
+        let workload = format!("workload={name}");
         let generate =
             ["++workload.workflow.generate_data=True", "++workload.workflow.train=False"];
-        let generated =
-            dlio_benchmark(&test, &[&["workload=small", overrides], &generate[..]].concat());
+        let generated = dlio_benchmark(&test, &[&[&*workload, overrides], &generate[..]].concat());
         assert_eq!(generated.code, 0, "{}", generated.stderr);
-        let answer = dlio_benchmark(&test, &["workload=small", overrides]);
+        let answer = dlio_benchmark(&test, &[&workload, overrides]);
         assert_eq!(answer.code, 0, "{}", answer.stderr);
         let records = test.files_below("hydra_log", "record.json");
         let record: Value = serde_json::from_slice(&fs::read(&records[0]).unwrap()).unwrap();

@@ -2,6 +2,7 @@
 
 use super::Builder;
 use crate::catalog::{Ability, LoaderEntry};
+use crate::mlperf;
 use crate::plan::{FileAccess, LoaderPlan, ReadAhead, RequestPlan, RequestUnit, Shuffle};
 
 /// Requests that MLPerf Storage v3's client keeps outstanding for each worker.
@@ -32,9 +33,7 @@ impl Builder<'_> {
             return None;
         }
         let in_flight = configured.unwrap_or_else(|| self.default_in_flight());
-        let is_undecoded = self.w.is_given("reader.decode") && !self.w.reader_decode
-            || self.encoded_format.is_some();
-        if in_flight == 1 && !is_undecoded {
+        if in_flight == 1 && !self.reads_files_whole() {
             return None;
         }
         let unit = match self.request_unit(loader, entry, in_flight) {
@@ -49,6 +48,17 @@ impl Builder<'_> {
         };
         let ahead = self.read_ahead(unit, in_flight);
         Some(RequestPlan { in_flight, unit, ahead })
+    }
+
+    /// Whether files of one sample are read whole, without decoding: as configured, or where MLPerf Storage v3's client is replaced.
+    fn reads_files_whole(&self) -> bool {
+        let is_undecoded = if self.w.is_given("reader.decode") {
+            !self.w.reader_decode
+        } else {
+            let is_v3 = self.options.as_dlio && mlperf::is_only_of_v3(&self.options.name);
+            is_v3 && !self.w.reader_odirect
+        };
+        is_undecoded || self.encoded_format.is_some()
     }
 
     /// Returns the number of requests of MLPerf Storage v3's client if the workload is read as by that client, else 1. Existing parquet files
