@@ -1,5 +1,6 @@
 //! The values of this process that workloads may refer to: environment variables, the time, and the working folder.
 
+use crate::result_folder;
 use feedrate_spec::workload::Surroundings;
 use jiff::Zoned;
 
@@ -11,7 +12,7 @@ pub struct ProcessSurroundings {
 impl ProcessSurroundings {
     /// Uses the current time.
     pub fn now() -> Self {
-        ProcessSurroundings { time: Some(Zoned::now()) }
+        ProcessSurroundings { time: Some(result_folder::now()) }
     }
 
     /// Leaves times as their formats, so that processes that read a workload at different times read the same values.
