@@ -300,7 +300,10 @@ fn wait_for_all(
         if deadline_ns <= time_ns {
             killed_at_ns.get_or_insert(time_ns);
         }
-        for id in descendants() {
+        let mut ids = descendants();
+        // The script comes first, because it may end by itself once its children have ended.
+        ids.sort_unstable_by_key(|id| *id != script.as_raw_nonzero().get());
+        for id in ids {
             if killed_at_ns.is_some() {
                 send(id, Signal::KILL);
             } else if terminated.insert(id) || is_hurried {
