@@ -71,8 +71,9 @@ impl Submission {
         let results = format!("closed/acme/results/{}/training/unet3d", self.system);
         let parameters = self.parameters();
         let runs = (0..6).map(|run| {
-            let start_s = 3600.0 * f64::from(6 * number + run) / 2.0;
-            let minutes = 30 * (6 * number + run);
+            // Two runs of 5 minutes would not fit between two starts.
+            let minutes = 10 * (6 * number + run);
+            let start_s = 60.0 * f64::from(minutes);
             let time = format!("20251130_{:02}{:02}00", minutes / 60, minutes % 60);
             let fake = Fake {
                 files: 14_000,
