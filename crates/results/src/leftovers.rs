@@ -11,19 +11,32 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// Returns whether earlier runs left results in `folder`.
+pub fn has_results(folder: &Path) -> bool {
+    !left_by_runs(folder).is_empty()
+}
+
 /// Returns the name of the first file or folder that an earlier run left in `folder`.
 pub fn first_leftover(folder: &Path) -> Option<String> {
     let names = folder.join(NAMES_FILE).symlink_metadata().is_ok().then(|| NAMES_FILE.into());
     left_by_runs(folder).into_iter().chain(names).next()
 }
 
-/// Moves the files of earlier runs in `folder` to a subfolder of `superseded` named `stamp`; the user's files stay. `hydra` is the name of
-/// Hydra's folder. Returns the subfolder, or `None` if there was nothing to move.
+/// Moves the files of earlier runs in `folder` to a subfolder of `superseded` named `stamp`; the user's files stay, except a file with the name
+/// `log`, which the next run's log gets. `hydra` is the name of Hydra's folder. Returns the subfolder, or `None` if there was nothing to move.
 ///
 /// # Errors
 /// A file cannot be moved.
-pub fn move_results_aside(folder: &Path, stamp: &str, hydra: &str) -> io::Result<Option<PathBuf>> {
+pub fn move_results_aside(
+    folder: &Path,
+    stamp: &str,
+    hydra: &str,
+    log: &str,
+) -> io::Result<Option<PathBuf>> {
     let mut names = left_by_runs(folder);
+    if folder.join(log).symlink_metadata().is_ok() && !names.iter().any(|name| name == log) {
+        names.push(log.into());
+    }
     if names.is_empty() {
         return Ok(None);
     }
@@ -81,7 +94,7 @@ mod tests {
             fs::write(folder.join(name), *name).unwrap();
         }
         assert_eq!(first_leftover(folder).as_deref(), Some(".hydra"));
-        let aside = move_results_aside(folder, "2026", ".hydra").unwrap().unwrap();
+        let aside = move_results_aside(folder, "2026", ".hydra", "dlio.log").unwrap().unwrap();
         assert_eq!(aside, folder.join("superseded/2026"));
         for (names, inside) in [(&run_files[..], &*aside), (&user_files, folder)] {
             for name in names {
@@ -89,17 +102,25 @@ mod tests {
             }
         }
         assert_eq!(fs::read_dir(folder).unwrap().count(), user_files.len() + 1);
-        assert_eq!(move_results_aside(folder, "2026", ".hydra").unwrap(), None);
+        assert_eq!(move_results_aside(folder, "2026", ".hydra", "dlio.log").unwrap(), None);
         fs::write(folder.join("dlio.log"), "another").unwrap();
-        let aside = move_results_aside(folder, "2026", ".hydra").unwrap().unwrap();
+        let aside = move_results_aside(folder, "2026", ".hydra", "dlio.log").unwrap().unwrap();
         assert_eq!(aside, folder.join("superseded/2026-2"));
         // Hydra's folder under another name, and a user's folder of that name.
         for (inside, moves) in [("config.yaml", true), ("notes.txt", false)] {
             fs::write(folder.join("dlio.log"), "another").unwrap();
             fs::create_dir_all(folder.join("own")).unwrap();
             fs::write(folder.join("own").join(inside), "a").unwrap();
-            let aside = move_results_aside(folder, "2027", "own").unwrap().unwrap();
+            let aside = move_results_aside(folder, "2027", "own", "dlio.log").unwrap().unwrap();
             assert_eq!(aside.join("own").join(inside).is_file(), moves);
+        }
+        // The next run's log would replace a user's file.
+        for name in ["notes_output.json", "link"] {
+            std::os::unix::fs::symlink("nothing", folder.join("link")).unwrap();
+            let aside = move_results_aside(folder, "2028", "", name).unwrap().unwrap();
+            let is_in = |folder: &Path| folder.join(name).symlink_metadata().is_ok();
+            assert!(is_in(&aside) && !is_in(folder), "{name}");
+            let _ = fs::remove_file(folder.join("link"));
         }
     }
 }

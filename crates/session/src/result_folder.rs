@@ -5,9 +5,9 @@ use anyhow::Context;
 use feedrate_data::storage::StorageError;
 use feedrate_measure::dlio::{self, HydraText, Invocation};
 use feedrate_measure::plot_data;
-use feedrate_measure::record::file::{NAMES_FILE, NewFiles, RecordFileError, read_folder};
+use feedrate_measure::record::file::{NAMES_FILE, NewFiles, RecordFileError};
 use feedrate_measure::record::{Record, StudyRun, file};
-use feedrate_results::leftovers::{first_leftover, move_results_aside};
+use feedrate_results::leftovers::{first_leftover, has_results, move_results_aside};
 use feedrate_results::place::make_run_dir;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::workload::{Workload, resolved_yaml, yaml_text};
@@ -193,10 +193,8 @@ pub struct RunFolder {
 
 impl Drop for RunFolder {
     fn drop(&mut self) {
-        let names = self.path.join(NAMES_FILE);
-        let entries = || read_folder(&self.path).into_iter().flatten().flatten();
-        if self.is_new && entries().all(|entry| entry.path() == names) {
-            let _ = fs::remove_file(&names);
+        if self.is_new && !has_results(&self.path) {
+            let _ = fs::remove_file(self.path.join(NAMES_FILE));
         }
         // Stops at the first folder that is not empty.
         let _ = self.created.iter().try_for_each(fs::remove_dir);
@@ -262,7 +260,23 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// Locks a folder. Moves results of other runs and their Hydra folder `hydra` into another folder, and returns its path.
+    /// Refuses a file in the folder that the log would replace.
+    ///
+    /// # Errors
+    /// Returns a refusal if there is a file with the name `log`.
+    pub fn refuse_existing_log(&self, log: &str) -> Result<(), Refusal> {
+        let path = self.path.join(log);
+        match path.symlink_metadata() {
+            Err(_) => Ok(()),
+            Ok(_) => refuse(
+                format!("`output.log_file`: `{}` exists already", path.display()),
+                "give another name, or another folder with `--run-dir`",
+            ),
+        }
+    }
+
+    /// Locks a folder. Moves results of other runs, their Hydra folder `hydra`, and a file with the name `log` into another folder, and returns
+    /// its path.
     ///
     /// # Errors
     /// Fails if another run uses the folder, or if the results cannot be moved.
@@ -270,9 +284,10 @@ impl RunFolder {
         path: PathBuf,
         named_by: &str,
         hydra: &str,
+        log: &str,
     ) -> anyhow::Result<(Self, Option<PathBuf>)> {
         let folder = Self::take(path, named_by)?;
-        let aside = move_results_aside(&folder.path, &stamp(), hydra)
+        let aside = move_results_aside(&folder.path, &stamp(), hydra, log)
             .map_err(|source| StorageError::new("move the results in", &folder.path, source))?;
         Ok((folder, aside))
     }

@@ -314,6 +314,7 @@ impl RunRequest {
         }
         let run_dir = folder.path.clone();
         let Resolved { plan, workload, data_root, .. } = resolved;
+        folder.refuse_existing_log(plan.log_name())?;
         let study = self.study.as_deref().map(result_folder::read_study_run).transpose()?;
         if let Some(file) = &self.write_yaml {
             write_output(file, resolved_yaml(&workload).as_bytes(), None)?;

@@ -135,7 +135,7 @@ fn dlio_benchmark_moves_earlier_results_aside() {
     assert!(first.contains_key(&test.path("hr/3_output.json")));
     let answer = run(&[]);
     assert!(
-        answer.stderr.contains("results of other runs in `hr` were moved to `hr/superseded/"),
+        answer.stderr.contains("earlier files in `hr` were moved to `hr/superseded/"),
         "{}",
         answer.stderr
     );

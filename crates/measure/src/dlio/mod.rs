@@ -19,7 +19,7 @@ use crate::derived::Derived;
 use crate::record::Record;
 use crate::record::file::{NewFiles, RecordFileError, make_folder};
 use crate::window::Scope;
-use feedrate_spec::plan::{LOG_FILE, Plan};
+use feedrate_spec::plan::Plan;
 use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
@@ -69,10 +69,6 @@ pub const IOSTAT: &str = "iostat.json";
 /// Files in Hydra's folder.
 pub const HYDRA_FILES: [&str; 3] = ["config.yaml", "overrides.yaml", "hydra.yaml"];
 
-fn log_name(plan: &Plan) -> &str {
-    plan.log_file.as_deref().unwrap_or(LOG_FILE)
-}
-
 /// Names of the two files of a rank: the first contains its steps, the second its blocks.
 fn rank_names(rank: usize) -> [String; 2] {
     ["output", "per_epoch_stats"].map(|name| format!("{rank}_{name}.json"))
@@ -82,7 +78,7 @@ fn rank_names(rank: usize) -> [String; 2] {
 pub fn file_names(record: &Record) -> impl Iterator<Item = String> {
     let ranks = (0..record.plan.accelerators as usize).flat_map(rank_names);
     let profile = record.plan.iostat_devices.as_ref().map(|_| IOSTAT);
-    ranks.chain([SUMMARY, LOG_FILE].into_iter().chain(profile).map(str::to_string))
+    ranks.chain([SUMMARY, record.plan.log_name()].into_iter().chain(profile).map(str::to_string))
 }
 
 /// Writes all DLIO files of a run into `files`. Each accelerator is a rank in the sense of DLIO.
@@ -119,7 +115,7 @@ pub fn write_log(
     invocation: &Invocation,
 ) -> Result<(), RecordFileError> {
     let log = log(record, invocation, Some(files.folder()));
-    files.write(log_name(&record.plan), log.as_bytes())?;
+    files.write(record.plan.log_name(), log.as_bytes())?;
     write_hydra(files, invocation)
 }
 
@@ -133,7 +129,7 @@ pub fn write_generation(
     invocation: &Invocation,
 ) -> Result<(), RecordFileError> {
     let mut files = NewFiles::new(folder);
-    files.write(log_name(plan), generation_log(plan.accelerators, invocation).as_bytes())?;
+    files.write(plan.log_name(), generation_log(plan.accelerators, invocation).as_bytes())?;
     write_hydra(&mut files, invocation)?;
     files.publish()
 }

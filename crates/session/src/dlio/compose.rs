@@ -13,6 +13,9 @@ use feedrate_spec::workload::{
 };
 use std::path::PathBuf;
 
+/// Folder of the workloads in a folder of configurations, as in Hydra.
+pub const WORKLOAD_FOLDER: &str = "workload";
+
 /// A request in the terms of Hydra.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DlioRequest {
@@ -120,7 +123,7 @@ pub(super) fn find(
             let message = format!("`{flag} {}` is not a folder", dir.display());
             return refuse(message, "give a folder with workloads in `workload/NAME.yaml`");
         }
-        folders.push(dir.join("workload"));
+        folders.push(dir.join(WORKLOAD_FOLDER));
     }
     let packaged = if config_path.is_some() { &[] } else { WORKLOADS };
     let bundled = packaged.iter().find(|bundled| bundled.name == stem);

@@ -5,7 +5,7 @@ mod show;
 mod data;
 mod lines;
 
-pub use compose::{Composed, DlioRequest, compose, takes_precedence};
+pub use compose::{Composed, DlioRequest, WORKLOAD_FOLDER, compose, takes_precedence};
 pub use lines::log_level;
 pub use show::{defaults_list, job_yaml, search_path};
 
@@ -246,10 +246,11 @@ fn take_folder(composed: &mut Composed, warnings: &mut Vec<String>) -> anyhow::R
     let output_folder = composed.workload.output_folder.as_ref().map(PathBuf::from);
     let named_by = if output_folder.is_some() { "`output.folder`" } else { "`hydra.run.dir`" };
     let path = output_folder.unwrap_or(composed.run_dir.clone());
-    let (folder, aside) = RunFolder::take_over(path, named_by, &composed.subfolder)?;
+    let log = &composed.workload.output_log_file;
+    let (folder, aside) = RunFolder::take_over(path, named_by, &composed.subfolder, log)?;
     warnings.extend(aside.map(|aside| {
         let path = folder.path.display();
-        format!("results of other runs in `{path}` were moved to `{}`", aside.display())
+        format!("earlier files in `{path}` were moved to `{}`", aside.display())
     }));
     Ok(folder)
 }

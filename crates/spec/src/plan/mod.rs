@@ -86,6 +86,20 @@ pub struct Plan {
 /// Usual name of DLIO's log.
 pub const LOG_FILE: &str = "dlio.log";
 
+/// Whether a log may have this name: it is a file in the folder of the results, and no other file or folder there can have the name.
+pub fn is_log_name(name: &str) -> bool {
+    let is_result = [".json", ".csv", ".yaml", ".index"].iter().any(|end| name.ends_with(end));
+    let is_folder = ["superseded", "incomplete", "dlio_config"].contains(&name);
+    !name.is_empty() && !name.starts_with('.') && !name.contains('/') && !is_result && !is_folder
+}
+
+impl Plan {
+    /// Returns the name of DLIO's log. Names that no workload can have, as in edited records, are ignored.
+    pub fn log_name(&self) -> &str {
+        self.log_file.as_deref().filter(|name| is_log_name(name)).unwrap_or(LOG_FILE)
+    }
+}
+
 /// A doubt that is known before the run. It becomes one of the record's doubts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanDoubt {

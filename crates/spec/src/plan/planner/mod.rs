@@ -18,7 +18,7 @@ use self::mlperf::read_as_plain_bytes;
 use super::layout::Layout;
 use super::{
     Barrier, Cache, DatasetPlan, FileAccess, LOG_FILE, LoaderPlan, MetricPlan, Plan, TrainPlan,
-    schedule,
+    is_log_name, schedule,
 };
 use crate::catalog::{Ability, Catalog, FormatEntry, Member};
 use crate::problem::{Problem, ProblemSeverity, Problems};
@@ -149,8 +149,7 @@ impl Builder<'_> {
         if name == LOG_FILE {
             return None;
         }
-        let is_result = [".json", ".csv", ".yaml"].iter().any(|end| name.ends_with(end));
-        if name.is_empty() || name.starts_with('.') || name.contains('/') || is_result {
+        if !is_log_name(name) {
             let hint =
                 "give a name without folders, such as `dlio.log`, that is not the name of a result";
             self.error("output.log_file", format!("`{name}` is not a name for a log"), hint);
