@@ -3,7 +3,7 @@
 
 use super::apply;
 use super::interpolation::{Interpolated, NoSurroundings, Surroundings, interpolate};
-use super::keys::{Given, KEYS, Origin, Workload};
+use super::keys::{CREDENTIALS, Given, KEYS, Origin, Workload};
 use super::overrides::Override;
 use super::suggest::nearest_key;
 use super::tree::{Content, Entry, Node, brief};
@@ -55,12 +55,14 @@ pub fn parse_in(
     let interpolated = interpolate(&composed, surroundings);
     let Interpolated { root: written, keys, used, problems: unevaluated } = interpolated;
     problems.0.extend(unevaluated.0);
+    let credentials = composed.node_at(CREDENTIALS).cloned();
     let mut tree = written.clone();
     apply::rename_aliases(&mut tree, &mut problems);
     let mut walk = KeyWalk { locations: BTreeMap::new(), problems, unknown_keys, used };
     walk.visit_section("", &tree);
     let KeyWalk { locations, mut problems, .. } = walk;
-    let mut workload = Workload::read(Given { written, tree, locations }, &mut problems);
+    let mut workload =
+        Workload::read(Given { written, tree, credentials, locations }, &mut problems);
     fold_deviations(&mut workload, &mut problems);
     for problem in problems.0.iter_mut().filter(|problem| keys.contains(&problem.key)) {
         if problem.hint.as_deref() == Some(REMOVE_QUOTES) {

@@ -1,7 +1,7 @@
 //! Formats a workload as YAML text, in the style of OmegaConf's `to_yaml`. It writes no files.
 
 use super::braces;
-use super::keys::Workload;
+use super::keys::{CREDENTIALS, Given, Workload};
 use super::overrides::Override;
 use super::parse::compose;
 use super::scalar::{self, Plain};
@@ -10,10 +10,16 @@ use super::yaml;
 use crate::problem::Problems;
 use std::collections::BTreeMap;
 
-/// Returns the text of Hydra's `.hydra/config.yaml`: the keys of file and overrides under `workload`, without defaults.
+/// Returns the text of Hydra's `.hydra/config.yaml`: the keys of file and overrides under `workload`, without defaults. Interpolations are
+/// evaluated, except in the map that may hold credentials.
 pub fn resolved_yaml(workload: &Workload) -> String {
+    let Given { written, credentials, .. } = &workload.given;
+    let mut root = with_escapes(written);
+    if let Some(credentials) = credentials {
+        root.set(CREDENTIALS, credentials.clone());
+    }
     let mut out = String::from("workload:");
-    write_value(&mut out, &with_escapes(&workload.given.written), 1);
+    write_value(&mut out, &root, 1);
     out
 }
 

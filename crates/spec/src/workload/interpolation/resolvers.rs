@@ -65,7 +65,7 @@ impl Evaluation<'_> {
                 problem
                     .hint("of Hydra's settings there are `hydra:runtime.cwd` and `hydra:job.name`")
             }),
-            ("oc.env" | "oc.decode" | "oc.select" | "now" | "hydra", _) => too_many(),
+            (name, _) if RESOLVERS.contains(&name) => too_many(),
             _ => {
                 Err(Problem::new(format!("`{expression}`: there is no resolver `{}`", brief(name)))
                     .hint(resolvers_hint(name)))

@@ -261,6 +261,23 @@ fn written_workloads_have_no_interpolations_left() {
 }
 
 #[test]
+fn written_workloads_have_no_values_of_credentials() {
+    let yaml = "storage:\n  storage_type: local_fs\n  storage_options:\n    secret_key: ${oc.env:HOME}\n    region: a\\${b}\n";
+    for (yaml, overrides) in
+        [(yaml, &[][..]), ("{}", &["++storage.storage_options.secret_key=${oc.env:HOME}"])]
+    {
+        let workload = read(yaml, overrides).unwrap();
+        let secret = ("secret_key".to_string(), "/users/ada".to_string());
+        assert!(workload.storage_storage_options.contains(&secret));
+        let written = resolved_yaml(&workload);
+        assert!(written.contains("${oc.env:HOME}") && !written.contains("/users/ada"), "{written}");
+        let again = read(&written, &[]).unwrap();
+        assert_eq!(again.storage_storage_options, workload.storage_storage_options);
+        assert_eq!(resolved_yaml(&again), written);
+    }
+}
+
+#[test]
 fn settings_of_hydra_refer_to_the_workload() {
     let workload = read("model: {type: 'a\\${b}'}", &[]).unwrap();
     let interpolate = |text: &str| interpolate_text(text, &workload, &TestSurroundings);

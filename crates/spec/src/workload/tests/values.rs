@@ -62,7 +62,12 @@ fn every_default_parses_and_every_path_is_unique() {
     let mut found = Problems::default();
     let tree = Node::empty_map(Location::Override(String::new()));
     Workload::read(
-        keys::Given { written: tree.clone(), tree, locations: Default::default() },
+        keys::Given {
+            written: tree.clone(),
+            tree,
+            credentials: None,
+            locations: Default::default(),
+        },
         &mut found,
     );
     assert_eq!(found.to_string(), "");
