@@ -198,7 +198,9 @@ impl<'a> Runner<'a> {
             let rows = self.rows()?;
             let mut pending = self.pending(&rows);
             let refused = self.plan_all(&rows, &pending)?;
-            if self.state.attempts.is_empty() && refused.len() == pending.len() {
+            // They probably have a common cause, such as a variable that is not set.
+            let is_start = self.attempts.is_empty() && !self.options.retry;
+            if is_start && refused.len() == pending.len() {
                 RowProblem::refuse(&refused, &rows).map_err(RunnerError::Rows)?;
             }
             for RowProblem { index, reason } in refused {

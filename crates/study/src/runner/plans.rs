@@ -89,7 +89,8 @@ impl Plans {
             if let Err(reason) = &plan
                 && is_pending
             {
-                refused.push(RowProblem { index, reason: reason.clone() });
+                let reason = reason.trim_start_matches("error: ").to_string();
+                refused.push(RowProblem { index, reason });
             }
             self.plans.insert(row.key(), plan.ok());
         }

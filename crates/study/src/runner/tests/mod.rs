@@ -77,7 +77,7 @@ impl RunnerEnv for FakeEnv {
     fn plan(&mut self, row: &Row, _: &StudySettings) -> Result<RowPlan, String> {
         self.count_call();
         if row.model == "broken" || self.fails.contains("plan") {
-            return Err("there is no such workload".into());
+            return Err("error: there is no such workload".into());
         }
         let fingerprint = dataset_name(row);
         let folder = self.folder.join("data").join(&fingerprint);
@@ -494,8 +494,15 @@ fn a_row_that_cannot_be_planned_fails_and_the_others_run() {
 fn a_study_without_any_possible_row_is_refused() {
     let study = Study::new("model,epochs,processes,overrides,run\nbroken,1,1,,N\nbroken,1,2,,N\n");
     let error = study.run(&mut study.env(), RunnerOptions::default()).unwrap_err();
-    assert!(error.to_string().contains("row 1 and 1 more: there is no such workload"), "{error}");
+    assert!(error.to_string().contains("row 1 and 1 more: there is no such"), "{error}");
     assert_eq!(study.runs(), Vec::<String>::new());
+    // Likewise if the study has results.
+    let study = Study::new(STUDY);
+    study.run(&mut study.env(), RunnerOptions::default()).unwrap();
+    study.edit(|csv| format!("{csv}broken,1,1,,N\nbroken,1,2,,N\n"));
+    let error = study.run(&mut study.env(), RunnerOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("and 1 more: there is no such"), "{error}");
+    assert!(study.run(&mut study.env(), RunnerOptions::default()).is_err(), "no row has failed");
 }
 
 #[test]
