@@ -72,6 +72,7 @@ fn too_few_samples_for_the_ranks_train_nothing_as_in_dlio() {
     let answer = dlio_benchmark(&test, &[&["workload=tiny"][..], &more].concat());
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     answer.warns(&["need 100 samples for one step", "as in DLIO, nothing is trained", "no_steps"]);
+    assert!(!answer.stderr.contains("window_shorter_than_stock"), "{}", answer.stderr);
     let run_dir = results(&test);
     let log = fs::read_to_string(run_dir.join("mine.log")).unwrap();
     assert!(log.contains("Max steps per epoch: 0 ") && !run_dir.join("dlio.log").exists(), "{log}");
@@ -79,11 +80,40 @@ fn too_few_samples_for_the_ranks_train_nothing_as_in_dlio() {
     assert!(summary.contains("num_accelerators") && !summary.contains("NaN"), "{summary}");
     let refused = test.feedrate(&["run", "conf/workload/tiny.yaml", "reader.batch_size=100"]);
     refused.refuses(2, &["need 100 samples for one step"]);
-    for name in ["a/b.log", "record.json", ""] {
+    for name in ["a/b.log", "record.json", "names.index", "superseded", ".log", ""] {
         let log_file = format!("output.log_file='{name}'");
         test.feedrate(&["plan", "conf/workload/tiny.yaml", &log_file])
             .refuses(2, &["output.log_file"]);
     }
+}
+
+#[test]
+fn a_log_replaces_no_file_of_the_user() {
+    let test = with_workloads();
+    test.write("out/run.log", "notes");
+    let log_file = "++workload.output.log_file=run.log";
+    let more = ["workload=tiny", "++workload.workflow.generate_data=True", "hydra.run.dir=out"];
+    for _ in 0..2 {
+        let answer = dlio_benchmark(&test, &[&more[..], &[log_file]].concat());
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        assert!(answer.stderr.contains("were moved to `out/superseded/"), "{}", answer.stderr);
+    }
+    let asides = fs::read_dir(test.path("out/superseded")).unwrap().flatten();
+    let logs = asides.map(|aside| fs::read_to_string(aside.path().join("run.log")).unwrap());
+    let logs: Vec<String> = logs.collect();
+    assert_eq!(logs.len(), 2, "{logs:?}");
+    assert_eq!(logs.iter().filter(|log| *log == "notes").count(), 1, "{logs:?}");
+
+    test.write("own/run.log", "notes");
+    let run = |log_file| {
+        let words = ["run", "conf/workload/tiny.yaml", "--run-dir", "own", "--foreign", log_file];
+        test.feedrate(&words)
+    };
+    for _ in 0..2 {
+        run(log_file).refuses(2, &["`output.log_file`: `own/run.log` exists already"]);
+    }
+    assert_eq!(fs::read_to_string(test.path("own/run.log")).unwrap(), "notes");
+    assert_eq!(fs::read_dir(test.path("own")).unwrap().count(), 1);
 }
 
 #[test]

@@ -132,6 +132,9 @@ impl Builder<'_> {
 }
 
 fn window_shorter_than_stock(plan: &Plan) -> Option<PlanDoubt> {
+    if plan.train.steps_per_epoch == 0 {
+        return None;
+    }
     let excluded = plan.metric.exclude_start_steps.saturating_add(plan.metric.exclude_end_steps);
     let window = plan.train.steps_in_epoch(1).saturating_sub(excluded);
     let batches = plan.stock_batches();
