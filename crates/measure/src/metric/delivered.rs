@@ -9,8 +9,8 @@ use feedrate_spec::units::MIB;
 pub static DELIVERED_WINDOWED: Metric = Metric {
     id: MetricId("delivered_bytes_per_second_windowed"),
     title: "bandwidth in the window",
-    definition: "Bytes that read calls returned between the end of the last step before the window and the end of its last step ÷ that time; unknown if they returned none, \
-                 summed over accelerators, mean over epochs",
+    definition: "Bytes that read calls returned between the end of the last step before the window and the end of its last step ÷ that time, \
+                 summed over accelerators; mean over the epochs that read in this time",
     path: "throughput.delivered_bytes_per_second.windowed",
     // DLIO's MB are MiB.
     added_as: Some(("train_io_delivered_mean_MB_per_second", MIB)),
@@ -33,7 +33,18 @@ pub static DELIVERED_WHOLE: Metric = Metric {
 const DELIVERED: Metric =
     Metric { unit: Unit::BytesPerSecond, basis: &[Basis::Steps, Basis::Reads], ..COMPOSED };
 
+/// An accelerator without reads has the rate 0, but if no accelerator reads, the window shows nothing about the storage.
 fn windowed(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {
+    let (bytes, ns) = bytes_and_ns(scope, accelerator);
+    let reads = |other| bytes_and_ns(scope, other).0 > 0;
+    if bytes == 0 && !scope.epoch.accelerators.iter().any(reads) {
+        return None;
+    }
+    per_second(bytes, ns)
+}
+
+/// Bytes read in the windows of an accelerator, and their duration in nanoseconds.
+fn bytes_and_ns(scope: Scope, accelerator: &AcceleratorEpoch) -> (u64, u64) {
     let mut bytes = 0;
     let mut ns = 0;
     let mut bytes_before_block = 0;
@@ -44,6 +55,5 @@ fn windowed(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {
         }
         bytes_before_block = block.read_bytes.last().copied().unwrap_or(bytes_before_block);
     }
-    // Without reads, the window shows nothing about the storage.
-    if bytes == 0 { None } else { per_second(bytes, ns) }
+    (bytes, ns)
 }

@@ -59,6 +59,22 @@ fn a_metric_is_found_by_its_name() {
     assert!(Metric::find("au").err().unwrap().hint().contains("au_all_steps_percent, "));
 }
 
+#[test]
+fn an_accelerator_without_reads_has_the_windowed_rate_0() {
+    let steps = |bytes| vec![block(0, &[(1000, 0, 0, bytes); 40])];
+    let rates = |bytes: [u64; 2]| {
+        let run = record(plan(2, 40), vec![epoch(1, bytes.map(steps).into())]);
+        let metric = Metric::find("delivered_bytes_per_second_windowed").ok().unwrap();
+        let scope = crate::window::Scope::all_epochs(&run).next().unwrap();
+        let accelerators = &run.epochs[0].accelerators;
+        let each = accelerators.iter().map(|one| metric.accelerator_value(scope, one)).collect();
+        (metric.run_value(&run), each)
+    };
+    let known: Vec<Option<f64>> = vec![Some(1_000_000.0), Some(0.0)];
+    assert_eq!(rates([1_000_000, 0]), (Some(1_000_000.0), known));
+    assert_eq!(rates([0, 0]), (None, vec![None, None]));
+}
+
 /// Two epochs of two steps: load 1 s, compute 3 s, one sample of 1 MB each.
 #[test]
 fn a_run_of_two_epochs_has_one_value() {
