@@ -10,6 +10,7 @@ use feedrate_results::run::settings;
 use feedrate_results::state::StudySettings;
 use feedrate_session::catalog;
 use feedrate_session::dataset::{self, Files};
+use feedrate_session::dlio::WORKLOAD_FOLDER;
 use feedrate_session::failure;
 use feedrate_session::request::Request;
 use feedrate_session::resolve::{Resolved, is_file, resolve_named};
@@ -22,9 +23,6 @@ use std::path::Path;
 
 /// Assumed rate of a storage before the first run.
 const BYTES_PER_SECOND: f64 = 500e6;
-
-/// Folder of the workloads in a folder of configurations, as in Hydra.
-const WORKLOADS: &str = "workload";
 
 /// Block size of the file system. Each file, including the manifest, may occupy up to one block more than its size.
 const BLOCK_BYTES: u64 = 4096;
@@ -150,9 +148,9 @@ pub fn find_workload(model: &str, file: &Path, config_dir: Option<&Path>) -> Str
     let endings: &[&str] = if is_file(model) { &[""] } else { &[".yaml", ".yml", ""] };
     let beside = file.parent().unwrap_or(Path::new(""));
     let folders = [
-        config_dir.map(|folder| folder.join(WORKLOADS)),
+        config_dir.map(|folder| folder.join(WORKLOAD_FOLDER)),
         Some(beside.to_path_buf()),
-        Some(beside.join("../config").join(WORKLOADS)),
+        Some(beside.join("../config").join(WORKLOAD_FOLDER)),
     ];
     let mut paths = folders.iter().flatten().flat_map(|folder| {
         endings.iter().map(move |ending| folder.join(format!("{model}{ending}")))

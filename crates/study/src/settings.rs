@@ -4,6 +4,7 @@
 use anyhow::Context;
 use feedrate_results::files::{FilesError, Lock, StudyFiles};
 use feedrate_results::state::{LaunchSettings, StudySettings, StudyState};
+use feedrate_session::dlio::WORKLOAD_FOLDER;
 use feedrate_session::output::refuse_root;
 use feedrate_session::resolve::entropy;
 use feedrate_spec::refusal::refuse;
@@ -73,7 +74,9 @@ pub fn resolve(
     changes.apply("--results", options.results.as_ref().map(absolute), &mut settings.results);
     changes.apply("--data", options.data.as_ref().map(absolute).map(Some), &mut settings.data);
     let config_dir = options.config_dir.as_ref().map(absolute);
-    if let Some(folder) = config_dir.as_ref().filter(|folder| !folder.join("workload").is_dir()) {
+    if let Some(folder) =
+        config_dir.as_ref().filter(|folder| !folder.join(WORKLOAD_FOLDER).is_dir())
+    {
         return refuse(
             format!("`--config-dir {}` has no folder `workload`", folder.display()),
             "give a folder with workloads in `workload/NAME.yaml`",

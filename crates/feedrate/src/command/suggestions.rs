@@ -3,6 +3,7 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
+use feedrate_session::dlio::WORKLOAD_FOLDER;
 use feedrate_session::recognise::refuse_other;
 use feedrate_session::request::HYDRA_WORKLOAD;
 use feedrate_session::resolve;
@@ -307,7 +308,7 @@ fn without_hydra(words: &[String]) -> String {
     }
     for word in &mut kept {
         let Some(name) = word.strip_prefix(HYDRA_WORKLOAD) else { continue };
-        let file = Path::new(folder.as_deref().unwrap_or("DIR")).join("workload");
+        let file = Path::new(folder.as_deref().unwrap_or("DIR")).join(WORKLOAD_FOLDER);
         let file = file.join(format!("{}.yaml", name.trim_end_matches(".yaml")));
         *word = match bundled::find(name) {
             Some(bundled) if !file.is_file() => bundled.name.to_string(),

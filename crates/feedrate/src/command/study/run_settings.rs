@@ -30,8 +30,8 @@ pub(in crate::command) struct StudyRunSettings {
     /// Folder of the datasets [default: each workload's `dataset.data_folder`].
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Folder with workloads in `workload/NAME.yaml`, which take precedence over bundled ones of the same name [default: `../config` beside
-    /// the CSV, if it has such workloads].
+    /// Folder with workloads in `workload/NAME.yaml`, which take precedence over bundled ones of the same name, as files beside the CSV do
+    /// [default: `../config` beside the CSV, if it has such workloads].
     #[arg(long, value_name = "DIR")]
     config_dir: Option<PathBuf>,
     /// Use this fraction of the files and samples, unless the row sets one [default: 1].
