@@ -123,7 +123,7 @@ fn a_generated_dataset_is_complete() {
         assert_eq!(manifest.differences(&plan), [""; 0]);
         assert_eq!(
             verify_dataset(&plan, storage),
-            VerificationResult { files: 14, bytes, bad_files: 0, bad: vec![] }
+            VerificationResult { files: 14, bytes, correct_files: 14, bad_files: 0, bad: vec![] }
         );
         assert_eq!(storage.list("train").unwrap(), ["0", "1", "2"]);
     });
@@ -268,9 +268,10 @@ fn verification_finds_a_wrong_checksum() {
 fn verification_reports_ten_bad_files_and_counts_all() {
     for_each_format(|plan, _, storage| {
         generate_dataset(&plan, storage).unwrap();
-        (0..14).for_each(|file| storage.remove(&file_path(&plan, file)).unwrap());
+        change(storage, &file_path(&plan, 0), |bytes| bytes[0] ^= 1);
+        (2..14).for_each(|file| storage.remove(&file_path(&plan, file)).unwrap());
         let report = verify_dataset(&plan, storage);
-        assert_eq!((report.bad_files, report.bad.len()), (14, 10));
+        assert_eq!((report.correct_files, report.bad_files, report.bad.len()), (1, 13, 10));
         assert!(report.bad.is_sorted_by_key(|bad| bad.file));
     });
 }

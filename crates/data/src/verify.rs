@@ -22,7 +22,9 @@ pub struct VerificationResult {
     pub files: u64,
     /// Bytes compared.
     pub bytes: u64,
-    /// Files that differ from the generated ones.
+    /// Files compared that are correct.
+    pub correct_files: u64,
+    /// Files that differ from the generated ones, including missing files that were not compared.
     pub bad_files: u64,
     /// The first of these files, at most ten, by file number.
     pub bad: Vec<BadFile>,
@@ -89,8 +91,10 @@ pub fn verify(
         result?;
     }
     let mut bad = bad.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let files = watch.files();
+    let correct_files = files - bad.bad_files;
     bad.bad_files += uncompared_count;
-    Ok(VerificationResult { files: watch.files(), bytes: watch.bytes(), ..bad })
+    Ok(VerificationResult { files, bytes: watch.bytes(), correct_files, ..bad })
 }
 
 /// The numbers below `count` that are not in `existing`, which is sorted.

@@ -51,7 +51,9 @@ pub struct VerifyOutput {
     pub files: u64,
     /// Bytes of these files.
     pub bytes: u64,
-    /// Number of files that differ.
+    /// Number of compared files that are correct.
+    pub correct_files: u64,
+    /// Number of files that differ or are missing.
     pub bad_files: u64,
     /// Names and differences of some files that differ.
     pub bad: Vec<String>,
@@ -146,6 +148,7 @@ pub fn verify(
         folder,
         files: report.files,
         bytes: report.bytes,
+        correct_files: report.correct_files,
         bad_files: report.bad_files,
         bad: report.bad.iter().map(describe_difference).collect(),
         planned_files: estimate.files,

@@ -79,7 +79,7 @@ fn print_verified(verified: &VerifyOutput, json: bool) -> anyhow::Result<Exit> {
         messages::print_page(&format!(
             "{}: {} of {} files are correct, {} compared",
             verified.folder.display(),
-            verified.files - verified.bad_files.min(verified.files),
+            units::count(verified.correct_files),
             units::count(verified.planned_files),
             units::bytes(verified.bytes),
         ))?;
