@@ -230,16 +230,19 @@ fn git(file: &Path) -> Option<Git> {
     let file = std::path::absolute(file).ok()?;
     let entry = file.ancestors().skip(1).map(|folder| folder.join(".git")).find(|e| e.exists())?;
     // A work tree or a submodule has a file that names its folder, relative to the file.
-    let linked = git_line(&entry).and_then(|line| Some(line.strip_prefix("gitdir: ")?.to_string()));
+    let line = git_line(entry.parent()?, ".git");
+    let linked = line.and_then(|line| Some(line.strip_prefix("gitdir: ")?.to_string()));
     let folder = linked.map_or(entry.clone(), |folder| entry.with_file_name(folder));
-    let common = git_line(&folder.join("commondir")).map(|common| folder.join(common));
+    let common = git_line(&folder, "commondir").map(|common| folder.join(common));
     let folders = [Some(&folder), common.as_ref()];
-    let mut name = git_line(&folder.join("HEAD"))?;
+    let mut name = git_line(&folder, "HEAD")?;
     // A reference may name another one.
     for _ in 0..GIT_REFERENCES_MAX {
-        let Some(reference) = name.strip_prefix("ref: ") else { break };
+        let Some(reference) = name.strip_prefix("ref: ").filter(|name| is_reference(name)) else {
+            break;
+        };
         let mut found = folders.into_iter().flatten().filter_map(|folder| {
-            git_line(&folder.join(reference)).or_else(|| packed_commit(folder, reference))
+            git_line(folder, reference).or_else(|| packed_commit(folder, reference))
         });
         name = found.next()?;
     }
@@ -247,13 +250,25 @@ fn git(file: &Path) -> Option<Git> {
     is_commit.then_some(Git { commit: name })
 }
 
+/// Whether `name` is a valid name of a reference. Other names, which git refuses too, could lead to any file.
+fn is_reference(name: &str) -> bool {
+    name.starts_with("refs/") && !name.contains("..")
+}
+
 /// Returns the only line of a file of a repository.
-fn git_line(file: &Path) -> Option<String> {
-    Some(read_text_bounded(file).ok()?.trim_end().to_string())
+fn git_line(folder: &Path, name: &str) -> Option<String> {
+    Some(git_text(folder, name)?.trim_end().to_string())
+}
+
+/// Returns the text of the file `name` below `folder`. A link to a file outside `folder` is not followed, since the user's secrets may
+/// look like a commit.
+fn git_text(folder: &Path, name: &str) -> Option<String> {
+    let file = folder.join(name).canonicalize().ok()?;
+    file.starts_with(folder.canonicalize().ok()?).then(|| read_text_bounded(&file).ok())?
 }
 
 fn packed_commit(folder: &Path, reference: &str) -> Option<String> {
-    let lines = read_text_bounded(&folder.join("packed-refs")).ok()?;
+    let lines = git_text(folder, "packed-refs")?;
     let mut pairs = lines.lines().filter_map(|line| line.split_once(' '));
     pairs.find(|(_, name)| *name == reference).map(|(commit, _)| commit.to_string())
 }
@@ -373,6 +388,35 @@ mod tests {
             fs::write(repo.join(".git/HEAD"), text).unwrap();
             assert_eq!(git(&study), None, "{text}");
         }
+    }
+
+    /// The repository of a received folder may refer to any file of the user.
+    #[test]
+    fn files_outside_a_repository_are_not_read() {
+        let commit = "0123456789abcdef0123456789abcdef01234567";
+        let check = |git_files: &[(&str, &str)], link: Option<&str>| {
+            let root = tree(&[("home/token", commit), ("home/refs/x", "1")]);
+            let token = root.path().join("home/token");
+            let received = root.path().join("home/received");
+            fs::create_dir_all(received.join(".git")).unwrap();
+            for (name, text) in git_files {
+                let path = received.join(".git").join(name);
+                let text = text.replace("TOKEN", token.to_str().unwrap());
+                fs::write(path, text).unwrap();
+            }
+            if let Some(link) = link {
+                let link = received.join(".git").join(link);
+                fs::create_dir_all(link.parent().unwrap()).unwrap();
+                std::os::unix::fs::symlink(&token, link).unwrap();
+            }
+            assert_eq!(git(&received.join("a.csv")), None, "{git_files:?} {link:?}");
+        };
+        check(&[("HEAD", "ref: TOKEN")], None);
+        check(&[("HEAD", "ref: ../../token")], None);
+        check(&[], Some("HEAD"));
+        check(&[("HEAD", "ref: refs/heads/main")], Some("refs/heads/main"));
+        check(&[("HEAD", "ref: token"), ("commondir", "../..")], None);
+        check(&[("HEAD", "ref: refs/../token"), ("commondir", "../..")], None);
     }
 
     /// A received folder may contain a repository whose configuration names commands.
