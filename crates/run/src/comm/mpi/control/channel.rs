@@ -1,5 +1,6 @@
 //! A rank's end of the control channel: a connection to the hub and a thread that receives its messages.
 
+use super::count_beats;
 use super::hub::Hub;
 use super::message::{ControlMessage, HubAddress, LineReader, OnTimeout};
 use super::process::{ProcessIdentity, ProcessWatch};
@@ -223,8 +224,8 @@ struct HubSilence {
 
 impl HubSilence {
     fn new(process: Option<ProcessWatch>, rank_timeout: Duration) -> Self {
-        let beats = rank_timeout.as_secs() / BEAT.as_secs();
-        HubSilence { missed: 0, missed_max: (beats as u32).max(MISSED_MAX), process }
+        let missed_max = count_beats(rank_timeout, BEAT).max(MISSED_MAX);
+        HubSilence { missed: 0, missed_max, process }
     }
 
     /// Counts a missed beat, and returns whether the hub is lost.
@@ -271,5 +272,7 @@ mod tests {
         check(None, 600, MISSED_MAX);
         check(this_process(), 600, 300);
         check(this_process(), 1, MISSED_MAX);
+        let endless = HubSilence::new(None, Duration::MAX);
+        assert_eq!(endless.missed_max, u32::MAX, "the number of beats does not wrap");
     }
 }

@@ -5,6 +5,7 @@
 mod tests;
 
 use super::addresses;
+use super::count_beats;
 use super::message::{ControlMessage, HubAddress, LineReader, OnTimeout};
 use super::process::{ProcessIdentity, ProcessWatch};
 use crate::clock::Clock;
@@ -128,7 +129,7 @@ impl HubState {
         let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let strangers_max = (descriptors / STRANGERS_SHARE).clamp(1, STRANGERS_MAX as u64);
         let state = HubState {
-            silent_max: (rank_timeout.as_secs() as u32).max(MISSED_MAX),
+            silent_max: count_beats(rank_timeout, BEAT).max(MISSED_MAX),
             strangers_max: strangers_max as usize,
             accept_ns: 0,
             listener,

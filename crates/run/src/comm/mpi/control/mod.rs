@@ -15,3 +15,10 @@ mod channel;
 pub(super) use channel::ControlChannel;
 pub(super) use hub::Hub;
 pub(super) use message::OnTimeout;
+
+use std::time::Duration;
+
+/// Returns the number of whole beats in `timeout`.
+fn count_beats(timeout: Duration, beat: Duration) -> u32 {
+    u32::try_from(timeout.as_nanos() / beat.as_nanos()).unwrap_or(u32::MAX)
+}

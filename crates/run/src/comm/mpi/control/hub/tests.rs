@@ -77,6 +77,13 @@ fn a_silent_rank_that_runs_is_lost_only_after_the_rank_timeout() {
 }
 
 #[test]
+fn the_number_of_beats_of_a_long_timeout_does_not_wrap() {
+    let timeout = Duration::from_secs(1 << 32);
+    let (hub, _) = HubState::new(&["a".to_owned()], true, timeout).unwrap();
+    assert_eq!(hub.silent_max, u32::MAX);
+}
+
+#[test]
 fn strangers_are_limited_and_closed_and_ranks_still_connect() {
     let (mut hub, address) = hub();
     hub.strangers_max = 3;
