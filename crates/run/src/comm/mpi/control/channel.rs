@@ -6,8 +6,8 @@ use super::message::{ControlMessage, HubAddress, LineReader, OnTimeout};
 use super::process::{ProcessIdentity, ProcessWatch};
 use crate::comm::mpi::state::{RankState, lock};
 use crate::comm::{CommError, End};
-use std::io::{self, ErrorKind::ConnectionReset, ErrorKind::UnexpectedEof};
-use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Shutdown, TcpStream, ToSocketAddrs};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -17,7 +17,7 @@ use std::time::Duration;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Time limit for the answer to the first message at an address, which may not be the hub's, of another machine.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
-/// Attempts to connect. The hub closes the connection of a rank that is too slow to send its first message.
+/// Attempts to connect to a busy hub.
 const CONNECT_ATTEMPTS: u32 = 20;
 /// Pause between these attempts.
 const CONNECT_PAUSE: Duration = Duration::from_millis(500);
@@ -127,7 +127,7 @@ impl ControlChannel {
     }
 }
 
-/// Tries the addresses of the hub in order, and again if a connection was closed.
+/// Tries the addresses of the hub in order, and again if the hub may be busy.
 fn connect_to_hub(
     hub: &HubAddress,
     rank: u32,
@@ -137,23 +137,33 @@ fn connect_to_hub(
     let addresses = if rank == 0 { &loopback[..] } else { &hub.addresses };
     let mut failures = Vec::new();
     for _ in 0..CONNECT_ATTEMPTS {
-        let mut was_closed = false;
+        let mut is_busy = false;
         failures.clear();
         for address in addresses {
             match connect_to(address, hub, rank, answer_timeout) {
                 Ok(connection) => return Ok(connection),
                 Err(error) => {
-                    was_closed |= matches!(error.kind(), UnexpectedEof | ConnectionReset);
+                    is_busy |= may_be_busy(address, error.kind());
                     failures.push(format!("{address}: {error}"));
                 }
             }
         }
-        if !was_closed {
+        if !is_busy {
             break;
         }
         std::thread::sleep(CONNECT_PAUSE);
     }
     Err(io::Error::other(format!("rank 0 cannot be reached: {}", failures.join("; "))))
+}
+
+/// Whether the hub at `address` may accept a later connection. It closes the connection of a rank that is too slow to send its first
+/// message, and its queue may be full. A connection to another machine times out for many reasons.
+fn may_be_busy(address: &str, failure: ErrorKind) -> bool {
+    match failure {
+        ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset => true,
+        ErrorKind::TimedOut => address.parse().is_ok_and(|address: IpAddr| address.is_loopback()),
+        _ => false,
+    }
 }
 
 /// Connects to the hub at `address` and identifies this rank.
@@ -174,8 +184,8 @@ fn connect_to(
     let token = hub.token.clone();
     ControlMessage::Hello { token, rank, process: ProcessIdentity::current() }.send(&stream);
     let mut lines = LineReader::new(stream.try_clone()?);
-    let answer = lines.next()?.and_then(|line| ControlMessage::parse(&line));
-    if answer != Some(ControlMessage::Welcome) {
+    let answer = lines.next()?.ok_or_else(|| io::Error::other("rank 0 does not answer"))?;
+    if ControlMessage::parse(&answer) != Some(ControlMessage::Welcome) {
         return Err(io::Error::other("the process that answers is not rank 0"));
     }
     stream.set_read_timeout(Some(BEAT))?;
@@ -260,6 +270,19 @@ fn handle(message: ControlMessage, hub: &TcpStream, state: &RankState) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_busy_hub_is_tried_again() {
+        let check = |address: &str, failure: ErrorKind, expected: bool| {
+            assert_eq!(may_be_busy(address, failure), expected, "{address} {failure:?}");
+        };
+        check("10.0.0.1", ErrorKind::ConnectionReset, true);
+        check("10.0.0.1", ErrorKind::UnexpectedEof, true);
+        check("127.0.0.1", ErrorKind::TimedOut, true);
+        check("::1", ErrorKind::TimedOut, true);
+        check("10.0.0.1", ErrorKind::TimedOut, false);
+        check("127.0.0.1", ErrorKind::ConnectionRefused, false);
+    }
 
     #[test]
     fn a_silent_hub_is_lost_after_the_rank_timeout_if_its_process_runs() {

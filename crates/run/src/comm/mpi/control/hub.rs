@@ -364,8 +364,17 @@ impl HubState {
             ranks.retain(|&rank| Some(started_by(rank)) == fewest);
         }
         self.inquiry = None;
+        if ranks.is_empty() {
+            // If all connected ranks have arrived, the wait is for ranks that never connected. They cannot answer, and their death
+            // would not be detected.
+            let mut absent: Vec<u32> = (0..self.hosts.len() as u32).collect();
+            absent.retain(|rank| !self.joined.contains(rank));
+            if !absent.is_empty() {
+                self.end(ControlMessage::Missing { ranks: absent, waited });
+            }
+            return;
+        }
         match on_timeout {
-            _ if ranks.is_empty() => {}
             OnTimeout::Waits => {
                 let is_new = self.reported != fewest;
                 self.reported = fewest;

@@ -1,4 +1,4 @@
-//! Tests of the hub: silent ranks and strangers.
+//! Tests of the hub: silent ranks, ranks that never connect, and strangers.
 
 use super::*;
 use rustix::process::{Pid, Signal, kill_process};
@@ -74,6 +74,30 @@ fn a_silent_rank_that_runs_is_lost_only_after_the_rank_timeout() {
     assert_eq!(hub.end, silent_rank_1());
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+#[test]
+fn a_rank_that_never_connected_is_missing_if_the_others_have_arrived() {
+    let check = |started: u64, on_timeout: OnTimeout, expected: Option<&[u32]>| {
+        let (mut hub, address) = hub();
+        let _stream = connect(&address, None);
+        while hub.joined.is_empty() {
+            receive_all(&mut hub);
+        }
+        let waited = Duration::from_secs(1);
+        hub.inquire(5, waited, on_timeout);
+        hub.conclude_inquiry();
+        assert!(hub.inquiry.is_some(), "rank 1 has not answered");
+        hub.handle(0, 1, ControlMessage::Started { operations: started });
+        hub.conclude_inquiry();
+        let missing = |ranks: &[u32]| ControlMessage::Missing { ranks: ranks.to_vec(), waited };
+        assert_eq!(hub.end, expected.map(missing), "{started} {on_timeout:?}");
+    };
+    check(5, OnTimeout::Waits, Some(&[0]));
+    check(5, OnTimeout::Ends, Some(&[0]));
+    // Rank 1 may have work to do alone.
+    check(4, OnTimeout::Waits, None);
+    check(4, OnTimeout::Ends, Some(&[1]));
 }
 
 #[test]
