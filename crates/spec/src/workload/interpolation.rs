@@ -102,6 +102,8 @@ struct Evaluation<'a> {
     weight: usize,
     used: BTreeSet<String>,
     problems: Problems,
+    /// Texts of the problems.
+    reported: BTreeSet<String>,
 }
 
 impl<'a> Evaluation<'a> {
@@ -116,6 +118,7 @@ impl<'a> Evaluation<'a> {
             weight: 0,
             used: BTreeSet::new(),
             problems: Problems::default(),
+            reported: BTreeSet::new(),
         }
     }
 
@@ -150,7 +153,7 @@ impl<'a> Evaluation<'a> {
         let path = [path, &[key.to_string()]].concat();
         match self.node(&path, node) {
             Err(problem) if self.active.is_empty() => {
-                if !self.problems.0.contains(&problem) {
+                if self.reported.insert(problem.to_string()) {
                     self.problems.push(problem);
                 }
                 Ok(None)
@@ -327,12 +330,15 @@ impl<'a> Evaluation<'a> {
             }
             _ => return Ok(None),
         };
+        // After the limit, nothing more is copied.
+        self.add_weight(0)?;
         self.used.insert(below.join("."));
         let mut node = self.workload;
         let resolved;
         for (index, key) in below.iter().enumerate() {
             if matches!(&node.content, Content::Scalar { text, .. } if text.contains("${")) {
                 resolved = self.node(&keys[..=index], node)?;
+                self.add_weight(resolved.weight())?;
                 let found = below[index..].iter().try_fold(&resolved, |node, key| item(node, key));
                 return Ok(found.cloned());
             }

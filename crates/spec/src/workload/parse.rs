@@ -147,10 +147,17 @@ impl KeyWalk {
                 } else if !entry.value.is_null() {
                     self.refuse_scalar_section(&full, &entry.value);
                 }
-            } else if !self.used.iter().any(|used| *used == full || is_below(used, &full)) {
+            } else if !self.is_used(&full) {
                 self.report_unknown_key(&full, &entry.key_location);
             }
         }
+    }
+
+    /// Whether an interpolation refers to a key or to something below it.
+    fn is_used(&self, path: &str) -> bool {
+        let below = format!("{path}.");
+        self.used.contains(path)
+            || self.used.range(below.clone()..).next().is_some_and(|used| used.starts_with(&below))
     }
 
     fn refuse_scalar_section(&mut self, path: &str, node: &Node) {
