@@ -9,6 +9,7 @@ use feedrate_measure::metric::Metric;
 fn runs_with_another_plan_are_doubted_and_do_not_count_as_replicates() {
     let study = Study::new(STUDY);
     let mut env = study.env();
+    env.plan = "first";
     let first = RunnerOptions { limit: Some(1), ..RunnerOptions::default() };
     study.run(&mut env, first).unwrap();
     env.plan = "another";
