@@ -38,16 +38,21 @@ kinds = {
     "row_chunks": (rows(128, 3, 64, 64), {"chunks": (1, 3, 64, 64), "compression": "lzf"}),
     "long_chunks": (rows(128, 3, 64, 64), {"chunks": (16, 3, 64, 64), "compression": "lzf"}),
     "default_chunks": (rows(128, 3, 64, 64), {"chunks": True, "compression": "gzip"}),
+    # Each chunk is shorter than the library's cache of a dataset.
+    "many_datasets": (np.zeros((12, 512, 1024), np.uint8) + rows(12, 1, 1), {"chunks": (12, 512, 1024), "compression": "lzf"}),
 }
+DATASETS = {"many_datasets": 12}
 counts = {}
 for kind, (data, options) in kinds.items():
     os.makedirs(f"{folder}/{kind}")
     path = f"{folder}/{kind}/a.h5"
     with h5py.File(path, "w") as file:
-        file.create_dataset("images", data=data, **options)
+        for number in range(DATASETS.get(kind, 1)):
+            file.create_dataset(f"images_{number}", data=data, **options)
     with CountedFile(path) as counted, h5py.File(counted, "r") as file:
-        images = file["images"]
-        for row in random.permutation(len(images)):
-            images[row]
-        counts[kind] = {"reads": counted.reads, "bytes": counted.read_bytes}
+        images = list(file.values())
+        for row in random.permutation(len(data)):
+            for dataset in images:
+                dataset[row]
+        counts[kind] = {"reads": counted.reads, "bytes": counted.read_bytes, "datasets": len(images)}
 print(json.dumps(counts))

@@ -5,8 +5,8 @@ use std::collections::{HashMap, VecDeque};
 
 /// Upper limit on the chunks of a dataset (`rdcc_nbytes` of the library; 1 MiB before version 2.0).
 const BYTES_MAX: u64 = 8 << 20;
-/// Upper limit on the chunks of all datasets of a file.
-const FILE_BYTES_MAX: u64 = 64 << 20;
+/// Upper limit on the chunks of all datasets, because each worker keeps its own.
+const WORKER_BYTES_MAX: u64 = 256 << 20;
 
 /// The kept chunks of one dataset, by their offset in the file.
 #[derive(Default)]
@@ -30,7 +30,7 @@ struct KeptChunk {
 impl ChunkCache {
     /// Limits the cache to its share, if a sample is read from `datasets` datasets.
     pub(super) fn set_share(&mut self, datasets: usize) {
-        self.bytes_max = BYTES_MAX.min(FILE_BYTES_MAX / datasets.max(1) as u64);
+        self.bytes_max = BYTES_MAX.min(WORKER_BYTES_MAX / datasets.max(1) as u64);
     }
 
     /// Whether chunks of this length are kept.
