@@ -20,6 +20,7 @@ pub struct SampleReader {
     parts: &'static [Part],
     keeps_open: bool,
     trusts_plan: bool,
+    /// Whether samples are verified, so that a broken one is an error.
     verifies: bool,
     /// Whether the boundaries of samples within a file are known only from the plan.
     needs_plan: bool,

@@ -166,8 +166,7 @@ impl RecordedStorage {
         }
     }
 
-    /// Counts a sample that was read from the storage. `undecoded` is the kind of the sample if it should have been
-    /// decoded, but its kind is not supported.
+    /// Counts the sample that `reader` has read from the storage.
     pub fn count_sample_read(&mut self, reader: &SampleReader) {
         if self.reads_itself {
             // Names of files in the folder itself begin with a separator.
