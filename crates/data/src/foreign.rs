@@ -361,19 +361,32 @@ const ALIKE_MIN: u64 = 8;
 /// Pattern of DLIO's names for the parts of a sample.
 const SAMPLE_PARTS: &str = "records_#";
 
-/// The largest set of members of a file that are named alike; `None` if it is smaller than [`ALIKE_MIN`].
-fn alike_members<'m>(names: impl Iterator<Item = &'m str>) -> Option<AlikeMembers> {
-    let mut by_pattern: BTreeMap<String, (&str, u64)> = BTreeMap::new();
-    for name in names {
+/// Members of a file whose names have the same pattern.
+struct NamePattern<'m> {
+    /// Name of the first of them.
+    name: &'m str,
+    members: u64,
+    /// Whether one of them is read.
+    is_read: bool,
+}
+
+/// The largest set of members of a file that are named alike and of which one is read; `None` if it is smaller than [`ALIKE_MIN`].
+fn alike_members(members: &[FileMember]) -> Option<AlikeMembers> {
+    let mut by_pattern: BTreeMap<String, NamePattern<'_>> = BTreeMap::new();
+    for FileMember { name, is_read, .. } in members {
         let mut pattern = name.trim_start_matches('/').replace(|c: char| c.is_ascii_digit(), "#");
         while pattern.contains("##") {
             pattern = pattern.replace("##", "#");
         }
         if pattern != SAMPLE_PARTS {
-            by_pattern.entry(pattern).or_insert((name, 0)).1 += 1;
+            let new = NamePattern { name, members: 0, is_read: false };
+            let found = by_pattern.entry(pattern).or_insert(new);
+            found.members += 1;
+            found.is_read |= is_read;
         }
     }
-    let (name, members) = by_pattern.into_values().max_by_key(|(_, members)| *members)?;
+    let read = by_pattern.into_values().filter(|pattern| pattern.is_read);
+    let NamePattern { name, members, .. } = read.max_by_key(|pattern| pattern.members)?;
     (members >= ALIKE_MIN).then(|| AlikeMembers { name: name.into(), members })
 }
 
@@ -414,10 +427,8 @@ impl FoundMembers {
         let read = members.iter().filter(|member| is_choice && member.is_read);
         // The columns of tables are parts of each row.
         let is_table = format.member().has(Ability::RowGroups);
-        let file_names = |file: &ProbedFile| {
-            alike_members(file.members.iter().map(|member| member.name.as_str()))
-        };
-        let alike = files.iter().filter(|_| !is_table).filter_map(file_names);
+        let alike = files.iter().filter(|_| !is_table);
+        let alike = alike.filter_map(|file| alike_members(&file.members));
         let alike = alike.max_by_key(|alike| alike.members);
         FoundMembers {
             choice: read.map(|member| member.name.clone()).collect(),
