@@ -82,6 +82,36 @@ def paths():
             stream.write_table(table)
 
 
+def saved():
+    images = [Image.fromarray(image_bytes(32, 32)) for _ in range(50)]
+    features = datasets.Features({
+        "tokens": datasets.List(datasets.Value("int64")),
+        "kind": {"name": datasets.Value("string"), "note": datasets.Value("null")},
+        "image": datasets.Image(),
+        "pages": datasets.List(datasets.Image()),
+    })
+    columns = {
+        "tokens": [[1, 2]] * 50,
+        "kind": [{"name": "a", "note": None}] * 50,
+        "image": images,
+        "pages": [[image] * (number % 3) for number, image in enumerate(images)],
+    }
+    datasets.Dataset.from_dict(columns, features).save_to_disk(f"{folder}/saved")
+    pages = [[{"bytes": None, "path": "/page.png"}] * (number % 3) for number in range(50)]
+    images = [{"bytes": png(), "path": None} for _ in range(50)]
+    table = pa.Table.from_pydict({**columns, "image": images, "pages": pages}, schema=features.arrow_schema)
+    with pa.ipc.new_stream(path("pages", "pages-train.arrow"), table.schema) as stream:
+        stream.write_table(table)
+
+
+def long_chunks():
+    for kind, compression in [("long_chunks", None), ("long_chunks_gzip", "gzip")]:
+        with h5py.File(path(kind, "a.h5"), "w") as file:
+            images = image_bytes(10, 128, 128)
+            file.create_dataset("images", data=images, chunks=(64, 128, 128), maxshape=(None, 128, 128), compression=compression)
+            file["labels"] = np.arange(7)
+
+
 def masks():
     for number in range(20):
         image = png()

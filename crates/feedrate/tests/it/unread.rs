@@ -96,6 +96,22 @@ fn a_dataset_for_each_sample_is_a_doubt() {
 #[test]
 fn images_outside_of_their_table_leave_the_answer_unknown() {
     let test = files(&["paths"]);
+    // None of the datasets that are named alike is read.
+    assert!(!scanned.stdout.contains("could be a sample"), "{}", scanned.stdout);
+}
+
+/// All of a chunk is read with its samples, also if it is longer than its dataset.
+#[test]
+fn unused_parts_of_chunks_are_not_left_unread() {
+    let test = files(&["long_chunks"]);
+    for folder in ["long_chunks", "long_chunks_gzip"] {
+        let scanned = test.feedrate(&["scan", folder]);
+        let (_, share) = scanned.stdout.split_once("reads `images` (").unwrap();
+        let (percent, _) = share.split_once(" % of the bytes").unwrap();
+        assert!(percent.parse::<u32>().unwrap() > 80, "{folder}: {}", scanned.stdout);
+        let json = run(&test, folder, &[]);
+        assert_eq!(evidence(&json, "bytes_left_unread"), None, "{folder}");
+    }
     for (folder, kind) in [
         ("paths", "unknown"),
         ("paths_arrow", "unknown"),

@@ -180,7 +180,8 @@ impl Hdf5Cursor {
         };
         let dataset_filter = dataset.unknown_filter();
         self.piece = self.find_piece(dataset)?;
-        self.stored_bytes += self.piece.stored_bytes as f64 / self.piece.geometry.samples as f64;
+        let samples = self.piece.geometry.sharing_samples(self.wanted.sample);
+        self.stored_bytes += self.piece.stored_bytes as f64 / samples as f64;
         self.phase = SamplePhase::Piece;
         match self.piece.work {
             ChunkWork::Inflate { .. } => self.inflate.begin(),

@@ -112,6 +112,16 @@ impl RecordDataset {
         product(self.dims()).saturating_mul(self.element.bytes)
     }
 
+    /// Length of the data with the parts of chunks that extend beyond the dataset, saturating.
+    fn allocated_bytes(&self) -> u64 {
+        if !self.is_chunked() {
+            return self.bytes();
+        }
+        let dims = self.dims().iter().zip(&self.chunk);
+        let lengths = dims.map(|(dim, chunk)| dim.div_ceil((*chunk).max(1)).saturating_mul(*chunk));
+        lengths.fold(self.element.bytes, u64::saturating_mul)
+    }
+
     /// Whether the data is stored in chunks.
     pub(super) fn is_chunked(&self) -> bool {
         self.contiguous.is_none()
@@ -135,7 +145,7 @@ impl RecordDataset {
     pub(super) fn unfiltered_bytes(&self) -> Option<u64> {
         match self.index {
             ChunkIndex::Nothing => Some(0),
-            _ if self.filters.iter().all(Option::is_none) => Some(self.bytes()),
+            _ if self.filters.iter().all(Option::is_none) => Some(self.allocated_bytes()),
             _ => None,
         }
     }

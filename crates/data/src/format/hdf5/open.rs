@@ -607,15 +607,18 @@ fn stored_bytes(
 fn filtered_bytes(blocks: &FileBlocks, dataset: &RecordDataset) -> ParseResult<u64> {
     let geometry = ChunkGeometry::new(dataset)?;
     let mut stored = 0u64;
+    let mut used = 0u64;
     for i in 0..CHUNKS_SAMPLED {
         let sample =
             u128::from(dataset.dims[0] - 1) * u128::from(i) / u128::from(CHUNKS_SAMPLED - 1);
+        let sample = sample as u64;
         let mut grid = [0; RANK_MAX];
-        grid[0] = sample as u64 / geometry.samples;
+        grid[0] = sample / geometry.samples;
         let found = index::find(blocks, dataset, &grid[..dataset.rank], geometry.chunk_bytes)?;
         let bytes = found.map(|found| found.stored_bytes.unwrap_or(geometry.chunk_bytes));
         stored = stored.saturating_add(bytes.unwrap_or(0));
+        used = used.saturating_add(geometry.used_bytes(sample));
     }
-    let share = stored as f64 / CHUNKS_SAMPLED as f64 / geometry.chunk_bytes.max(1) as f64;
+    let share = stored as f64 / used.max(1) as f64;
     Ok((dataset.bytes() as f64 * share) as u64)
 }

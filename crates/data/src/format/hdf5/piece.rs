@@ -18,7 +18,9 @@ pub(super) struct ChunkGeometry {
     element_bytes: u64,
     /// The first dimension along which a chunk is longer than 1. A band has the length of one chunk along it.
     band_axis: usize,
-    /// Number of samples in a chunk.
+    /// Number of samples in the dataset.
+    dataset_samples: u64,
+    /// Number of samples in a complete chunk.
     pub(super) samples: u64,
     /// Length of a sample's share of a chunk.
     pub(super) slab_bytes: u64,
@@ -47,10 +49,23 @@ impl ChunkGeometry {
             chunk,
             element_bytes,
             band_axis,
+            dataset_samples: dataset.dims[0],
             samples,
             slab_bytes,
             chunk_bytes,
         })
+    }
+
+    /// Number of samples that share the chunks of `sample`. The last chunk can extend beyond the dataset.
+    pub(super) fn sharing_samples(&self, sample: u64) -> u64 {
+        let first = sample - sample % self.samples;
+        self.samples.min(self.dataset_samples.saturating_sub(first)).max(1)
+    }
+
+    /// Length of the part of the dataset in the first chunk of `sample`.
+    pub(super) fn used_bytes(&self, sample: u64) -> u64 {
+        let elements = (0..self.rank).map(|i| self.extent(&[0; RANK_MAX], i)).product::<u64>();
+        self.sharing_samples(sample) * elements * self.element_bytes
     }
 
     /// Whether a band is one chunk, with its bytes in the same order as in the sample.
