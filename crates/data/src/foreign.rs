@@ -435,7 +435,7 @@ impl FoundMembers {
             alike,
             unlisted: (positions.len() - members.len()) as u64,
             files: files.len() as u64,
-            file_bytes: files.iter().map(|file| file.bytes).sum(),
+            file_bytes: file_lengths(files).fold(0, u64::saturating_add),
             members,
         }
     }
@@ -480,7 +480,8 @@ impl UnfitFiles {
     ) -> Result<Self, DatasetError> {
         let mut bytes = 0;
         for &file in &numbers {
-            bytes += storage.stat(&file_path(layout, file))?.unwrap_or_default();
+            let file_bytes = storage.stat(&file_path(layout, file))?.unwrap_or_default();
+            bytes = u64::saturating_add(bytes, file_bytes);
         }
         Ok(UnfitFiles { numbers, bytes, reason })
     }
@@ -581,7 +582,9 @@ pub fn find_samples(
             found.unfit_files.iter().flat_map(|files| &files.numbers).collect();
         let mut bytes = 0;
         for file in (0..plan.files_train).filter(|file| !unfit.contains(file)) {
-            bytes += part_bytes(storage, names.format.parts, &file_path(&layout, file))?;
+            let path = file_path(&layout, file);
+            let file_bytes = part_bytes(storage, names.format.parts, &path)?;
+            bytes = u64::saturating_add(bytes, file_bytes);
         }
         found.part_bytes = Some(bytes);
     }
@@ -603,7 +606,7 @@ fn part_bytes(
     let mut bytes = 0;
     for part in parts {
         part.write_path(data, &mut path);
-        bytes += storage.stat(&path)?.unwrap_or_default();
+        bytes = u64::saturating_add(bytes, storage.stat(&path)?.unwrap_or_default());
     }
     Ok(bytes)
 }

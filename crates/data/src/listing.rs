@@ -105,7 +105,8 @@ pub struct FileTally {
 impl FileTally {
     fn add(&mut self, bytes: u64, folder: u64) {
         self.files += 1;
-        self.bytes += bytes;
+        // Sparse files can be as long as the file system allows.
+        self.bytes = self.bytes.saturating_add(bytes);
         let (least, most) = self.lengths.unwrap_or((bytes, bytes));
         self.lengths = Some((least.min(bytes), most.max(bytes)));
         if self.last_folder != folder {
@@ -118,7 +119,7 @@ impl FileTally {
         let lengths = [self.lengths, other.lengths].into_iter().flatten();
         FileTally {
             files: self.files + other.files,
-            bytes: self.bytes + other.bytes,
+            bytes: self.bytes.saturating_add(other.bytes),
             folders: self.folders + other.folders,
             lengths: lengths.reduce(|first, second| (first.0.min(second.0), first.1.max(second.1))),
             last_folder: 0,
@@ -269,7 +270,8 @@ impl Listing {
         left_out.retain(|(_, files)| *files > 0);
         let others = self.groups.iter().enumerate().filter(|(i, _)| Some(*i) != number);
         let others = others.filter(|(_, group)| !has_part(format, &group.name));
-        let other_bytes = others.map(|(_, group)| group.total().bytes).sum();
+        let other_bytes = others.map(|(_, group)| group.total().bytes);
+        let other_bytes = other_bytes.fold(0, u64::saturating_add);
         let mut selected = std::mem::take(&mut self.entries);
         selected.retain(|entry| number == Some((entry >> GROUP_SHIFT) as usize));
         if is_split {

@@ -474,7 +474,7 @@ impl FoundFolder {
 
     /// Returns a doubt if much of the folder is left out, because a sample could consist of files of several kinds.
     fn left_out_doubt(&self) -> Option<PlanDoubt> {
-        let share = self.bytes as f64 / (self.bytes + self.other_bytes).max(1) as f64;
+        let share = self.bytes as f64 / self.bytes.saturating_add(self.other_bytes).max(1) as f64;
         (share < READ_SHARE_MIN).then(|| PlanDoubt {
             name: "files_left_out".into(),
             evidence: format!(

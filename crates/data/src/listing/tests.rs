@@ -23,6 +23,15 @@ fn the_last_word_of_a_file_name_is_its_purpose() {
     }
 }
 
+#[test]
+fn lengths_of_sparse_files_do_not_overflow() {
+    let mut tally = FileTally::default();
+    for _ in 0..3 {
+        tally.add(u64::MAX / 2, 1);
+    }
+    assert_eq!((tally.bytes, tally.merge(tally).bytes), (u64::MAX, u64::MAX));
+}
+
 /// Beyond the limit of groups, files count as others even if their content has a known format.
 #[test]
 fn extensions_beyond_the_limit_are_others() {
