@@ -518,7 +518,7 @@ pub fn find_samples(
     let shapes: Vec<FileShape> = files.iter().filter_map(|file| file.shape).collect();
     let mut found = mean_shape(&shapes);
     found.members = FoundMembers::new(&files, names.format);
-    if !plan.members.is_empty() {
+    if !plan.members.is_empty() && names.format.member().has(Ability::ChoosesMembers) {
         found.members = list_members(storage, names, found.members)?;
     }
     let chosen_plan = DatasetPlan { members: found.members.choice.clone(), ..plan.clone() };

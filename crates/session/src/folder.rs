@@ -270,13 +270,14 @@ pub fn scan(folder: &Path, names: &Path, members: &[String]) -> anyhow::Result<F
     })
 }
 
-/// Refuses a choice of members if the files have none.
+/// Refuses a choice of members if the files have none, or their format reads samples completely.
 pub fn refuse_ineffective_choice(
     chosen: &[String],
     found: &FoundMembers,
     format: &Format,
 ) -> anyhow::Result<()> {
-    if chosen.is_empty() || !found.members.is_empty() {
+    let has_choice = format.member().has(Ability::ChoosesMembers) && !found.members.is_empty();
+    if chosen.is_empty() || has_choice {
         return Ok(());
     }
     refuse(
@@ -285,7 +286,7 @@ pub fn refuse_ineffective_choice(
             MEMBER_KEYS[0],
             format.member().name
         ),
-        "leave it out: the files have no named datasets, arrays or columns to choose from",
+        "leave it out: no named parts of these files can be chosen",
     )
 }
 

@@ -47,6 +47,8 @@ names! {
         RowGroups = "row_groups",
         /// Files contain samples and nothing else.
         PlainBytes = "plain_bytes",
+        /// Samples of foreign files can consist of some of their named members (`dataset.members`).
+        ChoosesMembers = "chooses_members",
         /// A foreign file is read from its start up to the requested sample.
         Sequential = "sequential",
         /// Files are read and never generated.

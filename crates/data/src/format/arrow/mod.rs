@@ -10,7 +10,7 @@ use super::located::{LocatedCursor, Locator, Lookup};
 use super::payload_range::PayloadRange;
 use super::{FileMember, Format, FormatError, decode_length, shape_of_bytes};
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
-use message::{Header, Message};
+use message::{FileContent, Header, Message};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -50,8 +50,9 @@ fn begins_stream(head: &[u8]) -> bool {
     // A long schema ends after the head, but its root is near its start.
     let metadata = &rest[..rest.len().min(bytes as usize)];
     let message = Message::parse(metadata);
-    message
-        .is_some_and(|message| matches!(message.header, Header::Schema) && message.body_bytes == 0)
+    message.is_some_and(|message| {
+        matches!(message.header, Header::Schema(_)) && message.body_bytes == 0
+    })
 }
 
 /// Length of the metadata after the prefix at `offset`; `None` at the end of the stream.
@@ -107,8 +108,7 @@ struct Walk {
     state: WalkState,
     batches: Vec<Batch>,
     rows: u64,
-    /// Columns that can contain files, while all batches have a column without values.
-    file_features: Vec<String>,
+    files: Vec<FileContent>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -160,13 +160,11 @@ impl Walk {
                 let Some(body_end) = body_end.filter(|end| *end <= length) else {
                     return Err(invalid("a message whose body ends after the file"));
                 };
-                if message.header == Header::Schema {
-                    self.file_features = message::file_features(bytes);
+                if let Header::Schema(schema) = message.header {
+                    self.files = message::find_files(schema);
                 }
-                if let Header::RecordBatch { rows, has_null_column } = message.header {
-                    if !has_null_column {
-                        self.file_features.clear();
-                    }
+                if let Header::RecordBatch { rows, nodes } = message.header {
+                    self.files.iter_mut().for_each(|content| content.count(nodes));
                     self.push(Batch {
                         first_row: self.rows,
                         rows,
@@ -211,7 +209,9 @@ impl Locator for Batches {
                 return Ok(Lookup::Bytes { part: 0, range });
             }
             let walk = std::mem::take(&mut self.walk);
-            self.elsewhere = walk.file_features;
+            let elsewhere = walk.files.into_iter().filter(FileContent::is_elsewhere);
+            self.elsewhere = elsewhere.map(|content| content.name).collect();
+            self.elsewhere.dedup();
             self.keep(wanted.file, walk.batches);
             return self.locate(wanted);
         };

@@ -45,6 +45,7 @@ static MEMBER: Member = Member {
         Ability::KeepsOpen,
         Ability::ServesSamples,
         Ability::EvenReads,
+        Ability::ChoosesMembers,
     ],
 };
 

@@ -24,7 +24,7 @@ use feedrate_spec::shape::{Compression, Dims, Element, FileShape};
 static MEMBER: Member = Member {
     name: "npz",
     summary: "A zip archive of numpy arrays `x` and `y`; reading a sample reads the whole of `x`. In other archives, all large arrays are a sample.",
-    abilities: &[Ability::ChecksContent, Ability::EvenReads],
+    abilities: &[Ability::ChecksContent, Ability::EvenReads, Ability::ChoosesMembers],
 };
 
 pub(super) static FORMAT: Format = Format {

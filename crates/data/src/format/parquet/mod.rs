@@ -49,6 +49,7 @@ static MEMBER: Member = Member {
         Ability::KeepsOpen,
         Ability::HoldsFiles,
         Ability::RowGroups,
+        Ability::ChoosesMembers,
     ],
 };
 
