@@ -4,6 +4,8 @@ use crate::experiment::Experiment;
 use crate::row::Row;
 use feedrate_measure::record::file::{read_bounded, read_folder, sync_folder};
 use feedrate_spec::escape;
+use jiff::ToSpan;
+use jiff::civil::DateTime;
 use serde::de::DeserializeOwned;
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -50,23 +52,30 @@ pub fn short_label(row: &Row, rows: &[Row]) -> String {
     }
 }
 
-/// Returns the name of a run's folder in submissions to MLPerf Storage: `20261121_100000` for the stamp `2026-11-21-10-00-00`.
-pub fn mlperf_run_name(stamp: &str) -> String {
-    let digits = stamp.replace('-', "");
-    match digits.split_at_checked("20261121".len()) {
-        Some((date, time)) => format!("{date}_{time}"),
-        None => digits,
-    }
-}
-
 /// Creates a folder below `experiment` named `stamp`, with a number appended if a run has or had that name.
 ///
 /// # Errors
 /// The folder cannot be created.
 pub fn make_run_dir(experiment: &Path, stamp: &str) -> io::Result<PathBuf> {
+    let numbered = (2..).map(|number| format!("{stamp}-{number}"));
+    make_first_new(experiment, std::iter::once(stamp.to_string()).chain(numbered))
+}
+
+/// Creates a folder below `experiment` with a name as in submissions to MLPerf Storage: `20261121_100000` for the stamp `2026-11-21-10-00-00`.
+/// If a run has or had that name, it is the next free second, since the official checker accepts nothing but a time.
+///
+/// # Errors
+/// The folder cannot be created, or `stamp` is not a time.
+pub fn make_mlperf_run_dir(experiment: &Path, stamp: &str) -> io::Result<PathBuf> {
+    let start = DateTime::strptime("%Y-%m-%d-%H-%M-%S", stamp).map_err(io::Error::other)?;
+    let seconds = (0..).map_while(|seconds| start.checked_add(seconds.seconds()).ok());
+    make_first_new(experiment, seconds.map(|time| time.strftime("%Y%m%d_%H%M%S").to_string()))
+}
+
+/// Creates a folder with the first of these names that no run has or had.
+fn make_first_new(experiment: &Path, names: impl Iterator<Item = String>) -> io::Result<PathBuf> {
     fs::create_dir_all(experiment)?;
-    for n in 1.. {
-        let name = if n == 1 { stamp.to_string() } else { format!("{stamp}-{n}") };
+    for name in names {
         if [INCOMPLETE, SUPERSEDED].iter().any(|aside| experiment.join(aside).join(&name).exists())
         {
             continue;
@@ -157,5 +166,18 @@ mod tests {
         assert!(!second.exists() && !experiment.join(INCOMPLETE).exists());
         put_aside(&second, INCOMPLETE).unwrap();
         sync(&experiment.join("superseded/2026"), folder.path()).unwrap();
+    }
+
+    #[test]
+    fn a_run_of_a_submission_is_named_after_a_free_second() {
+        let folder = tempfile::tempdir().unwrap();
+        let make = || make_mlperf_run_dir(folder.path(), "2026-11-21-10-59-59").unwrap();
+        let first = make();
+        assert_eq!(first, folder.path().join("20261121_105959"));
+        fs::write(first.join("summary.json"), "{}").unwrap();
+        put_aside(&first, INCOMPLETE).unwrap();
+        assert_eq!(make(), folder.path().join("20261121_110000"));
+        assert_eq!(make(), folder.path().join("20261121_110001"));
+        assert!(make_mlperf_run_dir(folder.path(), "2026").is_err());
     }
 }

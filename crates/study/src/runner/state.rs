@@ -5,7 +5,7 @@ use super::{RowRef, Runner, RunnerError};
 use crate::chooser::Chooser;
 use feedrate_measure::record::StudyRun;
 use feedrate_results::experiment::Experiment;
-use feedrate_results::place::{experiment_dir, make_run_dir, mlperf_run_name};
+use feedrate_results::place::{experiment_dir, make_mlperf_run_dir, make_run_dir};
 use feedrate_results::row::Row;
 use feedrate_results::setting::Setting;
 use feedrate_results::state::{
@@ -109,11 +109,19 @@ impl Runner<'_> {
     pub(super) fn start_attempt(&mut self, next: RowRef) -> Result<usize, RunnerError> {
         let StudySettings { results, mlperf_folder, .. } = &self.settings;
         let stamp = self.env.stamp();
-        let (experiment, name) = match mlperf_folder {
-            Some(folder) => (results.join(folder), mlperf_run_name(&stamp)),
-            None => (experiment_dir(results, next.row(), next.rows), stamp),
+        let (experiment, run_dir) = match mlperf_folder {
+            Some(folder) => {
+                let experiment = results.join(folder);
+                let run_dir = make_mlperf_run_dir(&experiment, &stamp);
+                (experiment, run_dir)
+            }
+            None => {
+                let experiment = experiment_dir(results, next.row(), next.rows);
+                let run_dir = make_run_dir(&experiment, &stamp);
+                (experiment, run_dir)
+            }
         };
-        let run_dir = make_run_dir(&experiment, &name).map_err(|source| RunnerError::Io {
+        let run_dir = run_dir.map_err(|source| RunnerError::Io {
             doing: "make a folder in",
             path: experiment,
             source,
