@@ -21,7 +21,7 @@ pub struct MlperfWorkload<'a> {
     pub not_kept: usize,
     /// Number of results that break no rule, but could not be checked completely.
     pub unknown: usize,
-    /// The outcome of the rule on the number of runs, for each submission.
+    /// Outcomes of the rules on all runs of a submission, for each submission.
     pub submissions: Vec<RuleOutcome>,
     /// The results.
     #[serde(skip)]
@@ -110,13 +110,11 @@ fn submission_facts(judged: &[JudgedRun]) -> SubmissionFacts {
         runs.map(|run| Some([micros(run.started.as_ref()?)?, micros(run.ended.as_ref()?)?]));
     let times: Option<Vec<[i64; 2]>> = times.collect();
     let times = times.unwrap_or_default();
-    let pauses = times.windows(2).map(|pair| pair[1][0] - pair[0][1]);
-    let durations = times.iter().map(|[start, end]| end - start);
-    let seconds = |us: i64| us as f64 / 1e6;
+    let longest_gap = times.windows(2).map(|pair| pair[1][0] - pair[0][0]).max();
+    let shortest_run = times.iter().map(|[start, end]| end - start).min().filter(|us| 0 < *us);
     SubmissionFacts {
         runs: judged.len() as u64,
-        pause_s: pauses.max().map(seconds),
-        shortest_run_s: durations.min().map(seconds),
+        start_gap_ratio: longest_gap.zip(shortest_run).map(|(gap, run)| gap as f64 / run as f64),
     }
 }
 
@@ -251,9 +249,30 @@ mod tests {
             outcomes.map(|outcome| outcome.keeps).collect::<Vec<_>>()
         };
         assert_eq!(keeps("runs"), [Some(true), Some(true), Some(false)]);
-        assert_eq!(keeps("pause between runs"), [Some(true); 3]);
+        assert_eq!(keeps("gap between starts"), [Some(true); 3]);
         let scored = unet3d.results.iter().flat_map(|result| &result.runs);
         assert!(scored.clone().all(|run| !run.path.ends_with("one/training/unet3d_b200/run/1")));
+    }
+
+    #[test]
+    fn the_gap_between_starts_is_relative_to_the_shortest_run() {
+        let run = |started: &str, ended: &str| Run {
+            started: Some(format!("2026-11-21T10:{started}.000000")),
+            ended: Some(format!("2026-11-21T10:{ended}.000000")),
+            ..Run::default()
+        };
+        let check = |runs: &[Run], expected: Option<f64>| {
+            let check = || MlperfCheck { edition: "v3.0", keeps: None, rules: Vec::new() };
+            let judged: Vec<_> = runs.iter().map(|run| JudgedRun { run, check: check() }).collect();
+            assert_eq!(submission_facts(&judged).start_gap_ratio, expected, "{runs:?}");
+        };
+        let first = || run("00:00", "05:00");
+        check(&[first(), run("06:00", "10:00"), run("11:00", "16:00")], Some(1.5));
+        // The pauses of overlapping runs would be negative.
+        check(&[first(), run("03:00", "08:00")], Some(0.6));
+        check(&[first(), run("12:00", "12:00")], None);
+        check(&[first(), Run { ended: None, ..run("06:00", "11:00") }], None);
+        check(&[first()], None);
     }
 
     #[test]

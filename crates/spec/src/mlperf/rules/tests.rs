@@ -62,14 +62,21 @@ fn a_submission_has_five_scored_runs() {
 
 #[test]
 fn runs_of_a_submission_follow_each_other() {
-    for (pause_s, shortest_run_s, keeps) in [
-        (Some(3.0), Some(300.0), Some(true)),
-        (Some(300.0), Some(300.0), Some(false)),
-        (None, Some(300.0), None),
+    for (start_gap_ratio, keeps, shown) in [
+        (Some(1.01), Some(true), Some("1.01")),
+        (Some(1.999), Some(true), Some("1.99")),
+        (Some(2.0), Some(false), Some("2")),
+        (None, None, None),
     ] {
-        let facts = SubmissionFacts { runs: 6, pause_s, shortest_run_s };
-        let [_, pause] = &judge_submission(facts, V3_0)[..] else { panic!("two rules") };
-        assert_eq!(pause.outcome.keeps, keeps);
+        let facts = SubmissionFacts { runs: 6, start_gap_ratio };
+        let [_, gap] = &judge_submission(facts, V3_0)[..] else { panic!("two rules") };
+        assert_eq!(gap.outcome.keeps, keeps);
+        let text = gap.outcome.judged.as_ref().map(|judged| match judged {
+            Judged::Number { text, .. } => text.as_str(),
+            Judged::Names(names) => panic!("{names:?}"),
+        });
+        assert_eq!(text, shown);
+        assert_eq!(gap.outcome.requires, "less than 2 times the shortest run");
         assert_eq!(judge_submission(facts, V1_0).len(), 1, "1.0 has no limit");
     }
 }
