@@ -50,7 +50,8 @@ pub(super) struct RehearsalResult {
     scale: f64,
     /// `--shrink-records`, likewise.
     shrink_records: f64,
-    /// Whether all rules are kept; `null` if none is broken, but some are unknown. A scaled rehearsal never keeps them.
+    /// Whether all rules are kept; `null` if none is broken, but some are unknown or a scored run must not be used. A scaled rehearsal never
+    /// keeps them.
     keeps: Option<bool>,
     /// The rules, with their outcomes over all scored runs.
     rules: Vec<RehearsedRule>,
@@ -58,6 +59,8 @@ pub(super) struct RehearsalResult {
     runs: Vec<RehearsedRun>,
     /// The folder of the rehearsal.
     results: String,
+    /// Whether the runs only write and read checkpoints.
+    is_checkpoint_only: bool,
 }
 
 /// A rule in a rehearsal.
@@ -68,6 +71,8 @@ struct RehearsedRule {
     summary: RuleSummary,
     /// Its outcome at full size, as far as the plan decides it; `null` in rehearsals at full size, and for rules on several runs.
     full_size: Option<RuleSummary>,
+    /// Whether only the scale breaks it. A scaled run is short, so the gap between runs may be too long for it.
+    is_broken_by_scale: bool,
 }
 
 /// A run of a rehearsal.
@@ -190,24 +195,34 @@ impl RehearsalResult {
             scored.any(|scored| std::ptr::eq(*scored, run))
         };
         let request = &rehearsal.request;
-        let rules = rehearsed_rules(rehearsal, workload);
-        let keeps = if request.is_shrunk() {
-            Some(false)
-        } else {
-            keeps_all(rules.iter().map(|rule| rule.summary.keeps))
-        };
-        Ok(RehearsalResult {
+        let mut result = RehearsalResult {
             workload: workload.workload.into(),
             accelerators: rehearsal.resolved.plan.accelerators,
             edition: workload.results.first().map_or("", |result| result.check.edition).into(),
             status: unofficial_status(request).map(MlperfStatus::sentence),
             scale: request.scale,
             shrink_records: request.shrink_records,
-            keeps,
-            rules,
+            keeps: None,
+            rules: rehearsed_rules(rehearsal, workload),
             runs: found.runs.iter().map(|run| RehearsedRun::new(run, !is_scored(run))).collect(),
             results: path_text(&relative_to_working_folder(folder)),
-        })
+            is_checkpoint_only: rehearsal.resolved.plan.is_checkpoint_only(),
+        };
+        result.keeps = result.keeps_rules();
+        Ok(result)
+    }
+
+    fn keeps_rules(&self) -> Option<bool> {
+        if self.is_scaled() {
+            return Some(false);
+        }
+        let rules = self.rules.iter().map(|rule| rule.summary.keeps);
+        keeps_all(rules.chain(self.has_unusable_run().then_some(None)))
+    }
+
+    /// Whether a run that counts must not be used.
+    fn has_unusable_run(&self) -> bool {
+        self.runs.iter().any(|run| !run.is_warm_up && run.unusable.is_some())
     }
 
     fn is_scaled(&self) -> bool {
@@ -217,8 +232,11 @@ impl RehearsalResult {
     /// Names of the rules with this outcome. Rules that only the scale breaks are left out.
     fn names(&self, keeps: Option<bool>) -> Option<String> {
         let rules = self.rules.iter().filter(|rule| rule.summary.keeps == keeps);
-        let rules = rules.filter(|rule| !rule.is_broken_by_scale());
-        let names: Vec<String> = rules.map(|rule| rule.summary.title()).collect();
+        let rules = rules.filter(|rule| !rule.is_broken_by_scale);
+        let mut names: Vec<String> = rules.map(|rule| rule.summary.title()).collect();
+        if keeps.is_none() && self.has_unusable_run() {
+            names.push("a run must not be used".into());
+        }
         (!names.is_empty()).then(|| list(names.iter().map(String::as_str)))
     }
 
@@ -236,11 +254,12 @@ impl RehearsalResult {
                 let given: Vec<String> =
                     given.map(|(flag, share)| format!("`{flag} {share}`")).collect();
                 let scale = list(given.iter().map(String::as_str));
-                let others = match broken {
-                    Some(broken) => format!("apart from the scale it breaks {broken}"),
-                    None => "apart from the scale it breaks no rule".into(),
-                };
-                format!("SCALED {subject}: no submission ({scale}); {others} ({edition})")
+                let broken = broken.as_deref().unwrap_or("no rule");
+                let unknown = unknown.map(|unknown| format!("; not decided: {unknown}"));
+                format!(
+                    "SCALED {subject}: no submission ({scale}); apart from the scale it breaks {broken}{} ({edition})",
+                    unknown.unwrap_or_default()
+                )
             }
             (Some(broken), _) => format!("BROKEN RULES in the {subject}: {broken} ({edition})"),
             (None, Some(unknown)) => {
@@ -267,11 +286,10 @@ impl RehearsalResult {
     }
 
     fn table(&self) -> String {
-        let is_training = self.runs.iter().any(|run| run.au_windowed_percent.is_some());
-        let header = if is_training {
-            ["Run", "Windowed AU", "AU over all steps"]
-        } else {
+        let header = if self.is_checkpoint_only {
             ["Run", "Written", "Read"]
+        } else {
+            ["Run", "Windowed AU", "AU over all steps"]
         };
         let mut scored = 0;
         let rows = self.runs.iter().map(|run| {
@@ -279,10 +297,10 @@ impl RehearsalResult {
             let number = if run.is_warm_up { String::new() } else { format!("{scored}: ") };
             let percent = |au: Option<f64>| text::known(au, |au| format!("{au:.1} %"));
             let rate = |rate: Option<f64>| text::known(rate, units::bytes_per_second);
-            let [first, second] = if is_training {
-                [percent(run.au_windowed_percent), percent(run.au_all_steps_percent)]
-            } else {
+            let [first, second] = if self.is_checkpoint_only {
                 [rate(run.written_bytes_per_second), rate(run.read_bytes_per_second)]
+            } else {
+                [percent(run.au_windowed_percent), percent(run.au_all_steps_percent)]
             };
             [number + &run.name(), first, second]
         });
@@ -316,22 +334,32 @@ fn rehearsed_rules(rehearsal: &Rehearsal, workload: &MlperfWorkload) -> Vec<Rehe
     let full_size = rehearsal.full_size.iter().flat_map(|check| &check.rules);
     let full_size: Vec<RuleSummary> =
         full_size.filter_map(|rule| RuleSummary::new(&[rule])).collect();
+    let is_scaled = rehearsal.request.is_shrunk();
     let rules = summaries(workload).into_iter().map(|summary| {
         let is_same = |full: &&RuleSummary| full.title() == summary.title();
-        RehearsedRule { full_size: full_size.iter().find(is_same).cloned(), summary }
+        let full_size = full_size.iter().find(is_same).cloned();
+        let mut on_several_runs = workload.submissions.iter();
+        let is_on_several_runs =
+            on_several_runs.any(|rule| rule.rule == summary.rule && rule.name == summary.name);
+        RehearsedRule::new(summary, full_size, is_scaled && is_on_several_runs)
     });
     rules.collect()
 }
 
 impl RehearsedRule {
-    fn is_broken_by_scale(&self) -> bool {
-        let is_kept_at_full_size = self.full_size.as_ref().and_then(|full| full.keeps);
-        self.summary.keeps == Some(false) && is_kept_at_full_size == Some(true)
+    /// Creates a rule. `is_on_scaled_runs`: it judges several runs together, which the scale makes short.
+    fn new(summary: RuleSummary, full_size: Option<RuleSummary>, is_on_scaled_runs: bool) -> Self {
+        let would_keep = full_size.as_ref().and_then(|full| full.keeps) == Some(true);
+        RehearsedRule {
+            is_broken_by_scale: summary.keeps == Some(false) && (would_keep || is_on_scaled_runs),
+            summary,
+            full_size,
+        }
     }
 
     fn word(&self) -> &'static str {
         match self.summary.keeps {
-            _ if self.is_broken_by_scale() => "scaled",
+            _ if self.is_broken_by_scale => "scaled",
             Some(true) => "kept",
             Some(false) => "broken",
             None => "unknown",
@@ -340,8 +368,11 @@ impl RehearsedRule {
 
     fn sentence(&self) -> String {
         let sentence = self.summary.sentence();
-        match self.full_size.as_ref().and_then(|full| full.value.as_ref()) {
-            Some(value) if self.is_broken_by_scale() => format!("{sentence}; at full size {value}"),
+        match (&self.full_size, self.is_broken_by_scale) {
+            (Some(RuleSummary { value: Some(value), .. }), true) => {
+                format!("{sentence}; at full size {value}")
+            }
+            (None, true) => format!("{sentence}; runs are longer at full size"),
             _ => sentence,
         }
     }
@@ -349,7 +380,8 @@ impl RehearsedRule {
 
 impl RehearsedRun {
     fn new(run: &Run, is_warm_up: bool) -> Self {
-        let is_invalid = run.activity == Activity::Training;
+        // Of other runs, it is the reason that they did not train.
+        let is_training = run.activity == Activity::Training;
         RehearsedRun {
             run_dir: path_text(&run.path),
             is_warm_up,
@@ -357,7 +389,7 @@ impl RehearsedRun {
             au_all_steps_percent: run.metric(&AU_ALL_STEPS),
             written_bytes_per_second: run.written_bytes_per_second(),
             read_bytes_per_second: run.read_bytes_per_second(),
-            unusable: run.unusable.as_ref().filter(|_| is_invalid).map(ToString::to_string),
+            unusable: run.unusable.as_ref().filter(|_| is_training).map(ToString::to_string),
         }
     }
 
@@ -366,5 +398,103 @@ impl RehearsedRun {
         let folder = Path::new(&self.run_dir).file_name().unwrap_or_default().to_string_lossy();
         let warm_up = if self.is_warm_up { "warm-up: " } else { "" };
         format!("{warm_up}{folder}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(name: &str, keeps: Option<bool>) -> RuleSummary {
+        let requires = "less than 2".into();
+        RuleSummary { rule: "1.2.3 any".into(), name: name.into(), value: None, requires, keeps }
+    }
+
+    fn run(is_warm_up: bool, unusable: Option<&str>) -> RehearsedRun {
+        RehearsedRun {
+            run_dir: "run/20261121_100000".into(),
+            is_warm_up,
+            au_windowed_percent: None,
+            au_all_steps_percent: Some(80.0),
+            written_bytes_per_second: None,
+            read_bytes_per_second: None,
+            unusable: unusable.map(Into::into),
+        }
+    }
+
+    /// A rehearsal with a rule `gap` of this outcome.
+    fn rehearsal(scale: f64, keeps: Option<bool>, runs: Vec<RehearsedRun>) -> RehearsalResult {
+        let mut result = RehearsalResult {
+            workload: "unet3d_b200".into(),
+            accelerators: 1,
+            edition: "v3.0".into(),
+            status: None,
+            scale,
+            shrink_records: 1.0,
+            keeps: None,
+            rules: vec![RehearsedRule::new(summary("gap", keeps), None, scale < 1.0)],
+            runs,
+            results: "results".into(),
+            is_checkpoint_only: false,
+        };
+        result.keeps = result.keeps_rules();
+        result
+    }
+
+    #[test]
+    fn runs_that_must_not_be_used_keep_no_rules() {
+        let usable = || run(false, None);
+        let stale = |is_warm_up| run(is_warm_up, Some("stale_data: other bytes"));
+        let check = |keeps, runs, exit, verdict: &str| {
+            let result = rehearsal(1.0, keeps, runs);
+            assert_eq!(result.exit(), exit, "{result:?}");
+            assert!(result.verdict().contains(verdict), "{}", result.verdict());
+        };
+        check(Some(true), vec![usable(), usable()], Exit::Fine, "RULES KEPT");
+        check(Some(true), vec![stale(true), usable()], Exit::Fine, "RULES KEPT");
+        let verdict = "accelerator: a run must not be used (v3.0)";
+        check(Some(true), vec![usable(), stale(false)], Exit::Undecided, verdict);
+        let verdict = "accelerator: 1.2.3 gap and a run must not be used (v3.0)";
+        check(None, vec![stale(false)], Exit::Undecided, verdict);
+        check(Some(false), vec![stale(false)], Exit::Unmet, "BROKEN RULES");
+    }
+
+    #[test]
+    fn a_scaled_rehearsal_names_what_it_does_not_decide() {
+        let verdict = |keeps, unusable| rehearsal(0.1, keeps, vec![run(false, unusable)]).verdict();
+        let kept = verdict(Some(true), None);
+        assert!(kept.ends_with("apart from the scale it breaks no rule (v3.0)"), "{kept}");
+        let unknown = verdict(None, None);
+        let expected = "apart from the scale it breaks no rule; not decided: 1.2.3 gap (v3.0)";
+        assert!(unknown.ends_with(expected), "{unknown}");
+        let unusable = verdict(Some(true), Some("stale_data: other bytes"));
+        assert!(unusable.ends_with("not decided: a run must not be used (v3.0)"), "{unusable}");
+        // Short runs break the rule on the gap between them.
+        let scaled = rehearsal(0.1, Some(false), vec![run(false, None)]);
+        assert_eq!(scaled.verdict(), kept);
+        let line = "scaled  1.2.3 gap (less than 2); runs are longer at full size";
+        assert!(scaled.rest().starts_with(line), "{}", scaled.rest());
+    }
+
+    #[test]
+    fn only_rules_that_the_full_size_would_keep_are_broken_by_the_scale() {
+        for (keeps, full_size, word) in [
+            (Some(false), Some(true), "scaled"),
+            (Some(false), Some(false), "broken"),
+            (Some(false), None, "broken"),
+            (Some(true), Some(true), "kept"),
+            (None, Some(true), "unknown"),
+        ] {
+            let full_size = Some(summary("steps", full_size));
+            assert_eq!(RehearsedRule::new(summary("steps", keeps), full_size, false).word(), word);
+        }
+    }
+
+    #[test]
+    fn training_without_windowed_au_has_the_table_of_training() {
+        let training = rehearsal(1.0, None, vec![run(false, None)]);
+        assert!(training.table().contains("Windowed AU"), "{}", training.table());
+        let checkpoints = RehearsalResult { is_checkpoint_only: true, ..training };
+        assert!(checkpoints.table().contains("Written"), "{}", checkpoints.table());
     }
 }
