@@ -90,6 +90,7 @@ fn too_few_samples_for_the_ranks_train_nothing_as_in_dlio() {
 #[test]
 fn a_log_replaces_no_file_of_the_user() {
     let test = with_workloads();
+    fs::create_dir(test.path("out")).unwrap();
     test.write("out/run.log", "notes");
     let log_file = "++workload.output.log_file=run.log";
     let more = ["workload=tiny", "++workload.workflow.generate_data=True", "hydra.run.dir=out"];
@@ -104,6 +105,7 @@ fn a_log_replaces_no_file_of_the_user() {
     assert_eq!(logs.len(), 2, "{logs:?}");
     assert_eq!(logs.iter().filter(|log| *log == "notes").count(), 1, "{logs:?}");
 
+    fs::create_dir(test.path("own")).unwrap();
     test.write("own/run.log", "notes");
     let run = |log_file| {
         let words = ["run", "conf/workload/tiny.yaml", "--run-dir", "own", "--foreign", log_file];

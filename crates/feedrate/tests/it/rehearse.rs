@@ -4,7 +4,7 @@ use crate::harness::{Answer, TINY, Test, send_signal, wait_until};
 use crate::schema::assert_matches_schema;
 use serde_json::Value;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 /// Two steps of an accelerator an epoch, if scaled.
@@ -40,6 +40,20 @@ fn runs(page: &Value) -> Vec<PathBuf> {
     runs.iter().map(|run| run["run_dir"].as_str().unwrap().into()).collect()
 }
 
+/// Checks that the runs have the folders and files of a submission.
+#[track_caller]
+fn check_folders(runs: &[PathBuf], results: &Path) {
+    for run in runs {
+        let parts: Vec<_> = run.strip_prefix(results).unwrap().iter().skip(1).collect();
+        assert_eq!(parts[..3], ["training", "retinanet", "run"], "{run:?}");
+        let stamp = parts[3].to_str().unwrap();
+        assert_eq!((stamp.len(), &stamp[8..9]), (15, "_"), "{stamp}");
+        for file in ["record.json", "summary.json", "dlio.log", "dlio_config/config.yaml"] {
+            assert!(run.join(file).exists(), "{run:?} has no {file}");
+        }
+    }
+}
+
 #[test]
 fn a_scaled_rehearsal_is_judged_and_never_keeps_the_rules() {
     let test = Test::new();
@@ -67,16 +81,7 @@ fn a_scaled_rehearsal_is_judged_and_never_keeps_the_rules() {
     assert_eq!(gap["full_size"], Value::Null);
 
     let folder = page["results"].as_str().unwrap();
-    let tree = test.path(folder).join("closed/scaled-rehearsal/results");
-    for run in runs(&page) {
-        let parts: Vec<_> = run.strip_prefix(&tree).unwrap().iter().skip(1).collect();
-        assert_eq!(parts[..3], ["training", "retinanet", "run"], "{run:?}");
-        let stamp = parts[3].to_str().unwrap();
-        assert_eq!((stamp.len(), &stamp[8..9]), (15, "_"), "{stamp}");
-        for file in ["record.json", "summary.json", "dlio.log", "dlio_config/config.yaml"] {
-            assert!(run.join(file).exists(), "{run:?} has no {file}");
-        }
-    }
+    check_folders(&runs(&page), &test.path(folder).join("closed/scaled-rehearsal/results"));
 
     let judged = test.feedrate(&["analyze", folder, "--json"]).json();
     let [workload] = &judged["mlperf"].as_array().unwrap()[..] else { panic!("{judged}") };

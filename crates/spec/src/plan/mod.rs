@@ -1,5 +1,7 @@
 //! The plan: all decisions made before a run, with no default left open. Every rank computes the same plan. Orders and layouts are
 //! computed from an index, so that no list of files or samples is stored.
+//!
+//! Long because it lists all fields of the plan.
 
 pub mod mt19937;
 pub mod sizes;
