@@ -22,28 +22,29 @@ pub(crate) struct FileLengths {
 pub type OwnFileVisit<'v> =
     dyn FnMut(&[String], Option<LengthRun>) -> Result<(), StorageError> + 'v;
 
+/// Which files to visit.
+#[derive(Clone, Copy)]
+pub enum VisitedFiles<'s> {
+    /// All files, whether they exist or not.
+    All,
+    /// The files that exist on this storage, and possibly others.
+    Existing(&'s dyn Storage),
+}
+
 /// The files that feedrate created in a folder that may also contain other files.
 pub trait OwnFiles {
     /// The subfolders with these files, each before its own subfolders.
     fn folders(&self) -> Vec<String>;
 
-    /// Visits every file, whether it exists or not.
-    ///
-    /// # Errors
-    /// The first error of `visit`.
-    fn visit_all(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError>;
-
-    /// Visits every file that exists, in the same order, and possibly others.
+    /// Visits files, always in the same order.
     ///
     /// # Errors
     /// The first error of `visit`, or the storage failed.
-    fn visit_existing(
+    fn visit(
         &self,
-        _storage: &dyn Storage,
+        files: VisitedFiles<'_>,
         visit: &mut OwnFileVisit<'_>,
-    ) -> Result<(), StorageError> {
-        self.visit_all(visit)
-    }
+    ) -> Result<(), StorageError>;
 
     /// Whether `path` is one of the files or a file that describes them, such as the manifest.
     fn has(&self, path: &str) -> bool;
@@ -148,10 +149,21 @@ impl<'n> FileNames<'n> {
         Ok(files)
     }
 
+    /// The numbers of the files to visit, in ascending order.
+    pub(crate) fn numbers(
+        &self,
+        files: VisitedFiles<'_>,
+    ) -> Result<Box<dyn Iterator<Item = u64>>, StorageError> {
+        Ok(match files {
+            VisitedFiles::All => Box::new(0..self.layout.files()),
+            VisitedFiles::Existing(storage) => Box::new(self.existing_files(storage)?.into_iter()),
+        })
+    }
+
     /// The bytes of all files that exist.
     pub(crate) fn existing_bytes(&self, storage: &dyn Storage) -> Result<u64, StorageError> {
         let mut bytes = 0_u64;
-        self.visit_existing(storage, &mut |parts, _| {
+        self.visit(VisitedFiles::Existing(storage), &mut |parts, _| {
             for path in parts {
                 bytes = bytes.saturating_add(storage.stat(path)?.unwrap_or(0));
             }
@@ -199,7 +211,7 @@ impl<'n> FileNames<'n> {
     /// Reads the lengths of all files from the storage.
     pub(crate) fn file_lengths(&self, storage: &dyn Storage) -> Result<FileLengths, StorageError> {
         let mut found = FileLengths { bytes: 0, files: Some(Vec::new()) };
-        self.visit_all(&mut |parts, _| {
+        self.visit(VisitedFiles::All, &mut |parts, _| {
             let lengths = parts.iter().map(|path| Ok(storage.stat(path)?.unwrap_or(0)));
             let run = LengthRun::from_parts(&lengths.collect::<Result<Vec<_>, StorageError>>()?);
             found.bytes = found.bytes.saturating_add(run.bytes);
@@ -220,16 +232,12 @@ impl OwnFiles for FileNames<'_> {
         folders
     }
 
-    fn visit_all(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
-        self.visit_files(0..self.layout.files(), |_, parts| visit(parts, None))
-    }
-
-    fn visit_existing(
+    fn visit(
         &self,
-        storage: &dyn Storage,
+        files: VisitedFiles<'_>,
         visit: &mut OwnFileVisit<'_>,
     ) -> Result<(), StorageError> {
-        self.visit_files(self.existing_files(storage)?, |_, parts| visit(parts, None))
+        self.visit_files(self.numbers(files)?, |_, parts| visit(parts, None))
     }
 
     fn has(&self, path: &str) -> bool {

@@ -5,7 +5,9 @@
 use crate::error::DatasetError;
 use crate::lock::{DatasetLock, LOCK_FILE, LockAccess, LockAttempt};
 use crate::manifest::{self, LengthRun, Manifest, State};
-use crate::names::{FileNames, OwnFileVisit, OwnFiles, is_inside, join_path, linked_folders};
+use crate::names::{
+    FileNames, OwnFileVisit, OwnFiles, VisitedFiles, is_inside, join_path, linked_folders,
+};
 use crate::storage::{self, EntryKind, Storage, StorageError};
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
@@ -251,7 +253,7 @@ fn visit_unchanged(
 ) -> Result<FolderContents, StorageError> {
     let linked = linked_folders(&files.folders(), storage)?;
     let mut found = FolderContents::default();
-    files.visit_existing(storage, &mut |parts, written| {
+    files.visit(VisitedFiles::Existing(storage), &mut |parts, written| {
         let mut existing = Vec::with_capacity(parts.len());
         for path in parts.iter().filter(|path| !is_inside(path, &linked)) {
             match storage.kind(path)? {
@@ -354,32 +356,19 @@ fn with_generated_files<T>(
     act(&GeneratedFiles { names, manifest, caller_files })
 }
 
-impl GeneratedFiles<'_> {
-    fn visit(
-        &self,
-        files: impl IntoIterator<Item = u64>,
-        visit: &mut OwnFileVisit<'_>,
-    ) -> Result<(), StorageError> {
-        let mut written = LengthRun::finder(self.manifest.files.as_deref());
-        self.names.visit_files(files, |file, parts| visit(parts, written(file)))
-    }
-}
-
 impl OwnFiles for GeneratedFiles<'_> {
     fn folders(&self) -> Vec<String> {
         self.names.folders()
     }
 
-    fn visit_all(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
-        self.visit(0..self.names.layout.files(), visit)
-    }
-
-    fn visit_existing(
+    fn visit(
         &self,
-        storage: &dyn Storage,
+        files: VisitedFiles<'_>,
         visit: &mut OwnFileVisit<'_>,
     ) -> Result<(), StorageError> {
-        self.visit(self.names.existing_files(storage)?, visit)
+        let mut written = LengthRun::finder(self.manifest.files.as_deref());
+        let numbers = self.names.numbers(files)?;
+        self.names.visit_files(numbers, |file, parts| visit(parts, written(file)))
     }
 
     fn has(&self, path: &str) -> bool {

@@ -5,7 +5,7 @@ use crate::dlio::report_name;
 use crate::result_folder::RunFolder;
 use feedrate_data::lock::{DatasetLock, LockAccess, LockAttempt};
 use feedrate_data::manifest;
-use feedrate_data::names::{OwnFileVisit, OwnFiles};
+use feedrate_data::names::{OwnFileVisit, OwnFiles, VisitedFiles};
 use feedrate_data::removal::{self, FolderContents, Removal};
 use feedrate_data::stage::{self, Stage};
 use feedrate_data::storage::{self, StorageError};
@@ -213,7 +213,11 @@ impl OwnFiles for RunFiles {
         leftovers::feedrate_folders()
     }
 
-    fn visit_all(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
+    fn visit(
+        &self,
+        _files: VisitedFiles<'_>,
+        visit: &mut OwnFileVisit<'_>,
+    ) -> Result<(), StorageError> {
         self.0.iter().try_for_each(|name| visit(std::slice::from_ref(name), None))
     }
 

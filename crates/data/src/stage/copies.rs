@@ -3,8 +3,8 @@
 use super::{MANIFEST_FILE, READERS_FILE, Stage};
 use crate::lock::LOCK_FILE;
 use crate::manifest::LengthRun;
-use crate::names::{FileNames, OwnFileVisit, OwnFiles};
-use crate::storage::{Storage, StorageError};
+use crate::names::{FileNames, OwnFileVisit, OwnFiles, VisitedFiles};
+use crate::storage::StorageError;
 
 /// The files of a copy. If the manifest does not list their lengths, they are compared with the dataset's files; a copy of
 /// a missing file counts as changed.
@@ -21,18 +21,6 @@ impl Copies<'_> {
         });
         LengthRun::from_parts(&lengths.collect::<Vec<_>>())
     }
-
-    fn visit(
-        &self,
-        files: impl IntoIterator<Item = u64>,
-        visit: &mut OwnFileVisit<'_>,
-    ) -> Result<(), StorageError> {
-        let mut listed = LengthRun::finder(self.files.as_deref());
-        let is_listed = self.files.is_some();
-        self.names.visit_files(files, |file, parts| {
-            visit(parts, if is_listed { listed(file) } else { Some(self.source_lengths(parts)) })
-        })
-    }
 }
 
 impl OwnFiles for Copies<'_> {
@@ -40,16 +28,16 @@ impl OwnFiles for Copies<'_> {
         self.names.folders()
     }
 
-    fn visit_all(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
-        self.visit(0..self.names.layout.files(), visit)
-    }
-
-    fn visit_existing(
+    fn visit(
         &self,
-        storage: &dyn Storage,
+        files: VisitedFiles<'_>,
         visit: &mut OwnFileVisit<'_>,
     ) -> Result<(), StorageError> {
-        self.visit(self.names.existing_files(storage)?, visit)
+        let mut listed = LengthRun::finder(self.files.as_deref());
+        let is_listed = self.files.is_some();
+        self.names.visit_files(self.names.numbers(files)?, |file, parts| {
+            visit(parts, if is_listed { listed(file) } else { Some(self.source_lengths(parts)) })
+        })
     }
 
     fn has(&self, path: &str) -> bool {

@@ -15,7 +15,7 @@ use self::copies::Copies;
 use crate::error::DatasetError;
 use crate::lock::{DatasetLock, LOCK_FILE, LockAccess, LockAttempt, lock_file_options};
 use crate::manifest::{BYTES_MAX, LengthRun, Manifest, fnv1a_128, read_file, write_file};
-use crate::names::{FileNames, OwnFiles};
+use crate::names::{FileNames, OwnFiles, VisitedFiles};
 use crate::piece::Piece;
 use crate::removal::{FolderContents, inspect_files, remove_files};
 use crate::storage::engine::{ENGINES, Engine};
@@ -155,7 +155,7 @@ impl Stage {
     pub fn survey(&self) -> Result<Survey, StageError> {
         let mut survey = Survey { bytes: 0, files: Some(Vec::new()), fingerprint: String::new() };
         let mut hash = fnv1a_128(Manifest::fingerprint_of(&self.plan).as_bytes());
-        self.names()?.visit_all(&mut |parts, _| {
+        self.names()?.visit(VisitedFiles::All, &mut |parts, _| {
             let mut lengths = Vec::with_capacity(parts.len());
             for path in parts {
                 let path = self.source_path(path);

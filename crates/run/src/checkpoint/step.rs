@@ -5,7 +5,7 @@ use super::manifest::{CheckpointFile, CheckpointFiles, CheckpointManifest, MANIF
 use crate::clock::Clock;
 use feedrate_data::lock::LOCK_FILE;
 use feedrate_data::manifest::LengthRun;
-use feedrate_data::names::{OwnFileVisit, OwnFiles};
+use feedrate_data::names::{OwnFileVisit, OwnFiles, VisitedFiles};
 use feedrate_data::removal::{self, FolderContents};
 use feedrate_data::storage::{self, EntryKind, Storage, StorageError, WriteFile};
 use std::collections::{BTreeMap, BTreeSet};
@@ -276,7 +276,11 @@ impl OwnFiles for CheckpointSet {
         self.manifests.keys().cloned().collect()
     }
 
-    fn visit_all(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
+    fn visit(
+        &self,
+        _files: VisitedFiles<'_>,
+        visit: &mut OwnFileVisit<'_>,
+    ) -> Result<(), StorageError> {
         for (folder, manifest) in &self.manifests {
             for (name, file) in &manifest.files {
                 let run =
