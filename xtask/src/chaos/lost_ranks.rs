@@ -18,6 +18,14 @@ pub(super) static CLASS: Class = Class {
     run,
 };
 
+/// Writes `workload.yaml`, which trains for a number of epochs, and generates its files.
+pub(super) fn generate(case: &mut Case, epochs: u32) -> Result<()> {
+    let train = format!("train:\n  epochs: {epochs}\n  computation_time: 0.02\n");
+    case.write("workload.yaml", workload(48, 4096, 1, &train))?;
+    case.feedrate(&["generate", "workload.yaml"])?.with_code(&[0])?;
+    Ok(())
+}
+
 /// Launchers: the program and its arguments before the number of ranks.
 pub(super) const LAUNCHERS: [&[&str]; 2] = [
     &["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np"],
@@ -25,11 +33,7 @@ pub(super) const LAUNCHERS: [&[&str]; 2] = [
 ];
 
 fn run(case: &mut Case) -> Result<u32> {
-    case.write(
-        "workload.yaml",
-        workload(48, 4096, 1, "train:\n  epochs: 1000\n  computation_time: 0.02\n"),
-    )?;
-    case.feedrate(&["generate", "workload.yaml"])?.with_code(&[0])?;
+    generate(case, 1000)?;
     for folder in ["", "results/tiny"] {
         case.create_user_files(folder)?;
     }

@@ -1,8 +1,8 @@
 //! Connections to the control channel of ranks that send nothing, more than the ranks may have open files. The run succeeds.
 
 use super::Class;
-use super::case::{Case, json, wait_until_some, workload};
-use super::lost_ranks::{LAUNCHERS, pid_of_rank};
+use super::case::{Case, json, wait_until_some};
+use super::lost_ranks::{LAUNCHERS, generate, pid_of_rank};
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
@@ -26,11 +26,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 fn run(case: &mut Case) -> Result<u32> {
     let maximum = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?;
-    case.write(
-        "workload.yaml",
-        workload(48, 4096, 1, "train:\n  epochs: 20\n  computation_time: 0.02\n"),
-    )?;
-    case.feedrate(&["generate", "workload.yaml"])?.with_code(&[0])?;
+    generate(case, 20)?;
     // MPICH has listeners of its own, which accept any number of guests.
     let launcher = LAUNCHERS[0];
     let feedrate = case.program("feedrate").display().to_string();

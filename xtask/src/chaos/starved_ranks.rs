@@ -1,8 +1,8 @@
 //! A rank that is stopped for most of the time, or gets hardly any processor time. It is slow, but not lost.
 
 use super::Class;
-use super::case::{Case, json, workload};
-use super::lost_ranks::{LAUNCHERS, pid_of_rank, start_training};
+use super::case::{Case, json};
+use super::lost_ranks::{LAUNCHERS, generate, pid_of_rank, start_training};
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Signal, kill_process};
 use std::process::{Child, Command, Stdio};
@@ -27,11 +27,7 @@ const CONTINUE: Duration = Duration::from_millis(200);
 const COMPETITORS: usize = 8;
 
 fn run(case: &mut Case) -> Result<u32> {
-    case.write(
-        "workload.yaml",
-        workload(48, 4096, 1, "train:\n  epochs: 20\n  computation_time: 0.02\n"),
-    )?;
-    case.feedrate(&["generate", "workload.yaml"])?.with_code(&[0])?;
+    generate(case, 20)?;
     let launcher = LAUNCHERS[case.seed as usize / 2 % 2];
     let count = 2 + 2 * case.random.below(2);
     let rank = case.random.below(count);
