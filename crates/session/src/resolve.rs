@@ -149,8 +149,8 @@ fn has_folder(workload: &Workload) -> bool {
     storage.is_none_or(|storage| storage.has(Ability::InFolder))
 }
 
-/// Returns the workload of a request, without the time in its interpolations. Returns `None` if this process has no access to it: its machine lacks the file, or the workload is on
-/// standard input, which only one rank has.
+/// Returns the workload of a request, without the time in its interpolations. Returns `None` if this process has no access to it: its
+/// machine lacks the file, or the workload is on standard input, which only one rank has.
 ///
 /// # Errors
 /// Fails if the workload is invalid.

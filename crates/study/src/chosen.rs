@@ -1,5 +1,5 @@
-//! Runs the studies of `scale`, `advise --try` and `run --rehearse`, whose rows a chooser selects. The folder's name contains a hash of the command's inputs: the same
-//! command therefore resumes its study.
+//! Runs the studies of `scale`, `advise --try` and `run --rehearse`, whose rows a chooser selects. The folder's name contains a hash of the
+//! command's inputs: the same command therefore resumes its study.
 
 use crate::chooser::{Chooser, Observation, RunState};
 use crate::datasets::Policy;

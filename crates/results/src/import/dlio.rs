@@ -7,7 +7,7 @@ use super::config::{self, Config};
 use super::json;
 use super::log::{self, Log};
 use super::machine;
-use super::names::{LOG, OUTPUT, PROVENANCE, SUMMARY, rank_of};
+use super::names::{OUTPUT, PROVENANCE, SUMMARY, rank_of};
 use super::plan::{self, ConfiguredCounts};
 use super::reported::Reported;
 use super::spans::CheckpointSpan;
@@ -17,7 +17,7 @@ use feedrate_measure::record::{Block, EpochRecord, RECORD_VERSION, Record, Syste
 use feedrate_measure::stats::mean;
 use feedrate_measure::window::seconds;
 use feedrate_spec::mlperf::rules::Edition;
-use feedrate_spec::plan::Plan;
+use feedrate_spec::plan::{LOG_FILE, Plan};
 use feedrate_spec::workload::TimeSpec;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -127,15 +127,15 @@ pub(super) fn read(
     let reported = json::read(folder, SUMMARY, &mut unreadable).map(Reported::new);
     let mut steps = Steps::read(folder, names);
     unreadable.append(&mut steps.unreadable);
-    let has_log = names.iter().any(|name| name == LOG);
-    let readable_log = has_log.then(|| log::read(&folder.join(LOG))).flatten();
+    let has_log = names.iter().any(|name| name == LOG_FILE);
+    let readable_log = has_log.then(|| log::read(&folder.join(LOG_FILE))).flatten();
     if readable_log.is_none() && has_log {
-        unreadable.push(format!("`{LOG}`: it cannot be read"));
+        unreadable.push(format!("`{LOG_FILE}`: it cannot be read"));
     }
     let log = readable_log.unwrap_or_default();
     // Ranks write their files after the log's last line.
     if log.is_cut_short(!steps.ranks_with_files.is_empty()) {
-        unreadable.push(format!("`{LOG}`: it is cut short"));
+        unreadable.push(format!("`{LOG_FILE}`: it is cut short"));
     }
     let reported_text = |key| reported.as_ref().and_then(|summary: &Reported| summary.text(key));
     let reported_count = |key| reported.as_ref().and_then(|summary: &Reported| summary.count(key));

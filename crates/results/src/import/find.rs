@@ -1,10 +1,11 @@
 //! Finds the folders of runs below a folder in any layout. It reads only names, and does not follow links.
 
 use super::config;
-use super::names::{LOG, SHARED_STATS, SUMMARY, is_result_file, rank_of};
+use super::names::{SHARED_STATS, SUMMARY, is_result_file, rank_of};
 use feedrate_measure::dlio::micros;
 use feedrate_measure::record::file::{RECORD_FILE, read_folder};
 use feedrate_spec::escape;
+use feedrate_spec::plan::LOG_FILE;
 use feedrate_spec::units;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -242,7 +243,8 @@ impl FolderEntries {
                 break;
             }
             is_record |= text == RECORD_FILE && entry.path().is_file();
-            is_dlio |= [SUMMARY, LOG, SHARED_STATS].contains(&&*text) || rank_of(&text).is_some();
+            is_dlio |=
+                [SUMMARY, LOG_FILE, SHARED_STATS].contains(&&*text) || rank_of(&text).is_some();
             if text.ends_with(config::METADATA_SUFFIX) {
                 found.metadata = Some(text.into_owned());
                 continue;

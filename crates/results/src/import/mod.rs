@@ -28,6 +28,7 @@ pub use dlio::{DLIO, Imported};
 pub use find::{FoundRun, LeftOut, RunOrigin, find, find_within};
 pub(crate) use find::{OTHER_BENCHMARKS, left_by_runs, sibling_with_ranks, time_of_name};
 pub use log::Log;
+pub(crate) use names::SUMMARY;
 pub use plan::ConfiguredCounts;
 pub use reported::Reported;
 pub(crate) use sample_bytes::mean_sample_bytes;

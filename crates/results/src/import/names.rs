@@ -2,13 +2,12 @@
 
 use feedrate_measure::plot_data;
 use feedrate_measure::record::file::RECORD_FILE;
+use feedrate_spec::plan::LOG_FILE;
 
 /// Summary of the run.
-pub(super) const SUMMARY: &str = "summary.json";
+pub(crate) const SUMMARY: &str = "summary.json";
 /// Stamp of `mlpstorage` with the versions that made the run.
 pub(super) const PROVENANCE: &str = "provenance.json";
-/// Log of the run.
-pub(super) const LOG: &str = "dlio.log";
 /// Suffix of the file with the steps of one rank; the rank's number precedes it.
 pub(super) const OUTPUT: &str = "_output.json";
 /// Suffix of the file with the start and end times of a rank's blocks; the rank's number precedes it.
@@ -26,7 +25,7 @@ pub(super) fn is_result_file(name: &str) -> bool {
     let is_rank_file = name
         .split_once('_')
         .is_some_and(|(rank, rest)| rank.parse::<u32>().is_ok() && rest.ends_with(".json"));
-    let fixed_names = [RECORD_FILE, SUMMARY, LOG, SHARED_STATS, "iostat.json"];
+    let fixed_names = [RECORD_FILE, SUMMARY, LOG_FILE, SHARED_STATS, "iostat.json"];
     let is_report = name.starts_with("DLIO_") && name.ends_with("_report.txt");
     is_rank_file || is_report || fixed_names.contains(&name) || plot_data::NAMES.contains(&name)
 }

@@ -3,12 +3,13 @@
 
 use super::json::{self, Fields, text};
 use super::log;
-use super::names::{LOG, OUTPUT, SHARED_STATS, STATS, rank_of};
+use super::names::{OUTPUT, SHARED_STATS, STATS, rank_of};
 use super::spans::{self, CheckpointSpan};
 use feedrate_measure::dlio::micros;
 use feedrate_measure::record::{
     AcceleratorEpoch, Block, CheckpointKind, CheckpointRecord, EpochRecord,
 };
+use feedrate_spec::plan::LOG_FILE;
 use serde_json::Value;
 use std::cell::LazyCell;
 use std::cmp::Reverse;
@@ -103,7 +104,7 @@ impl Steps {
         if let Some(shared_stats) = &shared_stats {
             steps.backwards.extend(spans::contradictions(SHARED_STATS, shared_stats));
         }
-        let logged_spans = LazyCell::new(|| log::spans(&folder.join(LOG)));
+        let logged_spans = LazyCell::new(|| log::spans(&folder.join(LOG_FILE)));
         let mut rank_epochs = Vec::new();
         let mut failed_ranks = BTreeSet::new();
         for rank in steps.ranks_with_files.clone().into_iter().take(RANKS_MAX) {
@@ -120,7 +121,7 @@ impl Steps {
                 (None, Some(shared_stats)) => (Some(shared_stats), Some(SHARED_STATS)),
                 // Rank 0 writes the log. Its times hold for all ranks, which leave a step together.
                 (None, None) if rank == 0 || !has_rank_stats => {
-                    (logged_spans.as_ref(), logged_spans.as_ref().map(|_| LOG))
+                    (logged_spans.as_ref(), logged_spans.as_ref().map(|_| LOG_FILE))
                 }
                 (None, None) => (None, None),
             };
@@ -373,7 +374,7 @@ pub(super) fn first_spans(folder: &Path, names: &[String]) -> Option<BlockSpans>
     let read = |name: &str| json::read(folder, name, &mut Vec::new());
     let from_rank = || Some((read(&format!("{}{STATS}", first_rank?))?, SpanSource::RankFile));
     let from_shared = || Some((read(SHARED_STATS)?, SpanSource::SharedFile));
-    let from_log = || Some((log::spans(&folder.join(LOG))?, SpanSource::Log));
+    let from_log = || Some((log::spans(&folder.join(LOG_FILE))?, SpanSource::Log));
     let (spans, source) = from_rank().or_else(from_shared).or_else(from_log)?;
     Some(BlockSpans { spans, source })
 }

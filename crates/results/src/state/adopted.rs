@@ -3,15 +3,13 @@
 
 use super::attempt::{ABOUT_FILE, Attempt, CheckResult, Outcome};
 use super::status::{Status, row_states};
+use crate::import::SUMMARY;
 use crate::place::{INCOMPLETE, SUPERSEDED, experiment_dir, model_name};
 use crate::row::Row;
 use feedrate_measure::record::file::read_folder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-
-/// File that each run with results has in DLIO's layout. A run that only generates data has none.
-const SUMMARY: &str = "summary.json";
 
 /// Number of all adopted attempts.
 pub const ADOPTED: u64 = 0;
@@ -61,6 +59,7 @@ fn runs_in(experiment: &Path) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     folders.retain(|folder| ![INCOMPLETE, SUPERSEDED].iter().any(|aside| folder.ends_with(aside)));
     folders.push(experiment.to_path_buf());
+    // A run that only generates data has no summary.
     folders.retain(|run| run.join(SUMMARY).is_file() && !run.join(ABOUT_FILE).exists());
     folders
 }

@@ -36,7 +36,7 @@ impl StudyState {
             Some(settings) => Some(settings.relocate(&files.csv, &files.state)?),
             None => files.refuse_journal().map(|()| None)?,
         };
-        let own = settings.as_ref().map(attempt::read_all).transpose()?.unwrap_or_default();
+        let started = settings.as_ref().map(attempt::read_all).transpose()?.unwrap_or_default();
         let beside = files.csv.parent().unwrap_or(Path::new(""));
         let mut results = vec![beside.join("../results"), beside.join("results")];
         results.extend(settings.as_ref().map(|settings| settings.results.clone()));
@@ -46,9 +46,9 @@ impl StudyState {
             && let Ok(table) = files.table()
         {
             let rows: Vec<Row> = table.rows().cloned().collect();
-            attempts = adopted::adopt(&rows, &own, &results);
+            attempts = adopted::adopt(&rows, &started, &results);
         }
-        attempts.extend(own);
+        attempts.extend(started);
         Ok(StudyState { settings, attempts })
     }
 

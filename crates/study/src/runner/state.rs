@@ -108,20 +108,12 @@ impl Runner<'_> {
     /// Starts an attempt at a row and writes the row to its folder. Returns the index of the attempt in the state.
     pub(super) fn start_attempt(&mut self, next: RowRef) -> Result<usize, RunnerError> {
         let StudySettings { results, mlperf_folder, .. } = &self.settings;
-        let stamp = self.env.stamp();
-        let (experiment, run_dir) = match mlperf_folder {
-            Some(folder) => {
-                let experiment = results.join(folder);
-                let run_dir = make_mlperf_run_dir(&experiment, &stamp);
-                (experiment, run_dir)
-            }
-            None => {
-                let experiment = experiment_dir(results, next.row(), next.rows);
-                let run_dir = make_run_dir(&experiment, &stamp);
-                (experiment, run_dir)
-            }
+        let experiment = match mlperf_folder {
+            Some(folder) => results.join(folder),
+            None => experiment_dir(results, next.row(), next.rows),
         };
-        let run_dir = run_dir.map_err(|source| RunnerError::Io {
+        let make = if mlperf_folder.is_some() { make_mlperf_run_dir } else { make_run_dir };
+        let run_dir = make(&experiment, &self.env.stamp()).map_err(|source| RunnerError::Io {
             doing: "make a folder in",
             path: experiment,
             source,

@@ -165,7 +165,6 @@ impl Schema {
 
     fn end_element(&mut self, selected: &[String]) -> Result<(), ThriftError> {
         let mut element = std::mem::take(&mut self.element);
-        let mut is_file_content = false;
         let parent = self.open_groups[..self.depth].last();
         if let Some(parent) = parent {
             // The repetition of the root has no meaning, so levels begin below it.
@@ -178,7 +177,7 @@ impl Schema {
                 let is_read = selected.is_empty() || selected.iter().any(|chosen| chosen == text);
                 self.fields.push(OutermostField { name, is_read });
             } else {
-                is_file_content = &self.names[name.clone()] == FILE_CONTENT;
+                element.is_file_content = &self.names[name.clone()] == FILE_CONTENT;
                 self.names.truncate(name.start);
             }
         }
@@ -193,8 +192,7 @@ impl Schema {
             if self.columns.len() == COLUMNS_MAX {
                 return Err(ThriftError::Refused(format!("more than {COLUMNS_MAX} columns")));
             }
-            let column = element.column(field, self.fields[field].is_read);
-            self.columns.push(Column { is_file_content, ..column });
+            self.columns.push(element.column(field, self.fields[field].is_read));
         }
         // The element is complete, and so are the groups whose last element it was.
         while let Some(last) = self.depth.checked_sub(1) {
@@ -220,6 +218,8 @@ struct SchemaElement {
     children: u64,
     /// Whether the bytes have another meaning, such as text or a decimal number.
     is_annotated: bool,
+    /// See [`Column::is_file_content`].
+    is_file_content: bool,
     lists: u32,
     level: u32,
 }
@@ -248,7 +248,7 @@ impl SchemaElement {
             bytes: 0,
             value_count: 0,
             nulls: 0,
-            is_file_content: false,
+            is_file_content: self.is_file_content,
         }
     }
 }
