@@ -39,6 +39,8 @@ const FILES: &str = "FEEDRATE_CHAOS_FILES";
 const FILES_DEFAULT: u32 = 20;
 /// Environment variable that names another Python than the one in `.venv`.
 const PYTHON: &str = "FEEDRATE_PYTHON";
+/// Limit of the corrupt files of a kind, so that large kinds fill no disk and take no longer than reading that much does.
+const KIND_BYTES_MAX: u64 = 1_000_000_000;
 const WRITE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Tests the kinds of one group; the seed selects it.
@@ -55,31 +57,35 @@ fn run(case: &mut Case) -> Result<u32> {
     names.retain(|path| path.is_dir());
     names.sort();
     ensure!(!names.is_empty(), "no kind begins with {group:?}");
-    let failures: Vec<String> = names
-        .iter()
-        .filter_map(|kind| check_kind(case, kind, files).err())
-        .map(|error| format!("{error:#}"))
-        .collect();
+    let mut files_checked = 0;
+    let mut failures = Vec::new();
+    for kind in &names {
+        match check_kind(case, kind, files) {
+            Ok(count) => files_checked += count,
+            Err(error) => failures.push(format!("{error:#}")),
+        }
+    }
     ensure!(failures.is_empty(), "{}", failures.join("\n"));
-    Ok(files * names.len() as u32)
+    Ok(files_checked)
 }
 
-/// Reads a folder of sound files of a kind, and of corrupt ones. The folder is kept if that fails.
-fn check_kind(case: &mut Case, kind: &Path, files: u32) -> Result<()> {
+/// Reads a folder of sound files of a kind, and of at most `files_max` corrupt ones, and returns the number of the latter.
+/// The folder is kept if that fails.
+fn check_kind(case: &mut Case, kind: &Path, files_max: u32) -> Result<u32> {
     let name = kind.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let folder = case.path(&name);
     copy_tree(kind, &folder.join("sound"))?;
-    write_corrupt_files(case, kind, &folder, files)?;
+    let files = write_corrupt_files(case, kind, &folder, files_max)?;
     let start = Instant::now();
     let run = ["run", "--data", &name, "train.epochs=1", "--results", "results"];
     for command in [&["scan", &name][..], &run] {
         check_end(case, command).with_context(|| name.clone())?;
     }
     if std::env::var_os(FILES).is_some() {
-        println!("{:6.1} s  {name}", start.elapsed().as_secs_f64());
+        println!("{:6.1} s  {name}, {files} files", start.elapsed().as_secs_f64());
     }
     fs::remove_dir_all(&folder)?;
-    Ok(())
+    Ok(files)
 }
 
 /// Writes the kinds whose first word is in `group` with the formats' libraries.
@@ -97,13 +103,19 @@ fn write_kinds(case: &Case, kinds: &Path, group: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Writes `count` corrupt copies of the files of a kind. Files that refer to each other are copied together.
-fn write_corrupt_files(case: &mut Case, kind: &Path, folder: &Path, count: u32) -> Result<()> {
+/// Writes at most `files_max` corrupt copies of the files of a kind, and returns their number. Files that refer to each other
+/// are copied together.
+fn write_corrupt_files(case: &mut Case, kind: &Path, folder: &Path, files_max: u32) -> Result<u32> {
     let mut sources = files_below(kind);
     sources.sort();
     let extensions: BTreeSet<_> = sources.iter().map(|path| path.extension()).collect();
     let refer_to_each_other = extensions.len() > 1;
-    for number in 0..count {
+    let kind_bytes: u64 =
+        sources.iter().map(|path| Ok(fs::metadata(path)?.len())).sum::<Result<u64>>()?;
+    let copy_bytes =
+        if refer_to_each_other { kind_bytes } else { kind_bytes / sources.len() as u64 };
+    let files = u64::from(files_max).min(KIND_BYTES_MAX / copy_bytes.max(1)).max(1) as u32;
+    for number in 0..files {
         let source = &sources[number as usize % sources.len()];
         let mut content = fs::read(source)?;
         mutate::mutate_bytes(&mut content, &mut case.random);
@@ -116,7 +128,7 @@ fn write_corrupt_files(case: &mut Case, kind: &Path, folder: &Path, count: u32) 
             fs::write(place.with_extension(extension), content)?;
         }
     }
-    Ok(())
+    Ok(files)
 }
 
 /// Runs `feedrate`, and checks that it ends in time, and reads the files or reports errors.
