@@ -145,6 +145,9 @@ impl DatasetError {
                 "free space on the device, point `--data` (`dataset.data_folder`) elsewhere, or use fewer files (`--scale`, `dataset.num_files_train`)"
             }
             DatasetError::Changed { .. } => "generate the dataset again: correct files are kept",
+            DatasetError::TooFew { found: 0, .. } => {
+                "`feedrate generate`, or `workflow.generate_data=True`, generates the files; to read other files, point `--data` (`dataset.data_folder`) at them"
+            }
             DatasetError::TooFew { .. } => {
                 "set `dataset.num_files_train` and `dataset.num_files_eval` to the numbers that `feedrate scan DIR` reports"
             }

@@ -10,6 +10,7 @@ use feedrate_measure::metric::Metric;
 use feedrate_session::launch::LaunchOptions;
 use feedrate_session::request::{HYDRA_WORKLOAD, Request};
 use feedrate_spec::plan::Cache;
+use feedrate_spec::units;
 use feedrate_spec::workload::with_full_key;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -123,7 +124,7 @@ pub(crate) struct DataArguments {
     #[arg(value_name = "KEY=VALUE", allow_hyphen_values = false, value_parser = parse_override)]
     pub(crate) overrides: Vec<String>,
     /// Emulated accelerators [default: the workload's number, else 1].
-    #[arg(short = 'n', long, value_name = "N", help_heading = WORKLOAD)]
+    #[arg(short = 'n', long, value_name = "N", value_parser = parse_count::<u32>, help_heading = WORKLOAD)]
     pub(crate) accelerators: Option<u32>,
     /// Use this fraction of the files and samples, and of the checkpoints of models with layers.
     #[arg(long, value_name = "F", default_value_t = 1.0, help_heading = WORKLOAD)]
@@ -182,10 +183,10 @@ pub(crate) struct StepArguments {
     #[arg(long, value_name = "TIME", value_parser = time::seconds, help_heading = WORKLOAD)]
     compute: Option<f64>,
     /// Samples per batch (`reader.batch_size`).
-    #[arg(long, value_name = "N", help_heading = WORKLOAD)]
+    #[arg(long, value_name = "N", value_parser = parse_count::<u64>, help_heading = WORKLOAD)]
     pub(crate) batch: Option<u64>,
     /// Reading threads per accelerator, PyTorch's `num_workers` (`reader.read_threads`).
-    #[arg(long, value_name = "N", help_heading = WORKLOAD)]
+    #[arg(long, value_name = "N", value_parser = parse_count::<u64>, help_heading = WORKLOAD)]
     pub(crate) workers: Option<u64>,
 }
 
@@ -205,7 +206,7 @@ impl StepArguments {
 #[command(next_help_heading = "MPI")]
 pub(crate) struct LaunchArguments {
     /// Emulated accelerators per process under a launcher such as mpirun or srun [default: 1].
-    #[arg(long, value_name = "K", conflicts_with = "accelerators")]
+    #[arg(long, value_name = "K", value_parser = parse_count::<u32>, conflicts_with = "accelerators")]
     pub(crate) accelerators_per_rank: Option<u32>,
     /// MPI library to load under a launcher [default: search for one].
     #[arg(long, value_name = "PATH")]
@@ -256,6 +257,21 @@ pub(crate) fn given_options<A: Args>(matches: &ArgMatches) -> Vec<(String, Optio
 fn is_equal(value: &OsStr, default: &OsStr) -> bool {
     let number = |text: &OsStr| text.to_str()?.parse::<f64>().ok();
     value == default || (number(value).is_some() && number(value) == number(default))
+}
+
+/// Parses a number of things, of which there is at least one.
+pub(crate) fn parse_count<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
+    if text.parse() == Ok(0_u64) {
+        return Err("the smallest number is 1".into());
+    }
+    let count = text.parse::<u64>().ok();
+    let count = count.ok_or_else(|| match units::parse_bytes(text) {
+        Some(number) if number.fract() == 0.0 && number >= 1.0 => {
+            format!("it is not a number without a unit: write `{number}`")
+        }
+        _ => "it is not a whole number".into(),
+    })?;
+    T::try_from(count).map_err(|_| "the number is too large".into())
 }
 
 /// Finds a metric by its name.

@@ -161,6 +161,13 @@ pub(super) fn usage_refusal(
         (ErrorKind::UnknownArgument, Some(option), _) if option.starts_with('-') => {
             unknown("option", option, called.hint_for_option(option, &words))
         }
+        (ErrorKind::UnknownArgument, Some(word), _) => {
+            let hint = match called.command.get_name() {
+                "show" => "`feedrate analyze` and `feedrate compare` read several runs".into(),
+                _ => format!("`{path} --help` shows what it takes"),
+            };
+            Some(Refusal::new(format!("`{word}` is one argument too many for `{path}`"), hint))
+        }
         (ErrorKind::InvalidSubcommand, _, Some(word)) => {
             unknown("command", word, called.hint_for_command(word, &words))
         }
@@ -252,6 +259,9 @@ impl<'p> CalledCommand<'p> {
         {
             return Some(hint.into());
         }
+        if name == "feedrate version" {
+            return Some("`feedrate --version` prints the version".into());
+        }
         if let Some(line) = replacement_line(name.trim_start_matches("feedrate "), words) {
             return Some(format!("write `{line}`"));
         }
@@ -334,6 +344,28 @@ mod tests {
         let actual = error.hint.unwrap();
         assert!(actual.contains(hint), "{line}: {actual}");
         assert!(!actual.contains("-- --"), "{actual}");
+    }
+
+    #[test]
+    fn a_number_of_things_is_a_whole_number_of_at_least_one() {
+        for (words, says) in [
+            ("run w -n 0", "the smallest number is 1"),
+            ("plan w -n 0", "the smallest number is 1"),
+            ("scale w --max 0", "the smallest number is 1"),
+            ("run w --workers 0", "the smallest number is 1"),
+            ("run w -n eight", "it is not a whole number"),
+            ("run w -n 1.5", "it is not a whole number"),
+            ("run w --batch 64k", "it is not a number without a unit: write `64000`"),
+            ("run w -n 5000000000", "the number is too large"),
+        ] {
+            check(&format!("feedrate {words}"), says, "--help` explains it");
+        }
+    }
+
+    #[test]
+    fn a_second_run_for_show_gets_a_hint() {
+        check("feedrate show a b", "`b` is one argument too many", "`feedrate compare`");
+        check("feedrate version", "no command `version`", "`feedrate --version`");
     }
 
     #[test]

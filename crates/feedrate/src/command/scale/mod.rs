@@ -10,7 +10,7 @@ pub(super) use answer::SearchResult;
 
 use super::study::conclusion::{SCALE, conclude, lines_of};
 use super::study::runner_host;
-use crate::cli::{CacheArguments, DataArguments, OUTPUT, metric};
+use crate::cli::{CacheArguments, DataArguments, OUTPUT, metric, parse_count};
 use crate::exit::Exit;
 use crate::progress::TERMINAL;
 use crate::{messages, text, time};
@@ -29,7 +29,6 @@ use feedrate_study::chosen::{ChosenStudy, StudyIdentity};
 use feedrate_study::scale::{ScaleOptions, SearchRange};
 use feedrate_study::search::{ACCELERATORS, Certainty, SearchBounds, SearchTarget};
 use plain_read::PlainRead;
-use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 /// Help heading of the search's options.
@@ -64,16 +63,16 @@ pub(super) struct ScaleArguments {
     #[arg(long, help_heading = SEARCH, value_parser = target_parser(), default_value = "largest")]
     find: SearchTarget,
     /// Smallest number to try.
-    #[arg(long, help_heading = SEARCH, value_name = "N", default_value_t = NonZeroU64::MIN)]
-    from: NonZeroU64,
+    #[arg(long, help_heading = SEARCH, value_name = "N", value_parser = parse_count::<u64>, default_value_t = 1)]
+    from: u64,
     /// Largest number to try [default: limited by the space for a dataset, or by the samples of an existing dataset].
-    #[arg(long, help_heading = SEARCH, value_name = "N")]
-    max: Option<NonZeroU64>,
+    #[arg(long, help_heading = SEARCH, value_name = "N", value_parser = parse_count::<u64>)]
+    max: Option<u64>,
     /// Limit the total size of generated datasets, such as `200GB`. This also limits the number.
     #[arg(long, help_heading = SEARCH, value_name = "SIZE", value_parser = parse_bytes)]
     max_data: Option<u64>,
     /// Maximum number of runs.
-    #[arg(long, help_heading = SEARCH, value_name = "N", default_value_t = 20)]
+    #[arg(long, help_heading = SEARCH, value_name = "N", value_parser = parse_count::<u64>, default_value_t = 20)]
     max_runs: u64,
     /// Limit the total time of the runs, such as `90s`, `30m` or `2h`. Generating datasets does not count.
     #[arg(long, help_heading = SEARCH, value_name = "TIME", value_parser = time::seconds, default_value = "30m")]
@@ -99,8 +98,8 @@ impl ScaleArguments {
             response: self.response,
             key: self.key.clone(),
             find: self.find,
-            from: self.from.get(),
-            max: self.max.map(u64::from),
+            from: self.from,
+            max: self.max,
             max_data_bytes: self.max_data,
             limits: ScaleLimits { runs_max: self.max_runs, budget_s: self.budget },
         }
