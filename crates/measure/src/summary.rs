@@ -423,7 +423,7 @@ mod tests {
                     "files_by_ranks",
                 ],
             ),
-            ("latency.read", &["count", "p50_s", "p90_s", "p99_s", "p99_9_s", "max_s"]),
+            ("latency.read", &["count", "p50_s", "p90_s", "p99_s", "p99_9_s", "p99_99_s", "max_s"]),
             ("verdict", &["name", "evidence"]),
         ] {
             check_keys(&value, parent, promised);

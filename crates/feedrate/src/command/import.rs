@@ -140,7 +140,9 @@ fn page(
     figures: &Figures,
 ) -> String {
     let mut parts = io_answer::lines(&log.answer);
-    parts.extend([head(log), text::rows(&run_page::read_rows(figures))]);
+    let latency = run_page::latency_line(figures).map(|line| ("Read latency", line));
+    let rows: Vec<_> = latency.into_iter().chain(run_page::read_rows(figures)).collect();
+    parts.extend([head(log), text::rows(&rows)]);
     let lists = [("Assumed", &emulation.assumed), ("Lost", &lost_facts(log))];
     for (title, lines) in lists.into_iter().filter(|(_, lines)| !lines.is_empty()) {
         let indented: String = lines.iter().map(|line| format!("\n  {line}")).collect();

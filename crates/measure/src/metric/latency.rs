@@ -39,7 +39,7 @@ pub static SAMPLE_LATENCY: Metric = Metric {
 const LATENCY: Metric = Metric {
     unit: Unit::Seconds,
     better: Better::Lower,
-    source: "feedrate; p50, p90, p99.9 and max are listed beside it",
+    source: "feedrate; p50, p90, p99.9, p99.99 and max are listed beside it",
     basis: &[Basis::Reads],
     ..COMPOSED
 };
@@ -54,6 +54,8 @@ pub struct Quantiles {
     pub p99_s: Option<f64>,
     #[serde(rename = "p99_9_s")]
     pub p999_s: Option<f64>,
+    #[serde(rename = "p99_99_s")]
+    pub p9999_s: Option<f64>,
     pub max_s: Option<f64>,
 }
 
@@ -67,6 +69,7 @@ impl Quantiles {
             p90_s: quantile_s(0.9),
             p99_s: quantile_s(0.99),
             p999_s: quantile_s(0.999),
+            p9999_s: quantile_s(0.9999),
             max_s: histogram.max().map(seconds),
         }
     }

@@ -1,8 +1,10 @@
 //! Builds the pages of a single run: its answer in a few lines, and all its measurements. Decides nothing.
 
+mod latency;
 mod reads;
 mod rows;
 
+pub use self::latency::latency_line;
 pub use self::reads::read_rows;
 
 use crate::document::{Block, Detail, Document, Item};
@@ -168,6 +170,8 @@ impl<'a> RunPage<'a> {
         if !self.record.plan.is_checkpoint_only() {
             blocks.extend(table_of_epochs(&summary.per_epoch));
             blocks.extend(blocks_of_phases(&summary.phases));
+            let reads = &Derived::new(self.record).io.read_latency;
+            blocks.extend(latency::latency_blocks(&summary.figures, reads));
             blocks.extend(self.gpu_note().map(Block::Sentence));
         }
         blocks.extend(blocks_of_doubts(&summary.doubts));

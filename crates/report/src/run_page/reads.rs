@@ -1,7 +1,7 @@
-//! Writes the rows on a run's reads: latency, sizes and order of requests, time in calls, and the number of accelerators that read each file.
+//! Writes the rows on a run's reads: sizes and order of requests, time in calls, and the number of accelerators that read each file.
 
 use feedrate_measure::metric::{
-    AMPLIFICATION, CONSECUTIVE, FILES, IN_FLIGHT, IO_TIME_PERCENT, OVERLAP, Quantiles, SEQUENTIAL,
+    AMPLIFICATION, CONSECUTIVE, FILES, IN_FLIGHT, IO_TIME_PERCENT, OVERLAP, SEQUENTIAL,
     UNIQUE_BYTES,
 };
 use feedrate_measure::summary::Figures;
@@ -9,12 +9,8 @@ use feedrate_spec::units;
 
 /// The rows on reads that have known values.
 pub fn read_rows(figures: &Figures) -> Vec<(&'static str, String)> {
-    let rows = [
-        ("Read latency", figures.read_latency.as_ref().and_then(latency)),
-        ("Access", access(figures)),
-        ("I/O calls", calls(figures)),
-        ("Files", files(figures)),
-    ];
+    let rows =
+        [("Access", access(figures)), ("I/O calls", calls(figures)), ("Files", files(figures))];
     rows.into_iter().filter_map(|(name, row)| Some((name, row?))).collect()
 }
 
@@ -73,16 +69,4 @@ fn files(figures: &Figures) -> Option<String> {
 
 fn share(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
-}
-
-fn latency(reads: &Quantiles) -> Option<String> {
-    let text = units::seconds;
-    Some(format!(
-        "p50 {} · p99 {} · p99.9 {} · max {} of {} reads",
-        text(reads.p50_s?),
-        text(reads.p99_s?),
-        text(reads.p999_s?),
-        text(reads.max_s?),
-        units::count(reads.count),
-    ))
 }

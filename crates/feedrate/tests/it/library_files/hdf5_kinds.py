@@ -315,7 +315,7 @@ def of_references(file):
 
 
 hdf5("soft link", of_references, "store/images")
-hdf5("flat", lambda file: file.create_dataset("images", data=noise((1280, 8))), files=2)
+hdf5("flat", lambda file: file.create_dataset("images", data=noise((256, 8))), files=2)
 
 
 def external(folder):
