@@ -1,5 +1,7 @@
 //! Commands for developers and CI: `cargo xtask ci|quick|setup|tidy|chaos|long|dist|bench`. They are not part of the product.
 
+#![expect(clippy::disallowed_methods, reason = "commands for developers list intact folders")]
+
 mod shell;
 mod setup;
 mod tidy;

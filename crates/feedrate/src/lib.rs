@@ -3,6 +3,8 @@
 //!
 //! Only this crate reads arguments and the environment, prints, and exits. The work is done by the libraries.
 
+#![cfg_attr(test, expect(clippy::disallowed_methods, reason = "tests list intact folders"))]
+
 mod exit;
 pub(crate) use feedrate_report::text;
 mod messages;

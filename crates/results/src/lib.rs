@@ -1,6 +1,8 @@
 //! Reads result folders and logs of any supported program into runs, indexes runs, and reads a study's CSV together with the results of its rows.
 //! It starts no processes and draws no conclusions.
 
+#![cfg_attr(test, expect(clippy::disallowed_methods, reason = "tests list intact folders"))]
+
 pub mod setting;
 pub mod row;
 pub mod experiment;

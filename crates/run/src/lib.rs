@@ -1,6 +1,8 @@
 //! Executes runs: carries out the engine's decisions on the real machine, in one process or several. This is the only crate below
 //! `session` that reads the clock.
 
+#![cfg_attr(test, expect(clippy::disallowed_methods, reason = "tests list intact folders"))]
+
 pub mod clock;
 pub mod live;
 mod functions;

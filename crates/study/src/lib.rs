@@ -1,6 +1,8 @@
 //! Experiment designs and studies: creates the rows of a study, chooses the next row and runs the pending ones. Each run is a process of its own,
 //! which this crate starts and supervises. It does not print to a terminal or choose exit codes.
 
+#![cfg_attr(test, expect(clippy::disallowed_methods, reason = "tests list intact folders"))]
+
 pub mod random;
 pub mod factor;
 pub mod keys;

@@ -1,5 +1,6 @@
 //! Integration tests: run the program `feedrate` in temporary folders.
 
+#![expect(clippy::disallowed_methods, reason = "tests list intact folders")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod evaluation;
