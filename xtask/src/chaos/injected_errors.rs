@@ -1,14 +1,16 @@
-//! Errors of system calls, injected with strace.
+//! Errors of system calls, injected with strace, and errors of closing files, injected with a library.
 
 use super::Class;
 use super::case::Case;
-use super::child::FinishedProgram;
+use super::child::RunningProgram;
 use super::random::Random;
 use super::work::Work;
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use std::collections::HashMap;
 use std::fs;
-use std::time::Duration;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 pub(super) static CLASS: Class = Class {
     name: "injected_errors",
@@ -21,8 +23,17 @@ pub(super) static CLASS: Class = Class {
 
 /// Injections of a case, which share a dataset and a result.
 const INJECTIONS: usize = 12;
-/// Maximum time for a command. Tracing slows it down, and so does a busy machine.
-const TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum time that an error may add to the time of the command without errors.
+const DELAY_MAX: Duration = Duration::from_secs(15);
+
+/// Closing a file. strace does not execute a call that it lets fail, so the file would stay open, although Linux closes it even if it
+/// reports an error. A process that starts another one, and keeps its own write end of their pipe in this way, waits forever for the end of
+/// the pipe.
+const CLOSE: &str = "close";
+/// Source of the library whose calls close the file and then fail.
+const CLOSE_SOURCE: &str = include_str!("failing_close.c");
+/// The compiled library.
+const CLOSE_LIBRARY: &str = "failing_close.so";
 
 /// Groups of system calls, and the errors that they can have. A question mark allows names that the machine does not have.
 const CALLS: &[(&str, &[&str])] = &[
@@ -31,7 +42,7 @@ const CALLS: &[(&str, &[&str])] = &[
     ("write,pwrite64,writev", &["ENOSPC", "EIO", "EINTR", "ENOMEM"]),
     ("fsync,fdatasync", &["ENOSPC", "EIO", "EINTR", "ENOMEM"]),
     ("?rename,?renameat,renameat2", &["ENOSPC", "EIO", "EINTR", "ENOMEM"]),
-    ("close", &["ENOSPC", "EIO", "EINTR"]),
+    (CLOSE, &["ENOSPC", "EIO", "EINTR"]),
     ("?mkdir,mkdirat", &["ENOSPC", "EIO", "EINTR", "ENOMEM"]),
     ("flock", &["EIO", "EINTR", "ENOMEM", "ENOLCK"]),
     ("getdents64", &["EIO", "ENOMEM"]),
@@ -40,26 +51,42 @@ const CALLS: &[(&str, &[&str])] = &[
     ("clone,clone3", &["EAGAIN", "ENOMEM"]),
 ];
 
+/// Failing calls: one, or all from one on.
+struct Rule {
+    calls: &'static str,
+    error: &'static str,
+    /// Number of the first failing call.
+    first: usize,
+    is_repeated: bool,
+}
+
 fn run(case: &mut Case) -> Result<u32> {
     let work = Work::start(case)?;
+    compile_close_library(case)?;
     let mut counts = Vec::new();
+    let mut undisturbed = Duration::ZERO;
     work.check_disturbed(case, 0, "traced", |arguments| {
         let all: Vec<&str> = CALLS.iter().map(|(calls, _)| *calls).collect();
-        let ended = traced(case, &["-e", &format!("trace={}", all.join(","))], arguments)?;
+        let start = Instant::now();
+        let trace = format!("trace={}", all.join(","));
+        let ended = traced(case, &["-e", &trace], arguments)?.wait()?;
+        undisturbed = start.elapsed();
         counts = CALLS.iter().map(|(calls, _)| count_calls(case, calls)).collect::<Result<_>>()?;
         ended.with_code(&[0])
     })?;
     let mut injected = 0;
     for number in 1..=INJECTIONS {
-        let Some(rule) = rule(&mut case.random, &counts) else { continue };
-        // strace does not execute a failing call, so a pipe that ends a run would stay open.
-        if work == Work::Study && rule.starts_with("close:") {
-            continue;
-        }
-        work.check_disturbed(case, number, &format!("`{rule}`"), |arguments| {
-            let calls = rule.split(':').next().unwrap_or_default();
-            let (trace, inject) = (format!("trace={calls}"), format!("inject={rule}"));
-            traced(case, &["-e", &trace, "-e", &inject], arguments)
+        let Some(rule) = Rule::draw(&mut case.random, &counts) else { continue };
+        case.write(LOG, "")?;
+        work.check_disturbed(case, number, &format!("`{}`", rule.injection()), |arguments| {
+            let started = if rule.calls == CLOSE {
+                with_failing_close(case, &rule, arguments)?
+            } else {
+                let (trace, inject) =
+                    (format!("trace={}", rule.calls), format!("inject={}", rule.injection()));
+                traced(case, &["-e", &trace, "-e", &inject], arguments)?
+            };
+            started.wait_for(undisturbed + DELAY_MAX)
         })?;
         let log = fs::read(case.path(LOG))?;
         injected += u32::from(String::from_utf8_lossy(&log).contains("(INJECTED)"));
@@ -67,24 +94,60 @@ fn run(case: &mut Case) -> Result<u32> {
     Ok(injected)
 }
 
-/// Draws what strace injects: one failing call, or failing calls from one on. `counts` has the number of calls of each group. Returns `None`
-/// if the program makes no calls of the drawn group.
-fn rule(random: &mut Random, counts: &[usize]) -> Option<String> {
-    let group = random.below(CALLS.len());
-    let (calls, errors) = CALLS[group];
-    let error = random.pick(errors);
-    let count = counts.get(group).copied().filter(|count| *count > 0)?;
-    let number = 1 + random.below(count);
-    // A call that always reports an interrupt is repeated forever.
-    let more = if error != "EINTR" && random.chance(20) { "+" } else { "" };
-    Some(format!("{calls}:error={error}:when={number}{more}"))
+impl Rule {
+    /// Draws a rule. `counts` has the number of calls of each group. Returns `None` if the program makes no calls of the drawn group.
+    fn draw(random: &mut Random, counts: &[usize]) -> Option<Self> {
+        let group = random.below(CALLS.len());
+        let (calls, errors) = CALLS[group];
+        let error = random.pick(errors);
+        let count = counts.get(group).copied().filter(|count| *count > 0)?;
+        let first = 1 + random.below(count);
+        // A call that always reports an interrupt is repeated forever.
+        let is_repeated = error != "EINTR" && random.chance(20);
+        Some(Rule { calls, error, first, is_repeated })
+    }
+
+    /// The rule as strace's option `inject` expects it.
+    fn injection(&self) -> String {
+        let Rule { calls, error, first, is_repeated } = self;
+        let more = if *is_repeated { "+" } else { "" };
+        format!("{calls}:error={error}:when={first}{more}")
+    }
 }
 
-fn traced(case: &Case, options: &[&str], arguments: &[&str]) -> Result<FinishedProgram> {
+fn traced(case: &Case, options: &[&str], arguments: &[&str]) -> Result<RunningProgram> {
     let program = case.program("feedrate").display().to_string();
     let log = case.path(LOG).display().to_string();
     let strace = [&["-f", "-qq", "-o", &log][..], options, &[&program]].concat();
-    case.start("strace", &[&strace[..], arguments].concat())?.wait_for(TIMEOUT)
+    case.start("strace", &[&strace[..], arguments].concat())
+}
+
+fn with_failing_close(case: &Case, rule: &Rule, arguments: &[&str]) -> Result<RunningProgram> {
+    let last = if rule.is_repeated { usize::MAX >> 1 } else { rule.first };
+    let words = [
+        format!("LD_PRELOAD={}", case.path(CLOSE_LIBRARY).display()),
+        format!("CLOSE_FIRST={}", rule.first),
+        format!("CLOSE_LAST={last}"),
+        format!("CLOSE_ERROR={}", rule.error),
+        format!("CLOSE_LOG={}", case.path(LOG).display()),
+        case.program("feedrate").display().to_string(),
+    ];
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    case.start("env", &[&words[..], arguments].concat())
+}
+
+fn compile_close_library(case: &Case) -> Result<()> {
+    let mut compiler = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-x", "c", "-", "-ldl", "-o"])
+        .arg(case.path(CLOSE_LIBRARY))
+        .stdin(Stdio::piped())
+        .spawn()
+        .context("cannot start the C compiler")?;
+    let mut source = compiler.stdin.take().context("the compiler has no input")?;
+    source.write_all(CLOSE_SOURCE.as_bytes())?;
+    drop(source);
+    ensure!(compiler.wait()?.success(), "cannot compile the library whose `close` fails");
+    Ok(())
 }
 
 /// Counts the calls of a group in the trace, of the thread that makes most of them: strace counts the calls of each thread.
