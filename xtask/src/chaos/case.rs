@@ -4,7 +4,9 @@ use super::child::{FinishedProgram, RunningProgram, STOP_TIMEOUT, WORK_TIMEOUT, 
 use super::random::Random;
 use super::user_files::UserFiles;
 use anyhow::{Context, Result, ensure};
+use rustix::fs::statfs;
 use serde_json::Value;
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,6 +24,11 @@ pub(super) fn workload(files: u32, bytes: u32, batch: u32, more_yaml: &str) -> S
     )
 }
 
+/// The folder that a FUSE file system shows as the working folder.
+const BEHIND_FUSE: &str = "behind";
+/// `FUSE_SUPER_MAGIC` of Linux.
+const FUSE_TYPE: i64 = 0x6573_5546;
+
 /// A case. Its folder is removed after success and kept after a failure.
 pub(super) struct Case<'a> {
     pub(super) seed: u64,
@@ -31,6 +38,17 @@ pub(super) struct Case<'a> {
     programs: &'a Path,
     outputs: AtomicUsize,
     mounts: Vec<PathBuf>,
+    /// The program that serves the working folder, if that is on FUSE.
+    fuse_server: RefCell<Option<RunningProgram>>,
+}
+
+/// An unexpected end of a FUSE file system.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum FuseEnd {
+    /// Its program is killed.
+    Killed,
+    /// It is unmounted although it is in use.
+    Unmounted,
 }
 
 impl<'a> Case<'a> {
@@ -46,6 +64,7 @@ impl<'a> Case<'a> {
             programs,
             outputs: AtomicUsize::new(0),
             mounts: Vec::new(),
+            fuse_server: RefCell::new(None),
         })
     }
 
@@ -130,6 +149,44 @@ impl<'a> Case<'a> {
         mount(&["-t", "tmpfs", "-o", &format!("size={size_kb}k"), "tmpfs"], &folder)?;
         self.mounts.push(folder);
         Ok(())
+    }
+
+    /// Puts the working folder on FUSE until the end of the case. It must be empty.
+    pub(super) fn mount_fuse(&mut self) -> Result<()> {
+        fs::create_dir(self.folder.join(BEHIND_FUSE))?;
+        self.mounts.push(self.path(""));
+        self.start_fuse()
+    }
+
+    /// Starts the FUSE file system again after its end.
+    pub(super) fn start_fuse(&self) -> Result<()> {
+        // The mount of a killed program is still there.
+        let _ = Command::new("umount").arg("--lazy").arg(self.path("")).output();
+        let mut bindfs = Command::new("bindfs");
+        // Without this option, opening a file removes it from the page cache.
+        bindfs.args(["-f", "-o", "kernel_cache"]).args([BEHIND_FUSE, "here"]);
+        bindfs.current_dir(&self.folder);
+        let mut server = RunningProgram::start(bindfs, self.folder.join("output/fuse"))?;
+        wait_until("a FUSE file system", || server.has_ended() || self.is_on_fuse())?;
+        ensure!(!server.has_ended(), "`bindfs` does not mount: {}", server.stderr());
+        *self.fuse_server.borrow_mut() = Some(server);
+        Ok(())
+    }
+
+    /// Ends the FUSE file system. Programs that use it get errors.
+    pub(super) fn end_fuse(&self, end: FuseEnd) -> Result<()> {
+        if let FuseEnd::Unmounted = end {
+            let umount =
+                Command::new("umount").args(["--force", "--lazy"]).arg(self.path("")).status()?;
+            ensure!(umount.success(), "cannot unmount {}", self.path("").display());
+        }
+        // The program is killed when dropped.
+        *self.fuse_server.borrow_mut() = None;
+        Ok(())
+    }
+
+    fn is_on_fuse(&self) -> bool {
+        statfs(self.path("")).is_ok_and(|found| found.f_type == FUSE_TYPE)
     }
 
     /// Enlarges a mounted file system.

@@ -22,6 +22,7 @@ mod work;
 mod injected_errors;
 mod resource_limits;
 mod without_proc;
+mod fuse;
 mod other_owners;
 mod received_studies;
 mod starved_ranks;
@@ -71,6 +72,7 @@ static CLASSES: &[&Class] = &[
     &injected_errors::CLASS,
     &resource_limits::CLASS,
     &without_proc::CLASS,
+    &fuse::CLASS,
     &other_owners::CLASS,
     &received_studies::CLASS,
     &starved_ranks::CLASS,
