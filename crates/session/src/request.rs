@@ -26,13 +26,15 @@ pub struct Request {
     pub verify: bool,
     /// Number of processes that share the accelerators; `None` if nothing is run.
     pub processes: Option<u32>,
+    /// Number of machines on which these processes run.
+    pub hosts: u32,
     /// Whether only the dataset is needed.
     pub generate_only: bool,
 }
 
 impl Default for Request {
     fn default() -> Self {
-        let PlanOptions { scale, shrink_records, cache, .. } = PlanOptions::default();
+        let PlanOptions { scale, shrink_records, cache, hosts, .. } = PlanOptions::default();
         Request {
             workload: String::new(),
             overrides: Vec::new(),
@@ -44,6 +46,7 @@ impl Default for Request {
             cache,
             verify: false,
             processes: None,
+            hosts,
             generate_only: false,
         }
     }
@@ -86,6 +89,7 @@ impl Request {
             accelerators: self.accelerators,
             scale: self.scale,
             processes: self.processes,
+            hosts: self.hosts,
             shrink_records: self.shrink_records,
             cache: self.cache,
             verify: self.verify,

@@ -421,3 +421,36 @@ pub fn ineffective_keys(workload: &Workload) -> impl Iterator<Item = Ineffective
         IneffectiveKey { key: key.path, reason }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_loaders_is_that_of_one_host() {
+        let overrides = ["dataset.num_files_train=56", "reader.read_type=memory"];
+        let request = Request {
+            accelerators: Some(8),
+            processes: Some(8),
+            overrides: overrides.map(String::from).into(),
+            ..Request::for_workload("unet3d_b200")
+        };
+        let source = find(&request.workload).unwrap();
+        let workload = parse(&source, &request, &ProcessSurroundings::at_no_time()).unwrap().0;
+        let plan = |hosts: u32, memory_bytes: u64| {
+            let options = Request { hosts, ..request.clone() }.plan_options("unet3d_b200".into());
+            let context = Context { memory_bytes: Some(memory_bytes), ..Context::default() };
+            plan::build(&workload, &options, &catalog(), context)
+        };
+        let needed = estimate(&plan(1, u64::MAX).unwrap().0).loader_memory_bytes as u64;
+        assert!(56 * 140_000_000 < needed, "{needed}");
+        // Of 8 processes, one of 3 hosts has at least 3.
+        for (hosts, host_bytes) in
+            [(1, needed), (2, needed / 2), (3, needed / 8 * 3), (8, needed / 8)]
+        {
+            assert!(plan(hosts, host_bytes + 10).is_ok(), "{hosts}");
+            let refused = plan(hosts, host_bytes - 10).unwrap_err().to_string();
+            assert!(refused.contains("the loaders on a machine need"), "{refused}");
+        }
+    }
+}

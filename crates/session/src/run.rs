@@ -150,7 +150,7 @@ impl RunSession<'_> {
         let Decision { plan, choice, run_dir, study, data_request } =
             decide_on_rank_0(&**comm, || {
                 let Prepared { decision, invocation, folder, found } =
-                    self.run.prepare(comm.size(), observer, listener)?;
+                    self.run.prepare(&**comm, observer, listener)?;
                 prepared = Some((invocation, folder, found));
                 Ok(decision)
             })?;
@@ -226,17 +226,19 @@ impl RunRequest {
     /// Creates the folder of the results, plans, and finds the dataset.
     fn prepare(
         &self,
-        processes: u32,
+        comm: &dyn Comm,
         observer: &mut dyn RunObserver,
         listener: &dyn Listener,
     ) -> anyhow::Result<Prepared> {
+        let (processes, hosts) = (comm.size(), comm.node().nodes);
         for file in self.traces(processes)? {
             // Bad paths are refused before folders are examined and data is generated, which is slow.
             drop(create_trace_file(&file)?);
         }
         let per_rank = self.launch.accelerators_per_rank;
         let accelerators = launch::accelerators(processes, self.request.accelerators, per_rank)?;
-        let request = &Request { accelerators, processes: Some(processes), ..self.request.clone() };
+        let request =
+            &Request { accelerators, processes: Some(processes), hosts, ..self.request.clone() };
         if request.workload.is_empty() {
             return self.prepare_found(request, observer, listener);
         }

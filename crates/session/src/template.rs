@@ -35,6 +35,7 @@ impl RunTemplate {
             workload: folder.into(),
             accelerators: Some(plan.accelerators),
             processes: Some(record.processes.len().max(1) as u32),
+            hosts: record.machines().len() as u32,
             cache: plan.train.cache,
             verify: plan.loader.verify,
             ..request.clone()

@@ -75,7 +75,7 @@ impl DlioSession<'_> {
         let listener: &dyn Listener = &WithoutProgress(&**self.listener);
         let mut prepared = None;
         let DlioDecision { generation, run, folder } = decide_on_rank_0(&**comm, || {
-            let Prepared { decision, invocation, folder, lock } = self.prepare(comm.size())?;
+            let Prepared { decision, invocation, folder, lock } = self.prepare(&**comm)?;
             prepared = Some((invocation, folder, lock));
             Ok(decision)
         })?;
@@ -135,7 +135,8 @@ impl DlioSession<'_> {
     }
 
     /// Reads the workload, plans, finds and locks the data, and creates the result folder.
-    fn prepare(&self, processes: u32) -> anyhow::Result<Prepared> {
+    fn prepare(&self, comm: &dyn Comm) -> anyhow::Result<Prepared> {
+        let processes = comm.size();
         let listener = &**self.listener;
         let mut lock = None;
         let mut composed = compose(self.request, &ProcessSurroundings::now())?;
@@ -146,6 +147,7 @@ impl DlioSession<'_> {
             name: composed.name.clone(),
             accelerators: self.accelerators(processes, workload)?,
             processes: Some(processes),
+            hosts: comm.node().nodes,
             as_dlio: true,
             ..PlanOptions::default()
         };

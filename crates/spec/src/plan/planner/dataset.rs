@@ -149,12 +149,13 @@ impl Builder<'_> {
         }
     }
 
-    /// Refuses loaders that need more memory than the machine has. Without a number of processes, nothing runs on this machine.
+    /// Refuses loaders that need more memory on a machine than this one has. Without a number of processes, nothing runs on this machine.
     pub(super) fn check_memory(&mut self, plan: &Plan, layout: &Layout, context: Context) {
-        if self.options.processes.is_none() {
-            return;
-        }
-        let needed = estimate_with(plan, self.catalog, layout).loader_memory_bytes;
+        let Some(processes) = self.options.processes else { return };
+        // The machine with the most processes has at least its even share.
+        let host_processes = processes.div_ceil(self.options.hosts.max(1));
+        let host_share = f64::from(host_processes) / f64::from(processes.max(1));
+        let needed = estimate_with(plan, self.catalog, layout).loader_memory_bytes * host_share;
         let Some(memory) = context.memory_bytes.filter(|&memory| needed > memory as f64) else {
             return;
         };
@@ -168,7 +169,7 @@ impl Builder<'_> {
         self.error(
             key,
             format!(
-                "the loaders need {} of memory, and the machine has {}",
+                "the loaders on a machine need {} of memory, and it has {}",
                 units::bytes(needed as u64),
                 units::bytes(memory)
             ),

@@ -50,6 +50,8 @@ pub struct PlanOptions {
     pub scale: f64,
     /// Number of processes that share the accelerators; `None` if nothing is run now.
     pub processes: Option<u32>,
+    /// Number of machines on which these processes run.
+    pub hosts: u32,
     /// Factor on the size of records (`--shrink-records`).
     pub shrink_records: f64,
     /// Preparation of the page cache (`--cold`, `--warm`).
@@ -58,8 +60,7 @@ pub struct PlanOptions {
     pub verify: bool,
     /// Whether to generate only the dataset, without training.
     pub generate_only: bool,
-    /// Whether the plan is for `dlio_benchmark`: records that DLIO refuses are refused, and `train.total_training_steps` limits each
-    /// epoch.
+    /// Whether the plan is for `dlio_benchmark`: refuses records that DLIO refuses, and `train.total_training_steps` limits each epoch.
     pub as_dlio: bool,
 }
 
@@ -71,6 +72,7 @@ impl Default for PlanOptions {
             accelerators: None,
             scale: 1.0,
             processes: None,
+            hosts: 1,
             shrink_records: 1.0,
             cache: Cache::AsIs,
             verify: false,
