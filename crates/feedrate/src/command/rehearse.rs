@@ -203,7 +203,7 @@ impl RehearsalResult {
             scale: request.scale,
             shrink_records: request.shrink_records,
             keeps: None,
-            rules: rehearsed_rules(rehearsal, workload),
+            rules: rehearsed_rules(rehearsal, workload, found.runs.len() as u64),
             runs: found.runs.iter().map(|run| RehearsedRun::new(run, !is_scored(run))).collect(),
             results: path_text(&relative_to_working_folder(folder)),
             is_checkpoint_only: rehearsal.resolved.plan.is_checkpoint_only(),
@@ -329,19 +329,19 @@ impl RehearsalResult {
     }
 }
 
-/// The rules of all scored runs, each with its outcome at full size.
-fn rehearsed_rules(rehearsal: &Rehearsal, workload: &MlperfWorkload) -> Vec<RehearsedRule> {
+/// The rules of all scored runs, each with its outcome at full size. Only if all `runs` were made can the scale break rules on several runs.
+fn rehearsed_rules(rehearsal: &Rehearsal, found: &MlperfWorkload, runs: u64) -> Vec<RehearsedRule> {
     let full_size = rehearsal.full_size.iter().flat_map(|check| &check.rules);
     let full_size: Vec<RuleSummary> =
         full_size.filter_map(|rule| RuleSummary::new(&[rule])).collect();
-    let is_scaled = rehearsal.request.is_shrunk();
-    let rules = summaries(workload).into_iter().map(|summary| {
+    let may_scale_break = rehearsal.request.is_shrunk() && runs == rehearsal.runs;
+    let rules = summaries(found).into_iter().map(|summary| {
         let is_same = |full: &&RuleSummary| full.title() == summary.title();
         let full_size = full_size.iter().find(is_same).cloned();
-        let mut on_several_runs = workload.submissions.iter();
+        let mut on_several_runs = found.submissions.iter();
         let is_on_several_runs =
             on_several_runs.any(|rule| rule.rule == summary.rule && rule.name == summary.name);
-        RehearsedRule::new(summary, full_size, is_scaled && is_on_several_runs)
+        RehearsedRule::new(summary, full_size, may_scale_break && is_on_several_runs)
     });
     rules.collect()
 }

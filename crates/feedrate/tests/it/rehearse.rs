@@ -101,6 +101,29 @@ fn a_scaled_rehearsal_is_judged_and_never_keeps_the_rules() {
     let again = test.feedrate(&SCALED);
     assert!(again.stderr.contains("no run was made now"), "{}", again.stderr);
     assert_eq!(again.json()["runs"], page["runs"]);
+    check_extra_run(&test, &page);
+}
+
+/// Without the right number of runs, the scale is no excuse for rules on several runs.
+fn check_extra_run(test: &Test, page: &Value) {
+    let csv = test.files_below(page["results"].as_str().unwrap(), "study.csv").remove(0);
+    let rows = fs::read_to_string(&csv).unwrap();
+    let last = rows.lines().last().unwrap();
+    let extra = last.replace(",Y,6,", ",N,7,");
+    fs::write(&csv, format!("{rows}{extra}\n")).unwrap();
+    assert_eq!(test.feedrate(&["study", "run", &csv.display().to_string()]).code, 0);
+    let answer = test.feedrate(&SCALED);
+    let page = answer.json();
+    assert_eq!(runs(&page).len(), 7, "{}", answer.stderr);
+    assert_eq!(rule(&page, "runs")["keeps"], false, "{page}");
+    for name in ["runs", "gap between starts"] {
+        let rule = rule(&page, name);
+        assert_eq!(rule["is_broken_by_scale"], false, "{rule}");
+    }
+    let shown = test.feedrate(&["show", page["results"].as_str().unwrap()]).stdout;
+    let verdict = shown.lines().next().unwrap();
+    let (_, broken) = verdict.split_once("apart from the scale it breaks ").unwrap();
+    assert!(broken.contains("2.1.17 runs"), "{shown}");
 }
 
 #[test]
