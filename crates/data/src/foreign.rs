@@ -15,7 +15,7 @@ use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::shape::{Element, FileShape};
 use feedrate_spec::units;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
@@ -440,6 +440,21 @@ impl FoundMembers {
         }
     }
 
+    /// Adds members with values that are stored elsewhere in some file.
+    fn add_elsewhere(&mut self, names: BTreeSet<String>) {
+        for name in names {
+            if let Some(member) = self.members.iter_mut().find(|member| member.name == name) {
+                member.is_elsewhere = true;
+            } else if self.members.len() < MEMBERS_MAX {
+                let member =
+                    FileMember { name, stored_bytes: 0, is_read: false, is_elsewhere: true };
+                self.members.push(member);
+            }
+            // The files without these values may read something else.
+            self.choice.clear();
+        }
+    }
+
     /// Excludes members that are not read from samples, wherever they are stored, because the user chose.
     fn exclude_unread(&mut self) {
         for member in &mut self.members {
@@ -528,14 +543,34 @@ pub fn find_samples(
         if has_many_samples { plan.files_train } else { plan.files_train.min(PROBED_MAX) };
     if has_many_samples {
         let counted = Mutex::new((vec![0; plan.files_train as usize], BTreeMap::new()));
+        let elsewhere = Mutex::new(BTreeSet::new());
         let cancel = AtomicBool::new(false);
         let watch = Watch::new(&|_, _| {}, &cancel);
-        let names = FileNames { plan: &chosen_plan, ..names };
-        let opener = || Opener::new(storage, names, false);
-        walk::for_each(plan.files_train, threads, &watch, opener, |opener, file| {
+        let chosen_names = FileNames { plan: &chosen_plan, ..names };
+        let openers = || [chosen_names, names].map(|names| Opener::new(storage, names, false));
+        walk::for_each(plan.files_train, threads, &watch, openers, |[opener, examiner], file| {
             // Any text has lines, so the first row is parsed to check that the text is a table.
             let first_row_error = if is_text { opener.probe(file, 0, None).err() } else { None };
-            let samples = first_row_error.map_or_else(|| opener.count_samples(file), Err);
+            let examined = if plan.members.is_empty() && !chosen_plan.members.is_empty() {
+                examiner.probe(file, 0, None).ok()
+            } else {
+                None
+            };
+            let chosen_samples = examined.as_ref().and_then(|file| {
+                let read = file.members.iter().filter(|member| member.is_read);
+                let is_chosen = read.map(|member| &member.name).eq(&chosen_plan.members);
+                file.shape.filter(|_| is_chosen).map(|shape| shape.samples)
+            });
+            let samples = match (first_row_error, chosen_samples) {
+                (Some(error), _) => Err(error),
+                (None, Some(samples)) => Ok(samples),
+                (None, None) => opener.count_samples(file),
+            };
+            let members = examined.map_or_else(|| opener.cursor.members(), |file| file.members);
+            let is_noted = |member: &FileMember| samples.is_ok() && member.is_elsewhere;
+            for member in members.into_iter().filter(is_noted) {
+                elsewhere.lock().unwrap_or_else(PoisonError::into_inner).insert(member.name);
+            }
             let mut counted = counted.lock().unwrap_or_else(PoisonError::into_inner);
             match samples {
                 Err(error) if is_file_error(&error) => {
@@ -545,6 +580,10 @@ pub fn find_samples(
             }
             Ok::<(), DatasetError>(())
         })?;
+        if plan.members.is_empty() {
+            let names = elsewhere.into_inner().unwrap_or_else(PoisonError::into_inner);
+            found.members.add_elsewhere(names);
+        }
         let (counts, unreadable) = counted.into_inner().unwrap_or_else(PoisonError::into_inner);
         broken = unreadable;
         let has_many_files = UNEQUAL_FILES_MAX < plan.files_train;

@@ -264,6 +264,9 @@ impl SampleReader {
         counters.count_undecoded(self.undecoded(), file);
         // Files with a planned payload contain nothing else.
         let is_foreign = self.payload_bytes.is_none() && !self.is_broken;
+        if let Some(name) = self.cursor.elsewhere().filter(|_| is_foreign) {
+            counters.note_elsewhere(name);
+        }
         if let Some(stored) = self.cursor.stored_sample().filter(|_| is_foreign) {
             counters.count_stored(stored.bytes, stored.file_bytes);
         }

@@ -296,6 +296,12 @@ pub trait Cursor: Send {
         Vec::new()
     }
 
+    /// Name of a member of the current file whose values samples could include although they are elsewhere, as in
+    /// [`FileMember::is_elsewhere`]. `None` if there is none, or if members were chosen.
+    fn elsewhere(&self) -> Option<&str> {
+        None
+    }
+
     /// The part of the file that the complete sample is. `None` if it is unknown, or if the format has no named members.
     fn stored_sample(&self) -> Option<StoredSample> {
         None

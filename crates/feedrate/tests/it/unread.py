@@ -46,6 +46,36 @@ def late():
         np.savez(path("late_npz", f"{number:02}.npz"), **{name: arrays[name] for name in names})
 
 
+def late_links():
+    for kind, options, more in [("late_links", {}, 0), ("late_links_latest", {"libver": "latest"}, 12)]:
+        for number in range(FILES):
+            with h5py.File(path(kind, f"{number:02}.h5"), "w", **options) as file:
+                file["images"] = image_bytes(8, 32, 32)
+                file["labels"] = np.arange(8)
+                for index in range(more):
+                    file[f"note_{index}"] = np.arange(2)
+                if number == LATE:
+                    file["masks"] = h5py.ExternalLink("../elsewhere.h5", "/masks")
+
+
+def demonstrations():
+    """As robomimic stores them, with the numbers of steps in `demonstrations.txt`."""
+    steps = [5 + number * 7 % 9 for number in range(12)]
+    for name in ["a", "b"]:
+        with h5py.File(path("demonstrations", f"{name}.hdf5"), "w") as file:
+            for number, length in enumerate(steps):
+                demo = file.create_group(f"data/demo_{number}")
+                demo.attrs["num_samples"] = length
+                demo["obs/agentview_image"] = image_bytes(length, 40, 40, 3)
+                demo["obs/wrist_image"] = image_bytes(length, 40, 40, 3)
+                demo["obs/robot0_eef_pos"] = np.zeros((length, 3))
+                demo["actions"] = np.zeros((length, 7))
+                demo["dones"] = np.zeros(length, dtype="int64")
+            file["mask/train"] = np.array([b"demo_0", b"demo_1"])
+    with open(f"{folder}/demonstrations.txt", "w") as file:
+        file.write(str(sum(steps)))
+
+
 def one_each():
     with h5py.File(path("one_each", "a.h5"), "w") as file:
         for number in range(100):
@@ -80,6 +110,15 @@ def paths():
         pq.write_table(table, path(kind, "train-00000-of-00001.parquet"))
         with pa.ipc.new_stream(path(f"{kind}_arrow", "imagefolder-train.arrow"), features) as stream:
             stream.write_table(table)
+
+
+def missing():
+    features = datasets.Features({"image": datasets.Image(), "label": datasets.Value("int64")}).arrow_schema
+    images = [{"bytes": None, "path": None}, None] * 25
+    table = pa.Table.from_pydict({"image": images, "label": list(range(50))}, schema=features)
+    pq.write_table(table, path("missing", "train-00000-of-00001.parquet"))
+    with pa.ipc.new_stream(path("missing_arrow", "imagefolder-train.arrow"), features) as stream:
+        stream.write_table(table)
 
 
 def saved():

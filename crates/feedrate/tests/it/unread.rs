@@ -57,6 +57,48 @@ fn files_with_external_links_leave_the_answer_unknown() {
     }
 }
 
+/// The file with the link is not among those that are opened for their members.
+#[test]
+fn links_in_late_files_are_found_by_a_scan_and_by_a_run() {
+    let test = files(&["late_links"]);
+    for folder in ["late_links", "late_links_latest"] {
+        let yaml = format!("{folder}.yaml");
+        let scanned = run(&test, folder, &["--write-yaml", &yaml]);
+        // The run itself has to find the link.
+        let again = test.feedrate(&[&["run", &yaml], &FED[..]].concat());
+        assert_eq!(again.code, 0, "{}", again.stderr);
+        for json in [scanned, again.json()] {
+            assert!(is_data_unread(&json), "{folder}: {}", json["answer"]);
+            let expected = "values of masks are stored elsewhere and not read";
+            assert_eq!(evidence(&json, "values_elsewhere"), Some(expected), "{folder}");
+        }
+        let chosen = run(&test, folder, &["dataset.members=[images]"]);
+        assert_eq!(evidence(&chosen, "values_elsewhere"), None, "{folder}");
+        assert!(!is_data_unread(&chosen), "{folder}: {}", chosen["answer"]);
+    }
+}
+
+/// Robomimic's loader reads a step as a sample.
+#[test]
+fn samples_are_the_steps_of_episodes_of_different_lengths() {
+    let test = files(&["demonstrations"]);
+    let steps: u64 = fs::read_to_string(test.path("demonstrations.txt")).unwrap().parse().unwrap();
+    let scanned = test.feedrate(&["scan", "demonstrations", "--json"]).json();
+    assert_eq!(scanned["samples"], 2 * steps);
+    let in_order = ["--workers", "1", "reader.file_shuffle=off", "reader.sample_shuffle=off"];
+    let json = run(&test, "demonstrations", &in_order);
+    assert_eq!(json["latency"]["sample"]["count"], 2 * steps);
+    let bytes = json["bytes"]["logical"].as_u64().unwrap();
+    let images = 2 * steps * 2 * 40 * 40 * 3;
+    assert!((images..images * 3 / 2).contains(&bytes), "{bytes} instead of {images}");
+    let found = evidence(&json, "samples_guessed").unwrap_or_default();
+    assert!(found.starts_with("each of 12 parts like `data/demo_0/obs/"), "{found}");
+    assert!(found.ends_with("could be a sample, but samples were taken to be rows"), "{found}");
+    let members = "dataset.members=[data/demo_0/actions, data/demo_1/actions]";
+    let json = run(&test, "demonstrations", &["--workers", "1", members]);
+    assert_eq!(json["latency"]["sample"]["count"], 2 * (5 + 12));
+}
+
 #[test]
 fn the_share_of_unread_bytes_is_that_of_all_files() {
     let test = files(&["late"]);
@@ -117,7 +159,7 @@ fn unused_parts_of_chunks_are_not_left_unread() {
 /// Hugging Face's tables of images contain their paths, unless the images are embedded.
 #[test]
 fn images_outside_of_their_table_leave_the_answer_unknown() {
-    let test = files(&["paths", "saved"]);
+    let test = files(&["paths", "saved", "missing"]);
     for (folder, elsewhere) in [
         ("paths", Some("image")),
         ("paths_arrow", Some("image")),
@@ -126,6 +168,9 @@ fn images_outside_of_their_table_leave_the_answer_unknown() {
         // Paths of embedded images are null.
         ("saved", None),
         ("pages", Some("pages")),
+        // Images that are missing are nowhere else.
+        ("missing", None),
+        ("missing_arrow", None),
     ] {
         let json = run(&test, folder, &[]);
         assert_eq!(is_data_unread(&json), elsewhere.is_some(), "{folder}: {}", json["answer"]);

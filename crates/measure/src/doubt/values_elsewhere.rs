@@ -29,12 +29,15 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
             r.members = super::tests::members(900);
             r.members.as_mut().unwrap().members[0].is_elsewhere = true;
         }),
+        super::tests::fires("values of late are stored elsewhere and not read", |r| {
+            r.epochs[0].accelerators[0].io.note_elsewhere("late");
+        }),
         super::tests::silent(|r| r.members = super::tests::members(900)),
     ],
 };
 
 /// The names of members with values that samples could include, but that were not read.
 pub(crate) fn elsewhere_names(record: &Record) -> Vec<String> {
-    let members = record.members.iter().flat_map(|members| members.names_of_elsewhere());
-    members.map(|name| escape::one_line(name).to_string()).collect()
+    let names = record.names_of_elsewhere().into_iter();
+    names.map(|name| escape::one_line(name).to_string()).collect()
 }

@@ -97,12 +97,12 @@ impl FileMembers {
     /// which all is read.
     pub fn line(&self) -> Option<String> {
         let estimated = self.sampled_files.map(|files| format!(", estimated from {files} files"));
-        self.line_with(self.estimated_share(), &estimated.unwrap_or_default())
+        let elsewhere = self.names_of_elsewhere();
+        self.line_with(self.estimated_share(), &estimated.unwrap_or_default(), &elsewhere)
     }
 
-    /// What is read, with the share of the bytes and a remark on it.
-    fn line_with(&self, share: Option<f64>, remark: &str) -> Option<String> {
-        let elsewhere = self.names_of_elsewhere();
+    /// What is read, with the share of the bytes and a remark on it. `elsewhere` are members with values that are stored elsewhere.
+    fn line_with(&self, share: Option<f64>, remark: &str, elsewhere: &[&str]) -> Option<String> {
         let unread = self.names(false);
         let shown_share = share.filter(|share| !unread.is_empty() || *share < READ_SHARE_MIN);
         let is_alone = self.members.len() < 2 && shown_share.is_none();
@@ -121,7 +121,7 @@ impl FileMembers {
         if !elsewhere.is_empty() {
             line += &format!(
                 "; values of {} are stored elsewhere and not read",
-                name_list(&elsewhere, NAMES_MAX)
+                name_list(elsewhere, NAMES_MAX)
             );
         }
         if let Some(AlikeMembers { name, members }) = &self.alike {
@@ -140,6 +140,9 @@ impl Record {
     /// opened before the run. `None` in the cases of [`FileMembers::read_share`].
     pub fn read_share(&self) -> Option<f64> {
         let estimate = self.members.as_ref()?.estimated_share()?;
+        if !self.names_of_elsewhere().is_empty() {
+            return None;
+        }
         Some(self.measured_read_share().unwrap_or(estimate))
     }
 
@@ -157,9 +160,23 @@ impl Record {
     pub fn members_line(&self) -> Option<String> {
         let members = self.members.as_ref()?;
         match self.measured_read_share() {
-            Some(_) => members.line_with(self.read_share(), ""),
+            Some(_) => members.line_with(self.read_share(), "", &self.names_of_elsewhere()),
             None => members.line(),
         }
+    }
+
+    /// Names of members with values that samples could include, but that are stored elsewhere: in the files that were opened before the run, or
+    /// in those of samples.
+    pub fn names_of_elsewhere(&self) -> Vec<&str> {
+        let mut names =
+            self.members.as_ref().map_or_else(Vec::new, FileMembers::names_of_elsewhere);
+        let accelerators = self.epochs.iter().flat_map(|epoch| &epoch.accelerators);
+        for name in accelerators.flat_map(|accelerator| &accelerator.io.elsewhere) {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+        names
     }
 }
 

@@ -274,6 +274,10 @@ pub struct IoCounters {
     /// Stored bytes of the samples that were read from foreign files with named members; `None` for other files and in old records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored: Option<StoredBytes>,
+    /// Names of members of foreign files whose values samples could include although they are elsewhere; at most [`ELSEWHERE_MAX`], and none
+    /// in old records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub elsewhere: Vec<String>,
     /// Samples that should have been decoded but could not be, by kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undecoded: Vec<UndecodedKind>,
@@ -284,6 +288,9 @@ pub struct IoCounters {
     /// Latency of whole samples.
     pub sample_latency: Histogram,
 }
+
+/// Maximum number of names of members with values that are elsewhere.
+pub const ELSEWHERE_MAX: usize = 8;
 
 /// Bytes of samples in files that also contain other bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -340,6 +347,14 @@ impl IoCounters {
         stored.file_bytes += file_bytes;
     }
 
+    /// Notes a member of foreign files with values that are elsewhere. Allocates for the first file with this name.
+    pub fn note_elsewhere(&mut self, name: &str) {
+        let is_known = self.elsewhere.iter().any(|known| known == name);
+        if !is_known && self.elsewhere.len() < ELSEWHERE_MAX {
+            self.elsewhere.push(name.to_string());
+        }
+    }
+
     fn add_undecoded(&mut self, kind: &str, samples: u64, file: &str) {
         match self.undecoded.iter_mut().find(|known| known.kind == kind) {
             Some(known) => known.samples += samples,
@@ -386,6 +401,7 @@ impl IoCounters {
         if let Some(stored) = other.stored {
             self.count_stored(stored.sample_bytes, stored.file_bytes);
         }
+        other.elsewhere.iter().for_each(|name| self.note_elsewhere(name));
         for row in &other.undecoded {
             self.add_undecoded(&row.kind, row.samples, &row.file);
         }

@@ -85,23 +85,28 @@ pub(super) struct FileContent {
     /// Name of the outermost field that contains it.
     pub(super) name: String,
     node: usize,
-    /// Number of its values in the batches that were counted, and of those that are null.
+    /// Number of its values in the batches that were counted, of those that are null, and of the paths that are null.
     values: u64,
     nulls: u64,
+    null_paths: u64,
 }
 
 impl FileContent {
     /// Adds the values of a batch.
     pub(super) fn count(&mut self, nodes: Nodes<'_>) {
-        let node = nodes.0.chunks_exact(NODE_BYTES).nth(self.node);
-        let read = |offset| node.and_then(|node| read_length(node, offset)).unwrap_or(0);
-        self.values = self.values.saturating_add(read(0));
-        self.nulls = self.nulls.saturating_add(read(8));
+        let read = |number: usize, offset| {
+            let node = nodes.0.chunks_exact(NODE_BYTES).nth(number);
+            node.and_then(|node| read_length(node, offset)).unwrap_or(0)
+        };
+        self.values = self.values.saturating_add(read(self.node, 0));
+        self.nulls = self.nulls.saturating_add(read(self.node, 8));
+        // The path follows, and contents have no fields.
+        self.null_paths = self.null_paths.saturating_add(read(self.node + 1, 8));
     }
 
-    /// Whether none of the files was in the batches.
+    /// Whether the batches had paths of files, and none of the files. Files that are missing have no paths.
     pub(super) fn is_elsewhere(&self) -> bool {
-        0 < self.values && self.nulls == self.values
+        self.nulls == self.values && self.null_paths < self.values
     }
 }
 

@@ -8,6 +8,7 @@ use super::super::ahead::WantedSample;
 use super::super::payload_range::PayloadRange;
 use super::blocks::{FileBlocks, ParseResult, ParseStop, invalid};
 use super::cache::ChunkCache;
+use super::episodes::SamplePlace;
 use super::filter::{ChunkInflate, Unfilter, applied_filters};
 use super::index;
 use super::message::{Filter, RecordDataset};
@@ -36,6 +37,9 @@ pub(super) struct Hdf5Cursor {
     contents: Contents,
     shape: Option<FileShape>,
     walk: SampleWalk,
+    /// Row of the sample in its datasets, and the end of these.
+    row: u64,
+    datasets_end: usize,
     piece: ChunkPiece,
     /// Bytes of the piece that are still missing.
     range: PayloadRange,
@@ -142,6 +146,8 @@ impl Hdf5Cursor {
             contents: Contents::new(options.members.clone()),
             shape: None,
             walk: SampleWalk::default(),
+            row: 0,
+            datasets_end: 0,
             piece: ChunkPiece::default(),
             range: PayloadRange::default(),
             sent_bytes: 0,
@@ -167,20 +173,24 @@ impl Hdf5Cursor {
         self.caches.resize_with(datasets, ChunkCache::default);
         self.caches.iter_mut().for_each(|cache| cache.set_share(datasets));
         self.sieves.resize_with(datasets, Sieve::default);
-        self.walk = SampleWalk::default();
+        let SamplePlace { row, datasets } = self.contents.place(self.wanted.sample);
+        self.walk = SampleWalk { dataset: datasets.start, ..SampleWalk::default() };
+        self.row = row;
+        self.datasets_end = datasets.end;
         self.phase = SamplePhase::Find;
         Ok(())
     }
 
     /// Finds the piece at the current position of the walk.
     fn find(&mut self) -> ParseResult<()> {
-        let Some(dataset) = self.contents.datasets.get(self.walk.dataset) else {
+        if self.walk.dataset == self.datasets_end {
             self.phase = SamplePhase::Done;
             return Ok(());
-        };
+        }
+        let dataset = &self.contents.datasets[self.walk.dataset];
         let dataset_filter = dataset.unknown_filter();
         self.piece = self.find_piece(dataset)?;
-        let samples = self.piece.geometry.sharing_samples(self.wanted.sample);
+        let samples = self.piece.geometry.sharing_samples(self.row);
         self.stored_bytes += self.piece.stored_bytes as f64 / samples as f64;
         self.phase = SamplePhase::Piece;
         match self.piece.work {
@@ -206,7 +216,7 @@ impl Hdf5Cursor {
     fn find_piece(&self, dataset: &RecordDataset) -> ParseResult<ChunkPiece> {
         let geometry = ChunkGeometry::new(dataset)?;
         let mut grid = [0; RANK_MAX];
-        grid[0] = self.wanted.sample / geometry.samples;
+        grid[0] = self.row / geometry.samples;
         grid[1..].copy_from_slice(&self.walk.grid[..RANK_MAX - 1]);
         let found =
             index::find(&self.blocks, dataset, &grid[..dataset.rank], geometry.chunk_bytes)?;
@@ -232,7 +242,7 @@ impl Hdf5Cursor {
                 format!("a chunk of {stored} bytes extends beyond the end"),
             );
         }
-        let share_start = self.wanted.sample % geometry.samples * geometry.slab_bytes;
+        let share_start = self.row % geometry.samples * geometry.slab_bytes;
         let is_deflated = applied_filters(filters, skipped).eq([(0, Filter::Deflate)]);
         let unknown_filter = dataset.unknown_filter();
         let cache = &self.caches[self.walk.dataset];
@@ -369,7 +379,7 @@ impl Hdf5Cursor {
     /// Start of the sample's share of the unfiltered chunk.
     fn share_start(&self) -> usize {
         let geometry = &self.piece.geometry;
-        (self.wanted.sample % geometry.samples * geometry.slab_bytes) as usize
+        (self.row % geometry.samples * geometry.slab_bytes) as usize
     }
 
     /// Keeps the unfiltered chunk for the next samples.
@@ -595,13 +605,16 @@ impl Cursor for Hdf5Cursor {
         self.contents.members(self.blocks.file_bytes)
     }
 
+    fn elsewhere(&self) -> Option<&str> {
+        self.contents.elsewhere()
+    }
+
     /// Unknown for elements of variable length, because they share heaps.
     fn stored_sample(&self) -> Option<StoredSample> {
-        let first = self.contents.datasets.first()?;
         if self.contents.datasets.iter().any(|dataset| dataset.element.is_reference()) {
             return None;
         }
-        let samples = first.dims[0].max(1) as f64;
+        let samples = self.contents.samples.max(1) as f64;
         let file_bytes = self.blocks.file_bytes as f64 / samples;
         let with_metadata = self.stored_bytes + self.blocks.metadata_bytes() as f64 / samples;
         let bytes = if self.contents.are_all { file_bytes } else { with_metadata.min(file_bytes) };

@@ -14,8 +14,9 @@ const FIELDS_SHOWN_MAX: usize = 8;
 const COLUMNS_MAX: usize = 1 << 16;
 /// Upper limit on the length of a name that is kept.
 const NAME_BYTES_MAX: usize = 256;
-/// Name of the field with the content of a file in a group of Hugging Face's features.
+/// Names of the fields with the content and the path of a file in a group of Hugging Face's features.
 const FILE_CONTENT: &str = "bytes";
+const FILE_PATH: &str = "path";
 /// Repetition types.
 const OPTIONAL: i64 = 1;
 const REPEATED: i64 = 2;
@@ -51,14 +52,27 @@ pub(super) struct Column {
     /// Number of its values, and of those that are null.
     pub(super) value_count: u64,
     pub(super) nulls: u64,
-    /// Whether it can be the content of a file: the field `bytes` of a group, as Hugging Face's images and sounds have it beside `path`.
-    is_file_content: bool,
+    file_part: Option<FilePart>,
+}
+
+/// What a column of a group may be of files, such as Hugging Face's images and sounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FilePart {
+    Content,
+    Path,
 }
 
 impl Column {
-    /// Whether it is the content of files, none of which is in the file.
-    fn is_elsewhere(&self) -> bool {
-        self.is_file_content && 0 < self.value_count && self.nulls == self.value_count
+    /// Whether one of two neighbours has paths of files, and the other the contents of none of them. Files that are missing have no paths.
+    fn are_elsewhere(first: &Column, second: &Column) -> bool {
+        let (content, path) = match (first.file_part, second.file_part) {
+            (Some(FilePart::Content), Some(FilePart::Path)) => (first, second),
+            (Some(FilePart::Path), Some(FilePart::Content)) => (second, first),
+            _ => return false,
+        };
+        first.field == second.field
+            && content.nulls == content.value_count
+            && path.nulls < path.value_count
     }
 
     /// Whether it contains bytes without another meaning, and is in no list.
@@ -152,7 +166,9 @@ impl Schema {
         for column in &self.columns {
             let member = &mut members[column.field];
             member.stored_bytes = member.stored_bytes.saturating_add(column.bytes);
-            member.is_elsewhere |= column.is_elsewhere();
+        }
+        for [first, second] in self.columns.array_windows() {
+            members[first.field].is_elsewhere |= Column::are_elsewhere(first, second);
         }
         members
     }
@@ -177,7 +193,11 @@ impl Schema {
                 let is_read = selected.is_empty() || selected.iter().any(|chosen| chosen == text);
                 self.fields.push(OutermostField { name, is_read });
             } else {
-                element.is_file_content = &self.names[name.clone()] == FILE_CONTENT;
+                element.file_part = match &self.names[name.clone()] {
+                    FILE_CONTENT => Some(FilePart::Content),
+                    FILE_PATH => Some(FilePart::Path),
+                    _ => None,
+                };
                 self.names.truncate(name.start);
             }
         }
@@ -218,8 +238,7 @@ struct SchemaElement {
     children: u64,
     /// Whether the bytes have another meaning, such as text or a decimal number.
     is_annotated: bool,
-    /// See [`Column::is_file_content`].
-    is_file_content: bool,
+    file_part: Option<FilePart>,
     lists: u32,
     level: u32,
 }
@@ -248,7 +267,7 @@ impl SchemaElement {
             bytes: 0,
             value_count: 0,
             nulls: 0,
-            is_file_content: self.is_file_content,
+            file_part: self.file_part,
         }
     }
 }
