@@ -101,6 +101,7 @@ const DERIVED_KEYS: &[&str] = &[
     "checkpoint.state",
     "checkpoint.total_bytes",
     "checkpoint.total_files",
+    "core_config",
     "dataset.extension",
     "doubts",
     "loader.batches_in_flight",
@@ -176,7 +177,9 @@ pub(super) fn place(program: &str, system: &System, machines: &[System]) -> Sett
 mod tests {
     use super::*;
     use feedrate_measure::example::plan;
+    use feedrate_spec::mlperf::CoreConfig;
     use feedrate_spec::plan::Cache;
+    use serde_json::json;
 
     #[test]
     fn keys_of_dlio_map_to_keys_of_the_plan() {
@@ -205,6 +208,11 @@ mod tests {
         );
         assert_eq!(same, settings_after(|plan| plan.loader.order_seed += 1));
         assert_eq!(same, settings_after(|plan| plan.train.compute_seed += 1));
+        let core_config = |plan: &mut Plan| {
+            plan.core_config = CoreConfig::new(&json!({"dataset": {"format": "npy"}}));
+            assert!(plan.core_config.is_some());
+        };
+        assert_eq!(same, settings_after(core_config));
         assert_ne!(same, settings_after(|plan| plan.dataset.content_seed += 1));
         assert_ne!(same, settings_after(|plan| plan.train.cache = Cache::Cold));
     }
