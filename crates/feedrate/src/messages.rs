@@ -39,11 +39,14 @@ pub(crate) enum Verbosity {
 /// Set once, before the first message.
 static VERBOSITY: OnceLock<Verbosity> = OnceLock::new();
 
-/// Sets whether output is coloured. The files of a batch job are not, even if its environment forces colours (`CLICOLOR_FORCE`).
+/// Sets whether output is coloured. The files of jobs are not, even if the environment forces colours (`CLICOLOR_FORCE`). `mpirun` connects the
+/// stdout of a rank to a pseudo-terminal although its own may be a file; only stderr shows that there is no terminal.
 pub(crate) fn set_color(choice: clap::ColorChoice) {
-    let is_batch_file = std::env::var_os("SLURM_JOB_ID").is_some() && !io::stdout().is_terminal();
+    let is_set = |name: &&str| std::env::var_os(name).is_some();
+    let is_job = ["SLURM_JOB_ID", "OMPI_COMM_WORLD_SIZE"].iter().any(is_set);
+    let has_terminal = io::stdout().is_terminal() && io::stderr().is_terminal();
     match choice {
-        clap::ColorChoice::Auto if is_batch_file => ColorChoice::Never,
+        clap::ColorChoice::Auto if is_job && !has_terminal => ColorChoice::Never,
         clap::ColorChoice::Auto => ColorChoice::Auto,
         clap::ColorChoice::Always => ColorChoice::Always,
         clap::ColorChoice::Never => ColorChoice::Never,

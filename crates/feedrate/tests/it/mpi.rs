@@ -68,6 +68,29 @@ fn ranks_generate_and_train_together() {
     }
 }
 
+/// `mpirun` connects the stdout of a rank to a pseudo-terminal.
+#[test]
+fn files_that_mpirun_writes_have_no_colours() {
+    let test = with_workloads();
+    for job in [&[][..], &["SLURM_JOB_ID=7"]] {
+        let (program, first) = OPEN_MPI;
+        let is_terminal = "test -t 1 && \"$@\"";
+        let words = ["env", "TERM=xterm-256color"];
+        let rank = ["sh", "-c", is_terminal, "sh", env!("CARGO_BIN_EXE_feedrate")];
+        let run = ["run", "conf/workload/tiny.yaml"];
+        let mut command =
+            test.program(program, &[first, &["1"], &words, job, &rank, &run].concat());
+        for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "CI"] {
+            command.env_remove(name);
+        }
+        let output = command.output().unwrap();
+        let answer = Answer::from_output(&output);
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        assert!(answer.stdout.contains("AU"), "{}", answer.stdout);
+        assert!(![output.stdout, output.stderr].concat().contains(&0x1b), "{}", answer.stdout);
+    }
+}
+
 /// The files that all processes read are combined, so the result does not depend on the distribution of accelerators.
 #[test]
 fn read_files_and_bytes_are_combined_over_ranks() {
