@@ -78,6 +78,13 @@ fn too_few_samples_for_the_ranks_train_nothing_as_in_dlio() {
     assert!(log.contains("Max steps per epoch: 0 ") && !run_dir.join("dlio.log").exists(), "{log}");
     let summary = fs::read_to_string(run_dir.join("summary.json")).unwrap();
     assert!(summary.contains("num_accelerators") && !summary.contains("NaN"), "{summary}");
+    fs::create_dir_all(test.path("results/tiny")).unwrap();
+    let experiment = test.path("results/tiny/1_batch_size_100");
+    fs::rename(run_dir.parent().unwrap(), experiment).unwrap();
+    let row = "tiny,1,++workload.reader.batch_size=100,Y";
+    test.write("study.csv", format!("model,processes,overrides,run\n{row}\n"));
+    let status = test.feedrate(&["study", "status", "study.csv"]).stdout;
+    assert!(status.contains("no_steps\n"), "{status}");
     let refused = test.feedrate(&["run", "conf/workload/tiny.yaml", "reader.batch_size=100"]);
     refused.refuses(2, &["need 100 samples for one step"]);
     for name in ["a/b.log", "record.json", "names.index", "superseded", ".log", ""] {

@@ -95,7 +95,7 @@ pub static DOUBTS: &[&RecordDoubt] = &[
     ),
     &warning(
         "no_steps",
-        Bias::Unaffected,
+        Bias::Either,
         "There were too few samples for one step of all ranks, so nothing was trained, as in DLIO: the run shows nothing about the storage.",
     ),
     &note(
