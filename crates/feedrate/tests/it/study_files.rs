@@ -133,6 +133,10 @@ fn workloads_of_a_config_folder_take_precedence_over_bundled_ones() {
     run(&["--config-dir", "config"]).refuses(2, &["`--config-dir` is"]);
 }
 
+fn study_row(test: &Test, row: &str) -> String {
+    test.feedrate(&["study", "status", "analysis/study.csv", row]).stdout
+}
+
 /// perf_2025's notebook copies `hydra_log/MODEL` to `results/MODEL/ID` and marks the row.
 #[test]
 fn rows_that_a_notebook_ran_are_adopted() {
@@ -170,8 +174,14 @@ fn rows_that_a_notebook_ran_are_adopted() {
     let folder = |row: usize| status["rows"][row]["run_dir"].as_str().map(fs::canonicalize);
     assert_eq!(folder(0).unwrap().unwrap(), fs::canonicalize(&adopted).unwrap(), "{status}");
     assert!(folder(1).is_none(), "{status}");
+    let au = status["rows"][0]["imported"]["au_all_steps_percent"].as_f64();
+    assert!(au > Some(0.0) && status["rows"][2]["imported"].is_null(), "{status}");
     let table = study(&["study", "status"]).stdout;
     assert!(!table.contains("0 s"), "the duration is unknown: {table}");
+    let is_known = |line: &&str| line.contains("1_batch_size_4") && line.contains(" % ");
+    assert!(table.lines().any(|line| is_known(&line)), "{table}");
+    let details = study_row(&test, "#1");
+    assert!(details.contains("all steps ") && !details.contains("all steps -"), "{details}");
     let report = study(&["report", "-o", "report.md"]);
     assert!(report.code == 0, "{}", report.stderr);
     assert!(fs::read_to_string(test.path("report.md")).unwrap().contains("1_batch_size_4"));

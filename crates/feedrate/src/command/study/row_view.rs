@@ -5,9 +5,11 @@ use feedrate_analysis::answer::{AnsweredSummary, relevant_doubts};
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, Metric};
 use feedrate_report::document::Block;
 use feedrate_report::table::ReportTable;
+use feedrate_results::index::{ReadOptions, RunIndex};
 use feedrate_results::load_run;
 use feedrate_results::place::{label, short_label};
 use feedrate_results::row::Row;
+use feedrate_results::run::Run;
 use feedrate_results::setting::Setting;
 use feedrate_results::state::{ADOPTED, Attempt, Outcome, RowState, Status};
 use feedrate_spec::units;
@@ -45,8 +47,10 @@ pub(in crate::command) struct RowView<'a> {
     reason: Option<&'a str>,
     /// Folder of the result.
     run_dir: Option<&'a Path>,
-    /// Summary of the run; `null` if there is no result, or it cannot be read.
+    /// Summary of the run; `null` if there is no result of feedrate, or it cannot be read.
     summary: Option<AnsweredSummary>,
+    /// Numbers of a result of another program; `null` if there is none.
+    imported: Option<ImportedView>,
     /// If single rows were requested: every attempt to run the row or a row with the same settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempts: Option<Vec<AttemptView<'a>>>,
@@ -56,6 +60,21 @@ pub(in crate::command) struct RowView<'a> {
     note: &'a str,
     #[serde(skip)]
     attempt: Option<&'a Attempt>,
+}
+
+/// Numbers of a result of another program, recomputed from its steps.
+#[derive(Serialize, JsonSchema)]
+struct ImportedView {
+    /// Compute time of all steps ÷ elapsed time, in percent.
+    au_all_steps_percent: Option<f64>,
+    /// Windowed utilisation, in percent.
+    au_windowed_percent: Option<f64>,
+    /// Bytes per second that the loaders received.
+    delivered_bytes_per_second: Option<f64>,
+    /// Names of the doubts that are no notes.
+    doubts: Vec<String>,
+    #[serde(skip)]
+    run: Run,
 }
 
 /// An attempt to run a row.
@@ -79,6 +98,9 @@ impl<'a> RowView<'a> {
     pub(super) fn new(ledger: &'a Ledger, index: usize, state: &RowState<'a>) -> Self {
         let row: &Row = &ledger.rows[index];
         let attempt = state.result();
+        let run_dir = attempt.map(|attempt| &*attempt.run_dir);
+        let record = run_dir.and_then(|run_dir| load_run(run_dir).ok());
+        let imported = if record.is_none() { run_dir.and_then(ImportedView::read) } else { None };
         RowView {
             row: index + 1,
             label: label(row, &ledger.rows),
@@ -92,10 +114,9 @@ impl<'a> RowView<'a> {
             status: state.status,
             stage: ledger.stage(state),
             reason: state.reason(),
-            run_dir: attempt.map(|attempt| &*attempt.run_dir),
-            summary: attempt
-                .and_then(|attempt| load_run(&attempt.run_dir).ok())
-                .map(|record| AnsweredSummary::new(&record)),
+            run_dir,
+            summary: record.map(|record| AnsweredSummary::new(&record)),
+            imported,
             attempts: None,
             short_label: short_label(row, &ledger.rows),
             note: &row.note,
@@ -142,21 +163,20 @@ impl<'a> RowView<'a> {
         let places = [("replicate", self.replicate), ("block", self.block), ("order", self.order)];
         rows.extend(places.iter().filter_map(|(name, value)| Some((*name, (*value)?.to_string()))));
         rows.extend((!self.note.is_empty()).then(|| ("note", self.note.into())));
-        if let Some(run) = &self.summary {
+        if self.summary.is_some() || self.imported.is_some() {
             let all_steps = self.value(&AU_ALL_STEPS);
             let windowed = self.value(&AU_WINDOWED);
             let sustained = self.value(&AU_SUSTAINED);
-            rows.extend([
-                (
-                    "AU",
-                    format!("all steps {all_steps}, windowed {windowed}, sustained {sustained}"),
-                ),
-                ("delivered", self.value(&DELIVERED_WHOLE)),
-                ("verdict", run.summary.verdict.name.name().to_string()),
-            ]);
-            let doubts = self.doubts();
-            rows.extend((!doubts.is_empty()).then_some(("doubts", doubts)));
+            rows.push((
+                "AU",
+                format!("all steps {all_steps}, windowed {windowed}, sustained {sustained}"),
+            ));
+            rows.push(("delivered", self.value(&DELIVERED_WHOLE)));
         }
+        let verdict = self.summary.as_ref().map(|run| run.summary.verdict.name.name().to_string());
+        rows.extend(verdict.map(|verdict| ("verdict", verdict)));
+        let doubts = self.doubts();
+        rows.extend((!doubts.is_empty()).then_some(("doubts", doubts)));
         let attempts = self.attempts.iter().flatten().map(|attempt| {
             let folder = attempt.run_dir.display().to_string();
             [attempt.attempt.to_string(), attempt.started.clone(), attempt.outcome.clone(), folder]
@@ -166,7 +186,9 @@ impl<'a> RowView<'a> {
     }
 
     fn value(&self, metric: &Metric) -> String {
-        let value = self.summary.as_ref().and_then(|run| run.summary.figures.value(metric));
+        let summary = self.summary.as_ref();
+        let imported = || self.imported.as_ref()?.run.metric(metric);
+        let value = summary.and_then(|run| run.summary.figures.value(metric)).or_else(imported);
         text::known(value, |value| metric.unit.text(value))
     }
 
@@ -179,12 +201,29 @@ impl<'a> RowView<'a> {
         let runner_doubts = checked.iter().flat_map(|checked| &checked.doubts);
         let runner_doubts = runner_doubts.map(|doubt| &*doubt.name);
         let mut names: Vec<&str> = Vec::new();
-        for name in relevant.map(|doubt| &*doubt.name).chain(runner_doubts) {
+        let imported = self.imported.iter().flat_map(|run| &run.doubts).map(|name| &**name);
+        for name in relevant.map(|doubt| &*doubt.name).chain(imported).chain(runner_doubts) {
             if !names.contains(&name) {
                 names.push(name);
             }
         }
         names.join(", ")
+    }
+}
+
+impl ImportedView {
+    /// Reads the result folder of another program; `None` if it cannot be read.
+    fn read(run_dir: &Path) -> Option<Self> {
+        let index = RunIndex::read(&[run_dir.into()], &ReadOptions::default()).ok()?;
+        let run = index.runs.into_iter().next()?;
+        let doubts = relevant_doubts(None, &run.doubts).into_iter();
+        Some(ImportedView {
+            au_all_steps_percent: run.metric(&AU_ALL_STEPS),
+            au_windowed_percent: run.metric(&AU_WINDOWED),
+            delivered_bytes_per_second: run.metric(&DELIVERED_WHOLE),
+            doubts: doubts.map(|doubt| doubt.name.to_string()).collect(),
+            run,
+        })
     }
 }
 
