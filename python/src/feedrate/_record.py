@@ -9,7 +9,7 @@ import re
 import sys
 import time
 from pathlib import Path
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, TextIO
 
 from . import _machine
 
@@ -90,20 +90,35 @@ def write(job: Job, part: dict[str, Any]) -> bool:
         _replace(job.folder / "record.json", record)
         return bool(record["complete"])
     _replace(job.folder / PART.format(job.rank), part)
-    if job.rank != 0 and not part["ended"]:
-        # Rank 0 writes the record during the run, and each rank at its end. The last rank has all parts.
-        return False
-    with open(job.folder / ".watch-lock", "w", encoding="utf-8") as lock:
+    with open(job.folder / ".watch-lock", "a+", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        before, ended = _update_ended(lock, job.rank, bool(part["ended"]))
+        if job.rank != 0 and max(len(before), len(ended)) < job.ranks and not part["is_closed"]:
+            # Rank 0 writes the record during a pass; the last rank that ends a pass completes it, and the first that begins another one reopens it.
+            return False
         paths = [job.folder / PART.format(rank) for rank in range(job.ranks)]
         if not paths[job.rank].exists():
             return True
-        record = merge([json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()], job.ranks)
+        parts = [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()]
+        record = merge(parts, job.ranks)
         _replace(job.folder / "record.json", record)
-        if record["complete"]:
+        # A part that is not closed may still grow.
+        if record["complete"] and all(each["is_closed"] for each in parts):
             for path in paths:
                 path.unlink()
     return bool(record["complete"])
+
+
+def _update_ended(lock: TextIO, rank: int, is_ended: bool) -> tuple[set[int], set[int]]:
+    """Stores in the locked file whether the last pass of `rank` ended. Returns the ranks whose last pass ended, before and after that."""
+    lock.seek(0)
+    before = {int(word) for word in lock.read().split()}
+    ended = before - {rank} | ({rank} if is_ended else set())
+    lock.seek(0)
+    lock.truncate()
+    lock.write(" ".join(map(str, sorted(ended))))
+    lock.flush()
+    return before, ended
 
 
 def merge(parts: list[dict[str, Any]], ranks: int) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from . import _machine, _record
 StrPath = Union[str, "os.PathLike[str]"]
 
 FLUSH_NS = 30_000_000_000
-"""Minimum time between writes of the record within an epoch. The record is also written at the end of each epoch."""
+"""Minimum time between writes of the record within an epoch. The record is also written at both ends of each epoch."""
 WRITE_FREE_NS = 1_000_000_000
 """Total writing time that is always allowed. Beyond it, writing takes at most 1 % of the time, since a record grows with each epoch."""
 TIMED_STEP_NS = 1_000_000
@@ -145,7 +145,9 @@ class _Epoch:
             part = slice(first, end)
             length = sum(load[part]) + sum(compute[part])
             if first < end:
-                blocks.append({"start_ns": start, "end_ns": start + length, "load_ns": load[part], "compute_ns": compute[part]})
+                # After the last batch, a loader may take time to stop its workers.
+                block_end = start + length if end < len(compute) or paused else max(start + length, ended - origin)
+                blocks.append({"start_ns": start, "end_ns": block_end, "load_ns": load[part], "compute_ns": compute[part]})
             first, start = end, start + length + paused
         before = self.before
         busy, ticks = (_machine.difference(a, b) for a, b in zip(after[4:6], before[4:6]))
@@ -199,7 +201,9 @@ class _Log:
         self.origin = clock()
         self.origin_wall = time_ns()
         self.started = _machine.local_time()
+        # The time when the last pass ended; empty during a pass.
         self.ended = ""
+        self.is_closed = False
         self.stopped: Optional[str] = None
         self.synchronised: Optional[bool] = None
         self.loader = ""
@@ -216,7 +220,7 @@ class _Log:
         self.device: Optional[str] = None
 
     def begin(self, loader: Any) -> _Epoch:
-        """Starts a pass. The first pass writes an incomplete record at once, which remains if the process is killed."""
+        """Starts a pass. An incomplete record is written at once, unless one is there; it remains if the process is killed."""
         if self.job is None:
             self.job = _record.job(self.results, self.name)
             if self.data is None:
@@ -226,9 +230,10 @@ class _Log:
             self.system = _machine.system(self.data, self.results)
             self.device = (self.system["data_mount"] or {}).get("device")
             self.inspect_loader(loader)
-        self.ended, self.stopped = "", None
+        is_ended = self.passes == 0 or bool(self.ended)
+        self.ended, self.stopped, self.is_closed = "", None, False
         self.passes += 1
-        if self.passes == 1:
+        if is_ended:
             self.write([])
         self.due = clock() + FLUSH_NS
         epoch = _Epoch(self.passes, _machine.counters(self.device), loader)
@@ -296,6 +301,7 @@ class _Log:
             for number, epoch_entry in enumerate(self.epochs, 1):
                 epoch_entry["number"] = number
         if self.spent < WRITE_FREE_NS + (clock() - self.origin) // 100:
+            self.ended = "" if self.open else _machine.local_time()
             self.write([])
 
     def checkpoint(self, kind: str, start: int, end: int, count: Optional[int]) -> None:
@@ -317,8 +323,9 @@ class _Log:
     def close(self) -> Path:
         if self.job is None:
             raise RuntimeError("nothing was watched: the loop has not started")
-        if not self.ended:
-            self.ended = _machine.local_time()
+        if not self.is_closed:
+            self.is_closed = True
+            self.ended = self.ended or _machine.local_time()
             self.write([])
         return self.job.folder
 
@@ -328,9 +335,17 @@ class _Log:
         if os.getpid() != self.process:
             return
         start = clock()
-        part = {
+        try:
+            _record.write(self.job, self.part(self.job.rank, more))
+        except OSError as error:
+            sys.stderr.write(f"feedrate: cannot write the record in `{self.job.folder}`: {error}\n")
+        self.spent += clock() - start
+
+    def part(self, rank: int, more: list[dict[str, Any]]) -> dict[str, Any]:
+        """Returns what this process knows about the job, with `more` epochs that are in progress."""
+        return {
             "program": f"feedrate.watch {_version()}",
-            "rank": self.job.rank,
+            "rank": rank,
             "process": self.process,
             "name": self.name,
             "framework": self.kind,
@@ -343,16 +358,12 @@ class _Log:
             "system": self.system,
             "started": self.started,
             "ended": self.ended,
+            "is_closed": self.is_closed,
             "stopped_because": self.stopped,
             "monotonic_ns": self.origin,
             "wall_ns": self.origin_wall,
             "epochs": self.epochs + more,
         }
-        try:
-            _record.write(self.job, part)
-        except OSError as error:
-            sys.stderr.write(f"feedrate: cannot write the record in `{self.job.folder}`: {error}\n")
-        self.spent += clock() - start
 
 
 class checkpoint(ContextDecorator):
@@ -439,16 +450,15 @@ def _recording_hook(before: Callable[..., Any]) -> Callable[..., Any]:
 
 def _finish() -> None:
     for log in _LOGS.values():
-        if log.job is None or log.ended or log.process != os.getpid():
+        if log.job is None or log.is_closed or log.process != os.getpid():
             continue
         for epoch in list(log.open):
             # The exception's traceback still holds the iterator, so its last step is unfinished and does not count.
             last = epoch.start + sum(epoch.load) + sum(epoch.compute) + sum(paused for _, paused in epoch.blocks)
             log.end(epoch, last, last)
-        log.ended = _machine.local_time()
-        log.write([])
+        folder = log.close()
         if log.job.rank == 0:
-            sys.stderr.write(f"feedrate: {log.job.folder}\n")
+            sys.stderr.write(f"feedrate: {folder}\n")
 
 
 def _sample_count(batch: Any) -> Optional[int]:

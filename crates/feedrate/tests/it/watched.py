@@ -146,8 +146,11 @@ def check_starved():
     blocks = first["accelerators"][0]["blocks"]
     assert [len(block["load_ns"]) for block in blocks] == [5, 5]
     assert blocks[1]["start_ns"] - blocks[0]["end_ns"] == saved[0]["end_ns"] - saved[0]["start_ns"]
-    for block in blocks + second["accelerators"][0]["blocks"]:
-        assert block["end_ns"] - block["start_ns"] == sum(block["load_ns"]) + sum(block["compute_ns"])
+    blocks += second["accelerators"][0]["blocks"]
+    for number, block in enumerate(blocks):
+        rest = block["end_ns"] - block["start_ns"] - sum(block["load_ns"]) - sum(block["compute_ns"])
+        # The last block of an epoch includes the time in which the loader ends.
+        assert rest >= 0 if number else rest == 0, (number, rest)
         assert min(block["load_ns"]) >= 6_000_000 and min(block["compute_ns"]) >= 2_000_000
     assert written["system"]["data_mount"]["point"] and "io" not in first["accelerators"][0]
 
@@ -306,6 +309,60 @@ def forked():
             assert record("fork")["complete"]
 
 
+class StoppingLoader(Loader):
+    """Takes time to stop its workers after the last batch, like a `DataLoader`."""
+
+    def __iter__(self):
+        yield from super().__iter__()
+        time.sleep(0.05)
+
+
+def ended():
+    """The record of a loop that has ended is complete while its process is alive, and its last block contains the time that the loader takes to stop."""
+    loader = StoppingLoader(4, 0.001)
+    for passes in (1, 2):
+        before = time.perf_counter_ns()
+        for _ in feedrate.watch(loader, name="ended"):
+            assert not record("ended")["complete"], passes
+        elapsed = time.perf_counter_ns() - before
+        written = record("ended")
+        assert written["complete"] and written["ended"] and len(written["epochs"]) == passes, written
+        epoch = written["epochs"][-1]
+        (block,) = epoch["accelerators"][0]["blocks"]
+        steps_ns = sum(block["load_ns"]) + sum(block["compute_ns"])
+        assert steps_ns + 50_000_000 <= block["end_ns"] - block["start_ns"] == epoch["end_ns"] - epoch["start_ns"] <= elapsed, epoch
+    for _ in feedrate.watch(loader, name="ended"):
+        break
+    assert record("ended")["complete"]
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def reopened():
+    """A rank that begins another pass after all ranks have ended one makes the record incomplete, whichever rank it is."""
+    from feedrate import _record
+
+    for _ in feedrate.watch(Loader(2), name="one"):
+        pass
+    (log,) = feedrate._watch._LOGS.values()
+    folder = Path("results/several")
+    folder.mkdir()
+    for rank, ended, complete in [(0, "", False), (1, "", False), (0, "time", False), (1, "time", True), (1, "", False), (1, "time", True), (0, "", False)]:
+        _record.write(_record.Job(rank, 2, folder), {**log.part(rank, []), "ended": ended})
+        assert json.loads((folder / "record.json").read_text())["complete"] is complete, (rank, ended)
+
+
+def frames():
+    """`load_results` reads complete records of watched loops with the keys of summary.json."""
+    Path("results/torn").mkdir()
+    Path("results/torn/record.json").write_text(json.dumps({**record("starved"), "complete": False}))
+    frame = feedrate.load_results("results")
+    assert len(frame) == 1, frame
+    (row,) = frame.to_dict("records")
+    assert row["path"].startswith("starved/") and row["num_accelerators"] == 1 and row["epochs"] == 2, row
+    assert 5 < row["train_au_all_steps_percentage"] < 40 and 5 < row["train_au_mean_percentage"] < 40, row
+    assert row["train_throughput_mean_samples_per_second"] > 0 and len(row["train_au_percentage"]) == 2, row
+
+
 def killed():
     for epoch in range(2):
         for step, _ in enumerate(feedrate.watch(Loader(5), name="killed")):
@@ -320,7 +377,7 @@ def interrupted():
 
 
 def ranks(wanted):
-    """Starts two ranks like a launcher. With `lost`, one kills itself."""
+    """Starts two ranks like a launcher. With `lost`, one kills itself; with `alive`, both wait until the record is complete."""
     children = []
     for rank in range(2):
         child = os.fork()
@@ -329,8 +386,8 @@ def ranks(wanted):
             script = [sys.executable, __file__, "rank", wanted]
             os.execv(script[0], script)
         children.append(child)
-    for child in children:
-        os.waitpid(child, 0)
+    codes = [os.waitpid(child, 0)[1] for child in children]
+    assert wanted == "lost" or codes == [0, 0], codes
 
 
 def rank(wanted):
@@ -338,6 +395,11 @@ def rank(wanted):
         for step, _ in enumerate(feedrate.watch(Loader(6, 0.001), name=wanted)):
             if wanted == "lost" and os.environ["OMPI_COMM_WORLD_RANK"] == "1" and (epoch, step) == (1, 3):
                 os.kill(os.getpid(), signal.SIGKILL)
+    if wanted == "alive":
+        limit = time.monotonic() + 30
+        while not any(json.loads(path.read_text())["complete"] for path in Path("results/alive").glob("*/record.json")):
+            assert time.monotonic() < limit, "the record is complete when the last rank has ended its loop"
+            time.sleep(0.001)
 
 
 if __name__ == "__main__":

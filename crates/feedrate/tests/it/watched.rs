@@ -3,6 +3,7 @@
 
 use crate::harness::{Answer, TINY, Test, venv_python};
 use serde_json::Value;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Output;
 
@@ -10,7 +11,10 @@ fn script(test: &Test, arguments: &[&str]) -> Output {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let script = root.join("tests/it/watched.py");
     let mut command = test.program(std::path::absolute(venv_python()).unwrap(), &[]);
-    command.arg(script).args(arguments).env("PYTHONPATH", root.join("../../python/src"));
+    let programs = Path::new(env!("CARGO_BIN_EXE_feedrate")).parent().unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    command.arg(script).args(arguments).env("PATH", path);
+    command.env("PYTHONPATH", root.join("../../python/src"));
     for name in ["RANK", "WORLD_SIZE", "PMI_RANK", "SLURM_STEP_ID"] {
         command.env_remove(name);
     }
@@ -51,6 +55,7 @@ fn each_loop_leaves_a_record_of_its_steps() {
         "forked",
         "starved",
         "check_starved",
+        "reopened",
     ] {
         watch(&test, &[name]);
     }
@@ -170,6 +175,25 @@ fn watched_runs_are_compared_analyzed_and_reported() {
     assert_eq!(report.code, 0, "{}", report.stderr);
 }
 
+/// Between two epochs and after the last one, only the process knows whether the loop goes on.
+#[test]
+fn an_ended_loop_is_complete_while_its_process_is_alive() {
+    let test = Test::new();
+    let output = script(&test, &["ended"]);
+    let killed_itself = output.status.signal() == Some(9);
+    assert!(killed_itself, "{}", String::from_utf8_lossy(&output.stderr));
+    let (page, json) = show(&test, "ended");
+    assert_eq!((&json["complete"], &json["epochs"]), (&true.into(), &2.into()));
+    assert!(page.stdout.starts_with("NO: "), "{}", page.stdout);
+}
+
+#[test]
+fn pandas_reads_watched_loops() {
+    let test = Test::new();
+    watch(&test, &["starved"]);
+    watch(&test, &["frames"]);
+}
+
 #[test]
 fn killed_and_interrupted_loops_are_incomplete() {
     let test = Test::new();
@@ -207,6 +231,7 @@ fn several_ranks_write_one_record() {
         entries.into_iter().all(|name| !name.to_string_lossy().contains("rank")),
         "the files of ranks are merged"
     );
+    watch(&test, &["ranks", "alive"]);
     watch(&test, &["ranks", "lost"]);
     let (page, json) = show(&test, "lost");
     assert_eq!(json["complete"], false);
