@@ -6,9 +6,7 @@ Needs a GPU, and `cargo build --release`. Prints a table without targets.
 
 import argparse
 import statistics
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import harness
@@ -16,7 +14,6 @@ from harness import FEEDRATE, ROOT, median
 from run import compute_ns
 
 WORKLOAD = "warm_npy.yaml"
-QUERY = ["nvidia-smi", "--query-gpu=index,utilization.gpu,memory.used,power.draw", "--format=csv,noheader,nounits"]
 
 
 def main():
@@ -42,17 +39,8 @@ def measure(compute, arguments):
     epochs = max(1, round(arguments.seconds / (arguments.step * steps_per_epoch)))
     keys = [f"compute={compute}", f"train.computation_time={arguments.step}", f"train.epochs={epochs}"]
     harness.warm(harness.dataset_files(harness.generate(WORKLOAD, folder), ".npy"))
-    with tempfile.TemporaryFile("w+") as samples:
-        watcher = subprocess.Popen([*QUERY, "--loop-ms=500"], stdout=samples)
-        try:
-            results = arguments.data / "results"
-            summary, child = harness.feedrate_run(WORKLOAD, keys, arguments.accelerators, folder, results)
-        finally:
-            watcher.terminate()
-            watcher.wait()
-        samples.seek(0)
-        # The last line may be incomplete.
-        rows = [line.split(", ") for line in samples.read().splitlines()[:-1]]
+    with harness.gpu_samples() as rows:
+        summary, child = harness.feedrate_run(WORKLOAD, keys, arguments.accelerators, folder, arguments.data / "results")
     compute_ms = [ns / 1e6 for ns in compute_ns(summary["run_dir"])]
     doubts = ", ".join(doubt["name"] for doubt in summary["doubts"])
     return [
@@ -65,9 +53,9 @@ def measure(compute, arguments):
 
 
 def gpu_text(index, rows):
-    figures = zip(*(map(float, row[1:]) for row in rows if row[0] == index))
+    figures = zip(*(row[1:] for row in rows if row[0] == index))
     utilisation, memory, power = map(statistics.mean, figures)
-    return f"{index}: {utilisation:.0f} %, {memory:.0f} MiB, {power:.0f} W"
+    return f"{index:.0f}: {utilisation:.0f} %, {memory:.0f} MiB, {power:.0f} W"
 
 
 if __name__ == "__main__":

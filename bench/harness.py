@@ -72,6 +72,27 @@ def busy_processes(count):
             child.wait()
 
 
+@contextlib.contextmanager
+def gpu_samples(interval_ms=500):
+    """Yields a list that receives a sample of each GPU at each interval when the block ends: index, utilisation (%), memory (MiB) and power (W). It
+    remains empty without nvidia-smi."""
+    samples = []
+    if shutil.which("nvidia-smi") is None:
+        yield samples
+        return
+    query = ["nvidia-smi", "--query-gpu=index,utilization.gpu,memory.used,power.draw", "--format=csv,noheader,nounits", f"--loop-ms={interval_ms}"]
+    with tempfile.TemporaryFile("w+") as output:
+        watcher = subprocess.Popen(query, stdout=output)
+        try:
+            yield samples
+        finally:
+            watcher.terminate()
+            watcher.wait()
+        output.seek(0)
+        # The last line may be incomplete.
+        samples += [[float(cell) for cell in line.split(", ")] for line in output.read().splitlines()[:-1]]
+
+
 def rss_floor_bytes():
     """Returns the peak memory that `run_child` reports for a minimal program."""
     return run_child(["true"]).peak_rss_bytes
