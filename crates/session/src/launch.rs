@@ -130,10 +130,7 @@ pub fn run_together<T>(
         return Err(error);
     }
     if let Some(SharedFailure(kind)) = error.downcast_ref() {
-        if comm.rank() == 0 {
-            // Rank 0 reports first, since some launchers end all ranks as soon as one has ended.
-            listener.important(failure::message(&error));
-        }
+        report_on_rank_0(&*comm, || listener.important(failure::message(&error)));
         return Err(AlreadyReported(*kind).into());
     }
     let kind = FailureKind::from_error(&error);
@@ -158,6 +155,15 @@ pub fn run_together<T>(
         None => kind,
     })
     .into())
+}
+
+/// Reports a failure that all ranks know, on rank 0. The other ranks wait for it, since some launchers end all ranks as soon as one has ended.
+fn report_on_rank_0(comm: &dyn Comm, report: impl FnOnce()) {
+    if comm.rank() == 0 {
+        report();
+    }
+    // The failure is reported even if a rank is lost meanwhile.
+    let _ = comm.barrier_with_timeout();
 }
 
 /// Refuses several processes of a `command` that starts its runs itself.
@@ -280,6 +286,7 @@ mod tests {
     use super::*;
     use crate::failure::TooManySteps;
     use feedrate_run::comm::{ClockOffset, RankNode};
+    use std::sync::atomic::AtomicU32;
     use std::sync::{Barrier, Mutex};
 
     #[test]
@@ -363,6 +370,21 @@ mod tests {
     fn all_ranks_do_what_rank_0_decides() {
         run_on_three_ranks(|rank| {
             assert_eq!(decide_on_rank_0(rank, || Ok(rank.rank() + 7)).unwrap(), 7)
+        });
+    }
+
+    #[test]
+    fn no_rank_ends_before_rank_0_has_reported() {
+        let (others, is_reported) = (AtomicU32::new(0), AtomicBool::new(false));
+        run_on_three_ranks(|rank| {
+            others.fetch_add(u32::from(rank.rank() > 0), Relaxed);
+            report_on_rank_0(rank, || {
+                while others.load(Relaxed) < 2 {
+                    std::thread::yield_now();
+                }
+                is_reported.store(true, Relaxed);
+            });
+            assert!(is_reported.load(Relaxed));
         });
     }
 
