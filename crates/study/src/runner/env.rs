@@ -80,7 +80,7 @@ pub struct PreparedMachine {
 pub struct RowPlace {
     /// Number of the run, from 1.
     pub number: usize,
-    /// Number of all runs, done or pending; `None` if a chooser adds rows.
+    /// Number of all runs, done or pending, within the runner's limit; `None` if a chooser adds rows.
     pub count: Option<usize>,
 }
 

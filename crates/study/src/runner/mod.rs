@@ -417,7 +417,7 @@ impl<'a> Runner<'a> {
         Ok(CheckResult { duration_s, setup_s, ..checked })
     }
 
-    /// Reports that work on a row starts, with the expected time of all pending rows.
+    /// Reports that work on a row starts, with the expected time of all rows that this runner will run.
     fn report_start(
         &mut self,
         next: RowRef,
@@ -425,6 +425,9 @@ impl<'a> Runner<'a> {
         chooser_adds_rows: bool,
         chooser: &dyn Chooser,
     ) {
+        let left =
+            self.options.limit.map_or(pending.len(), |limit| limit.saturating_sub(self.done));
+        let pending = &pending[..pending.len().min(left)];
         let count = (!chooser_adds_rows).then_some(self.done + pending.len());
         let place = RowPlace { number: self.done + 1, count };
         self.place = next.label_by(chooser).is_none().then_some(place);

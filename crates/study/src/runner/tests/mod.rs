@@ -459,6 +459,11 @@ fn a_run_starts_only_within_the_time_and_the_limit() {
     let mut env = study.env();
     let limited = RunnerOptions { limit: Some(1), ..RunnerOptions::default() };
     assert_eq!(study.run(&mut env, limited).unwrap().0.finished, 1);
+    let is_only_run = |event: &RunnerEvent| {
+        let only = Some(RowPlace { number: 1, count: Some(1) });
+        matches!(event, RunnerEvent::RowStarted { place, .. } if *place == only)
+    };
+    assert!(env.events.iter().any(is_only_run), "{:?}", env.events);
     // The first run took twice its plan, so the next two are expected to take 40 s and 80 s. The first of them actually takes 20 s.
     let budget = RunnerOptions { time_budget_s: Some(70.0), ..RunnerOptions::default() };
     let mut env = study.env();
