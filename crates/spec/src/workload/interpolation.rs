@@ -4,13 +4,13 @@
 mod resolvers;
 
 use super::braces::{argument_length, interpolation_length, trailing_backslashes};
-use super::keys::Workload;
+use super::keys::{CREDENTIALS, Workload};
 use super::overrides::{is_typed, is_word, literal};
 use super::scalar::{self, Plain};
-use super::tree::{Content, DEPTH_MAX, Entry, Node, brief, text_weight};
+use super::tree::{Content, DEPTH_MAX, Entry, Node, at_or_below, brief, text_weight};
 use super::yaml::WEIGHT_MAX;
 use crate::problem::{Location, Problem, Problems};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The values that interpolations take from outside the workload.
 pub trait Surroundings {
@@ -47,6 +47,8 @@ pub(super) struct Interpolated {
     pub(super) keys: BTreeSet<String>,
     /// The dotted keys that interpolations refer to.
     pub(super) used: BTreeSet<String>,
+    /// The interpolations as written that credentials are made of, or that are made of credentials, by dotted key.
+    pub(super) private: BTreeMap<String, Node>,
     /// The interpolations that could not be evaluated.
     pub(super) problems: Problems,
 }
@@ -54,14 +56,17 @@ pub(super) struct Interpolated {
 /// Evaluates all interpolations in the map of a workload, whose path in the configuration is `workload`.
 pub(super) fn interpolate(workload: &Node, surroundings: &dyn Surroundings) -> Interpolated {
     let mut evaluation = Evaluation::new(workload, surroundings);
+    evaluation.credentials();
     let evaluated = evaluation.node(&[WORKLOAD.to_string()], workload);
-    let Evaluation { done, used, mut problems, .. } = evaluation;
+    let Evaluation { done, used, private, mut problems, .. } = evaluation;
     let root = evaluated.unwrap_or_else(|problem| {
         problems.push(problem);
         Node::empty_map(workload.location.clone())
     });
+    let written = |path: &String| Some((below_workload(path)?, done.get(path)?.written.clone()));
+    let private = private.iter().filter_map(written).collect();
     let keys = done.into_keys().filter_map(|path| below_workload(&path)).collect();
-    Interpolated { root, keys, used, problems }
+    Interpolated { root, keys, used, private, problems }
 }
 
 /// Evaluates the interpolations in a text of Hydra's settings. A model without a name has its default name.
@@ -88,19 +93,29 @@ const WORKLOAD: &str = "workload";
 /// Maximum number of interpolations, lists and maps around an interpolation, including those that it refers to.
 const NESTING_MAX: usize = 100;
 
+/// The result of an interpolation.
+struct Done<'a> {
+    written: &'a Node,
+    result: Result<Node, Problem>,
+}
+
 struct Evaluation<'a> {
     workload: &'a Node,
+    /// The values of the maps that interpolations refer to, by the address of the map. A reference takes the same time in a map of any size.
+    maps: HashMap<*const Node, HashMap<&'a str, &'a Node>>,
     surroundings: &'a dyn Surroundings,
     /// Whether the workload has no interpolations, so that `${` in it is text.
     is_final: bool,
     /// Results of the interpolations at dotted paths.
-    done: HashMap<String, Result<Node, Problem>>,
+    done: HashMap<String, Done<'a>>,
     /// Dotted paths whose interpolations are being evaluated.
     active: Vec<String>,
     nesting: usize,
     /// Weight of all results.
     weight: usize,
     used: BTreeSet<String>,
+    /// Dotted paths of values that may be credentials.
+    private: BTreeSet<String>,
     problems: Problems,
     /// Texts of the problems.
     reported: BTreeSet<String>,
@@ -110,6 +125,7 @@ impl<'a> Evaluation<'a> {
     fn new(workload: &'a Node, surroundings: &'a dyn Surroundings) -> Self {
         Evaluation {
             workload,
+            maps: HashMap::new(),
             surroundings,
             is_final: false,
             done: HashMap::new(),
@@ -117,20 +133,39 @@ impl<'a> Evaluation<'a> {
             nesting: 0,
             weight: 0,
             used: BTreeSet::new(),
+            private: BTreeSet::from([format!("{WORKLOAD}.{CREDENTIALS}")]),
             problems: Problems::default(),
             reported: BTreeSet::new(),
         }
     }
 
+    /// Evaluates the credentials before other values. Then the values that are evaluated are those that credentials are made of.
+    fn credentials(&mut self) {
+        let mut path = vec![WORKLOAD.to_string()];
+        let mut node = self.workload;
+        for key in CREDENTIALS.split('.') {
+            // The section itself may be an interpolation.
+            if node.is_scalar() {
+                break;
+            }
+            let Some(found) = self.item(node, key) else { return };
+            path.push(key.to_string());
+            node = found;
+        }
+        // The problem is reported with those of the other values.
+        let _ = self.node(&path, node);
+        self.private.extend(self.done.keys().cloned());
+    }
+
     /// Returns the value at `path` without interpolations. Problems of values in a list or map are collected, unless another value refers to
     /// it.
-    fn node(&mut self, path: &[String], node: &Node) -> Result<Node, Problem> {
+    fn node(&mut self, path: &[String], node: &'a Node) -> Result<Node, Problem> {
         let content = match &node.content {
             Content::Scalar { text, .. } if self.is_final || !text.contains("${") => {
                 return Ok(node.clone());
             }
             Content::Scalar { text, .. } => {
-                return self.nested(|this| this.scalar(path, text, &node.location));
+                return self.nested(|this| this.scalar(path, text, node));
             }
             Content::List(items) => Content::List(self.nested(|this| {
                 let values = items.iter().enumerate();
@@ -149,7 +184,12 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Returns a value of a list or map, or `None` after adding its problem.
-    fn child(&mut self, path: &[String], key: &str, node: &Node) -> Result<Option<Node>, Problem> {
+    fn child(
+        &mut self,
+        path: &[String],
+        key: &str,
+        node: &'a Node,
+    ) -> Result<Option<Node>, Problem> {
         let path = [path, &[key.to_string()]].concat();
         match self.node(&path, node) {
             Err(problem) if self.active.is_empty() => {
@@ -178,16 +218,12 @@ impl<'a> Evaluation<'a> {
         result
     }
 
-    fn scalar(
-        &mut self,
-        path: &[String],
-        text: &str,
-        location: &Location,
-    ) -> Result<Node, Problem> {
+    fn scalar(&mut self, path: &[String], text: &str, written: &'a Node) -> Result<Node, Problem> {
         let name = path.join(".");
         if let Some(done) = self.done.get(&name) {
-            return done.clone();
+            return done.result.clone();
         }
+        let location = &written.location;
         if let Some(first) = self.active.iter().position(|active| *active == name) {
             let chain: Vec<&str> = self.active[first..].iter().map(String::as_str).collect();
             let message =
@@ -202,7 +238,7 @@ impl<'a> Evaluation<'a> {
             Some(_) => problem,
             None => problem.with_key(&key, location),
         });
-        self.done.insert(name, result.clone());
+        self.done.insert(name, Done { written, result: result.clone() });
         result
     }
 
@@ -315,7 +351,10 @@ impl<'a> Evaluation<'a> {
                 [&path[..parent], &parts].concat()
             }
         };
-        self.lookup(&keys)?.ok_or_else(|| self.unknown_key(expression, &keys))
+        match self.lookup(&keys)? {
+            Some(value) => Ok(value),
+            None => Err(self.unknown_key(expression, &keys)),
+        }
     }
 
     /// Returns the value at a path of the configuration, `None` if there is none.
@@ -333,6 +372,9 @@ impl<'a> Evaluation<'a> {
         // After the limit, nothing more is copied.
         self.add_weight(0)?;
         self.used.insert(below.join("."));
+        if self.is_private(keys) {
+            self.private.extend(self.active.iter().cloned());
+        }
         let mut node = self.workload;
         let resolved;
         for (index, key) in below.iter().enumerate() {
@@ -342,7 +384,7 @@ impl<'a> Evaluation<'a> {
                 let found = below[index..].iter().try_fold(&resolved, |node, key| item(node, key));
                 return Ok(found.cloned());
             }
-            let Some(found) = item(node, key) else { return Ok(None) };
+            let Some(found) = self.item(node, key) else { return Ok(None) };
             node = found;
         }
         let value = self.node(keys, node)?;
@@ -350,10 +392,26 @@ impl<'a> Evaluation<'a> {
         Ok(Some(value))
     }
 
-    fn unknown_key(&self, expression: &str, keys: &[String]) -> Problem {
+    /// Whether a credential is at `keys`, below it, or around it.
+    fn is_private(&self, keys: &[String]) -> bool {
+        // Deeper values do not exist.
+        (1..keys.len().min(DEPTH_MAX))
+            .any(|length| self.private.contains(&keys[..length].join(".")))
+            || at_or_below(&self.private, &keys.join("."))
+    }
+
+    /// Returns the item of a map or list of the workload.
+    fn item(&mut self, node: &'a Node, key: &str) -> Option<&'a Node> {
+        let Content::Map(entries) = &node.content else { return item(node, key) };
+        let by_key = || entries.iter().map(|entry| (entry.key.as_str(), &entry.value)).collect();
+        self.maps.entry(node).or_insert_with(by_key).get(key).copied()
+    }
+
+    fn unknown_key(&mut self, expression: &str, keys: &[String]) -> Problem {
         let path = keys.join(".");
         let message = format!("`{}`: there is no key `{}`", brief(expression), brief(&path));
-        Problem::new(message).hint(match self.workload.node_at(&path) {
+        let found = keys.iter().try_fold(self.workload, |node, key| self.item(node, key));
+        Problem::new(message).hint(match found {
             Some(_) => format!("write `${{{WORKLOAD}.{path}}}`"),
             None => "write `${workload.KEY}` with a key that the file or an override gives; defaults do not count".into(),
         })

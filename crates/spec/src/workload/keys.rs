@@ -69,7 +69,7 @@ pub fn client_costs() -> impl Iterator<Item = &'static str> {
     keys.filter(|key| *key != "name")
 }
 
-/// A map that may hold credentials. Files that feedrate writes have its interpolations instead of their values.
+/// A map that may hold credentials. Files that feedrate writes have interpolations instead of their values.
 pub(super) const CREDENTIALS: &str = "storage.storage_options";
 
 /// The keys in the file and the overrides.
@@ -79,8 +79,8 @@ pub(super) struct Given {
     pub(super) written: Node,
     /// The tree with aliases renamed.
     pub(super) tree: Node,
-    /// The map [`CREDENTIALS`] with its interpolations as the user wrote them.
-    pub(super) credentials: Option<Node>,
+    /// The interpolations as the user wrote them that [`CREDENTIALS`] are made of, or that are made of them, by dotted key.
+    pub(super) private: BTreeMap<String, Node>,
     /// The location of each key.
     pub(super) locations: BTreeMap<String, Location>,
 }

@@ -3,10 +3,10 @@
 
 use super::apply;
 use super::interpolation::{Interpolated, NoSurroundings, Surroundings, interpolate};
-use super::keys::{CREDENTIALS, Given, KEYS, Origin, Workload};
+use super::keys::{Given, KEYS, Origin, Workload};
 use super::overrides::Override;
 use super::suggest::nearest_key;
-use super::tree::{Content, Entry, Node, brief};
+use super::tree::{Content, Entry, Node, at_or_below, brief};
 use super::value::REMOVE_QUOTES;
 use super::words::hint_for_foreign_key;
 use super::yaml::from_yaml;
@@ -53,16 +53,14 @@ pub fn parse_in(
     let mut problems = Problems::default();
     let composed = compose(name, yaml, overrides, &mut problems)?;
     let interpolated = interpolate(&composed, surroundings);
-    let Interpolated { root: written, keys, used, problems: unevaluated } = interpolated;
+    let Interpolated { root: written, keys, used, private, problems: unevaluated } = interpolated;
     problems.0.extend(unevaluated.0);
-    let credentials = composed.node_at(CREDENTIALS).cloned();
     let mut tree = written.clone();
     apply::rename_aliases(&mut tree, &mut problems);
     let mut walk = KeyWalk { locations: BTreeMap::new(), problems, unknown_keys, used };
     walk.visit_section("", &tree);
     let KeyWalk { locations, mut problems, .. } = walk;
-    let mut workload =
-        Workload::read(Given { written, tree, credentials, locations }, &mut problems);
+    let mut workload = Workload::read(Given { written, tree, private, locations }, &mut problems);
     fold_deviations(&mut workload, &mut problems);
     for problem in problems.0.iter_mut().filter(|problem| keys.contains(&problem.key)) {
         if problem.hint.as_deref() == Some(REMOVE_QUOTES) {
@@ -147,17 +145,10 @@ impl KeyWalk {
                 } else if !entry.value.is_null() {
                     self.refuse_scalar_section(&full, &entry.value);
                 }
-            } else if !self.is_used(&full) {
+            } else if !at_or_below(&self.used, &full) {
                 self.report_unknown_key(&full, &entry.key_location);
             }
         }
-    }
-
-    /// Whether an interpolation refers to a key or to something below it.
-    fn is_used(&self, path: &str) -> bool {
-        let below = format!("{path}.");
-        self.used.contains(path)
-            || self.used.range(below.clone()..).next().is_some_and(|used| used.starts_with(&below))
     }
 
     fn refuse_scalar_section(&mut self, path: &str, node: &Node) {

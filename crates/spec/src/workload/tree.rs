@@ -1,6 +1,7 @@
 //! The tree of a workload as written: scalars, lists and maps, each with its location. It is independent of the table of keys.
 
 use crate::problem::Location;
+use std::collections::BTreeSet;
 
 /// Maximum depth of a tree.
 pub(super) const DEPTH_MAX: usize = 32;
@@ -190,6 +191,13 @@ impl Node {
             }
         }
     }
+}
+
+/// Whether a set of dotted paths contains `path` or a path below it.
+pub(super) fn at_or_below(paths: &BTreeSet<String>, path: &str) -> bool {
+    let below = format!("{path}.");
+    paths.contains(path)
+        || paths.range(below.clone()..).next().is_some_and(|found| found.starts_with(&below))
 }
 
 /// Shortens a text to one line for messages.

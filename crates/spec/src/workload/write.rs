@@ -1,7 +1,7 @@
 //! Formats a workload as YAML text, in the style of OmegaConf's `to_yaml`. It writes no files.
 
 use super::braces;
-use super::keys::{CREDENTIALS, Given, Workload};
+use super::keys::Workload;
 use super::overrides::Override;
 use super::parse::compose;
 use super::scalar::{self, Plain};
@@ -11,15 +11,10 @@ use crate::problem::Problems;
 use std::collections::BTreeMap;
 
 /// Returns the text of Hydra's `.hydra/config.yaml`: the keys of file and overrides under `workload`, without defaults. Interpolations are
-/// evaluated, except in the map that may hold credentials.
+/// evaluated, except those of values that may be credentials.
 pub fn resolved_yaml(workload: &Workload) -> String {
-    let Given { written, credentials, .. } = &workload.given;
-    let mut root = with_escapes(written);
-    if let Some(credentials) = credentials {
-        root.set(CREDENTIALS, credentials.clone());
-    }
     let mut out = String::from("workload:");
-    write_value(&mut out, &root, 1);
+    write_value(&mut out, &without_credentials(workload), 1);
     out
 }
 
@@ -58,19 +53,39 @@ fn package_yaml(workload: &Node, package: &str) -> Option<String> {
     Some(header + &node_text(node))
 }
 
-/// Escapes the interpolations in a tree whose interpolations were evaluated.
-fn with_escapes(node: &Node) -> Node {
+/// Returns the values of file and overrides, such that evaluating their interpolations returns the values. Values that may be credentials are
+/// as written.
+fn without_credentials(workload: &Workload) -> Node {
+    convert(&workload.given.written, "", &|path, node| {
+        workload.given.private.get(path).cloned().or_else(|| escaped(node))
+    })
+}
+
+fn escaped(node: &Node) -> Option<Node> {
+    let Content::Scalar { text, quoted } = &node.content else { return None };
+    Some(Node::scalar(braces::escape(text), *quoted, node.location.clone()))
+}
+
+/// Replaces the values for which `replacement` returns another.
+fn convert(node: &Node, path: &str, replacement: &dyn Fn(&str, &Node) -> Option<Node>) -> Node {
+    let child = |key: &str, value| {
+        let path = if path.is_empty() { key.to_string() } else { format!("{path}.{key}") };
+        convert(value, &path, replacement)
+    };
+    if let Some(replaced) = replacement(path, node) {
+        return replaced;
+    }
     let content = match &node.content {
-        Content::Scalar { text, quoted } => {
-            Content::Scalar { text: braces::escape(text), quoted: *quoted }
-        }
-        Content::List(items) => Content::List(items.iter().map(with_escapes).collect()),
-        Content::Map(entries) => {
-            let entries = entries.iter();
-            let escaped =
-                entries.map(|entry| Entry { value: with_escapes(&entry.value), ..entry.clone() });
-            Content::Map(escaped.collect())
-        }
+        Content::Scalar { .. } => node.content.clone(),
+        Content::List(items) => Content::List(
+            items.iter().enumerate().map(|(index, item)| child(&index.to_string(), item)).collect(),
+        ),
+        Content::Map(entries) => Content::Map(
+            entries
+                .iter()
+                .map(|entry| Entry { value: child(&entry.key, &entry.value), ..entry.clone() })
+                .collect(),
+        ),
     };
     Node { location: node.location.clone(), content }
 }

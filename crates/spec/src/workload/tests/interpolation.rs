@@ -278,6 +278,27 @@ fn written_workloads_have_no_values_of_credentials() {
 }
 
 #[test]
+fn values_that_credentials_are_made_of_are_not_written() {
+    for yaml in [
+        "site: {key: '${oc.env:HOME}', copy: '${.key}'}\nlist: ['${workload.site.key}/x']\n\
+         storage: {storage_options: {key: '${workload.list.0}'}}\n",
+        "site: {storage_options: {key: '${oc.env:HOME}/x'}}\nstorage: '${workload.site}'\n",
+        "storage: {storage_options: {key: '${oc.env:HOME}/x'}}\n\
+         site: {all: '${workload.storage}', key: 'b${workload.storage.storage_options.key}'}\n",
+    ] {
+        let yaml = &format!("{yaml}model: {{name: '${{oc.env:SIZE}}'}}\n");
+        let workload = read(yaml, &[]).unwrap();
+        let secret = ("key".to_string(), "/users/ada/x".to_string());
+        assert_eq!(workload.storage_storage_options, [secret], "{yaml}");
+        let written = resolved_yaml(&workload);
+        assert!(!written.contains("/users/ada") && written.contains("name: '4'"), "{written}");
+        let again = read(&written, &[]).unwrap();
+        assert_eq!(again.storage_storage_options, workload.storage_storage_options);
+        assert_eq!(resolved_yaml(&again), written);
+    }
+}
+
+#[test]
 fn settings_of_hydra_refer_to_the_workload() {
     let workload = read("model: {type: 'a\\${b}'}", &[]).unwrap();
     let interpolate = |text: &str| interpolate_text(text, &workload, &TestSurroundings);

@@ -65,7 +65,7 @@ fn every_default_parses_and_every_path_is_unique() {
         keys::Given {
             written: tree.clone(),
             tree,
-            credentials: None,
+            private: Default::default(),
             locations: Default::default(),
         },
         &mut found,
