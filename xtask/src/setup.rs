@@ -214,7 +214,7 @@ fn install_rust_component(root: &Path, command: &str, component: &str) -> Result
 /// Arguments for Python that import all libraries in `.venv`.
 const IMPORTS: &[&str] = &[
     "-c",
-    "import numpy, h5py, pandas, PIL, playwright, pyarrow, safetensors, tfrecord, webdataset, jsonschema, matplotlib, nbconvert, ipykernel, dlio_benchmark",
+    "import numpy, h5py, pandas, PIL, playwright, pyarrow, safetensors, tfrecord, webdataset, jsonschema, matplotlib, nbconvert, ipykernel, pytest, dlio_benchmark",
 ];
 
 fn install_virtual_environment(root: &Path) -> Result<()> {

@@ -95,10 +95,10 @@ impl Test {
         script: &str,
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
     ) -> Vec<u8> {
-        let output = Command::new(python)
+        let output = self
+            .program(python, &[])
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it").join(script))
             .args(arguments)
-            .current_dir(self.folder.path())
             .output()
             .unwrap_or_else(|error| panic!("cannot start `{}`: {error}", python.display()));
         let errors = String::from_utf8_lossy(&output.stderr);

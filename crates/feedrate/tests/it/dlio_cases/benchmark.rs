@@ -29,13 +29,14 @@ fn case(
     Case::new(name, &all, check)
 }
 
-/// The 122 cases of DLIO's file.
+/// The 130 cases of DLIO's file.
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = generation_cases();
     cases.extend(training_cases());
     cases.extend(checkpoint_cases());
     cases.extend(other_cases());
-    assert_eq!(cases.len(), 122);
+    cases.extend(uneven_cases());
+    assert_eq!(cases.len(), 130);
     cases
 }
 
@@ -250,6 +251,28 @@ fn other_cases() -> Vec<Case> {
     cases
 }
 
+/// Numbers of samples that no number of ranks divides. DLIO runs these tests with three ranks; a run must not hang.
+fn uneven_cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for framework in ["pytorch", "tensorflow"] {
+        for (files, batch) in [(13, 4), (24, 4), (25, 4), (145, 16)] {
+            let mut settings = loader_settings(framework, framework).to_vec();
+            settings.push(format!("++workload.dataset.num_files_train={files}"));
+            settings.push(format!("++workload.reader.batch_size={batch}"));
+            let more = [
+                TRAIN,
+                GENERATE,
+                "++workload.dataset.format=npz",
+                "++workload.train.epochs=3",
+                "++workload.reader.read_threads=1",
+            ];
+            let name = format!("{framework} {files} files by {batch}");
+            cases.push(case(name, &settings, &more, CaseResult::check_training));
+        }
+    }
+    cases
+}
+
 fn computation_time_cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (name, keys) in [
@@ -288,4 +311,9 @@ fn one_rank_behaves_like_dlio() {
 #[test]
 fn two_ranks_behave_like_dlio() {
     check(&cases(), 2);
+}
+
+#[test]
+fn three_ranks_divide_samples_like_dlio() {
+    check(&uneven_cases(), 3);
 }

@@ -1,5 +1,5 @@
-//! DLIO's own tests, run on `dlio_benchmark` with the same settings and 1 or 2 ranks. Compute times are a thousandth. DLIO's tests inspect
-//! Python objects and traces; these tests inspect the result files.
+//! DLIO's own tests, run on `dlio_benchmark`: those of its last release, and the commands of its newest tests ([`UPSTREAM`]) with 1, 2 or
+//! 3 ranks and shorter compute times. The newest tests inspect Python objects and traces; these tests inspect the result files.
 
 /// Tests in `dlio_benchmark_test.py`.
 mod benchmark;
@@ -7,6 +7,8 @@ mod benchmark;
 mod dimensions;
 /// Tests in `dlio_ai_logging_test.py`, `dlio_sample_shuffle_test.py` and `dlio_postprocessor_test.py`.
 mod records;
+/// The tests of DLIO 2.0.0.
+mod suite;
 
 use crate::harness::{Answer, Test, venv_python};
 use crate::mpi::MPICH;
@@ -14,6 +16,9 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The commit of github.com/argonne-lcf/dlio_benchmark whose tests the cases repeat.
+const UPSTREAM: &str = "e1919d7b6ccffbe15143cd616517da9e5d7b26a7";
 
 /// Number of cases that run at the same time. They mostly wait for the disk.
 const CASES_AT_ONCE: usize = 8;
@@ -210,6 +215,7 @@ fn inspect_files(to_inspect: Vec<(Test, Value)>) -> Vec<String> {
 #[test]
 fn at_least_95_percent_of_the_cases_equal_dlio() {
     let docs = include_str!("../../../../../docs/guide/dlio.md");
+    assert!(docs.contains(&format!("commit {}", &UPSTREAM[..7])), "{UPSTREAM}");
     let (mut different, mut all) = (0, 0);
     for cases in [benchmark::cases(), dimensions::cases(), records::cases()] {
         let differences = cases.iter().filter(|case| case.known_difference.is_some()).count();
