@@ -141,6 +141,9 @@ pub(crate) struct DataArguments {
     /// Print one JSON object on stdout.
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
+    /// Time of `${now:…}` in the workload, in seconds since 1970, for runs of a study.
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, hide = true)]
+    pub(crate) now: Option<i64>,
     /// Write the progress line to this file, for the parent process.
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) live_file: Option<PathBuf>,
@@ -157,6 +160,7 @@ impl DataArguments {
             shrink_records: self.shrink_records,
             data: self.data.clone(),
             foreign: self.foreign,
+            now_s: self.now,
             ..Request::default()
         }
         .separate_overrides()

@@ -22,6 +22,8 @@ pub struct Request {
     pub foreign: bool,
     /// Preparation of the page cache before epochs.
     pub cache: Cache,
+    /// The time of `${now:…}` in the workload, in seconds since 1970; `None` for the current time.
+    pub now_s: Option<i64>,
     /// Whether to compare every byte read with the generated content.
     pub verify: bool,
     /// Number of processes that share the accelerators; `None` if nothing is run.
@@ -44,6 +46,7 @@ impl Default for Request {
             data: None,
             foreign: false,
             cache,
+            now_s: None,
             verify: false,
             processes: None,
             hosts,
@@ -54,6 +57,8 @@ impl Default for Request {
 
 /// Prefix of Hydra's argument that selects a workload.
 pub const HYDRA_WORKLOAD: &str = "workload=";
+/// The option for the time of a workload's interpolations.
+const NOW: &str = "--now";
 /// The option for the file of the progress line.
 pub const LIVE_FILE: &str = "--live-file";
 
@@ -124,6 +129,7 @@ impl Request {
             }
         }
         words.extend(self.foreign.then(|| "--foreign".into()));
+        words.extend(self.now_s.map(|seconds| format!("{NOW}={seconds}")));
         words
     }
 }

@@ -91,7 +91,8 @@ pub fn resolve_named(request: &Request) -> anyhow::Result<Resolved> {
 /// # Errors
 /// Fails if the workload cannot be planned.
 pub fn resolve_source(source: &WorkloadSource, request: &Request) -> anyhow::Result<Resolved> {
-    let (mut workload, mut warnings) = parse(source, request, &ProcessSurroundings::now())?;
+    let (mut workload, mut warnings) =
+        parse(source, request, &ProcessSurroundings::for_request(request))?;
     place_checkpoints(&mut workload, request);
     if workload.dataset_foreign && request.is_shrunk() {
         return refuse(
@@ -135,9 +136,9 @@ fn parse(
 /// Whether the dataset consists of files in a folder. True if the workload cannot be read.
 pub fn is_in_folder(request: &Request) -> bool {
     let source = if request.workload == STDIN { None } else { find(&request.workload).ok() };
-    let Some((workload, _)) =
-        source.and_then(|source| parse(&source, request, &ProcessSurroundings::now()).ok())
-    else {
+    let Some((workload, _)) = source.and_then(|source| {
+        parse(&source, request, &ProcessSurroundings::for_request(request)).ok()
+    }) else {
         return true;
     };
     has_folder(&workload)

@@ -1,8 +1,10 @@
 //! The values of this process that workloads may refer to: environment variables, the time, and the working folder.
 
+use crate::request::Request;
 use crate::result_folder;
 use feedrate_spec::workload::Surroundings;
-use jiff::Zoned;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 
 /// The environment variables and the working folder of this process, and a time.
 pub struct ProcessSurroundings {
@@ -15,10 +17,25 @@ impl ProcessSurroundings {
         ProcessSurroundings { time: Some(result_folder::now()) }
     }
 
+    /// Uses the time of a request, by default the current time.
+    pub fn for_request(request: &Request) -> Self {
+        let given = request.now_s.and_then(|seconds| Timestamp::from_second(seconds).ok());
+        ProcessSurroundings {
+            time: Some(
+                given.map_or_else(result_folder::now, |time| time.to_zoned(TimeZone::system())),
+            ),
+        }
+    }
+
     /// Leaves times as their formats, so that processes that read a workload at different times read the same values.
     pub fn at_no_time() -> Self {
         ProcessSurroundings { time: None }
     }
+}
+
+/// Returns the current time in seconds since 1970, for [`Request::now_s`].
+pub fn now_s() -> i64 {
+    result_folder::now().timestamp().as_second()
 }
 
 impl Surroundings for ProcessSurroundings {

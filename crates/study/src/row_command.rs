@@ -85,6 +85,7 @@ impl RowCommand {
             data,
             scale: row.scale.unwrap_or(settings.scale),
             shrink_records: settings.shrink_records,
+            now_s: settings.now_s,
             ..Request::default()
         };
         Ok(RowCommand { cache, hooks: row_hooks, request })

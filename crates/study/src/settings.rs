@@ -7,6 +7,7 @@ use feedrate_results::state::{LaunchSettings, StudySettings, StudyState};
 use feedrate_session::dlio::WORKLOAD_FOLDER;
 use feedrate_session::output::refuse_root;
 use feedrate_session::resolve::entropy;
+use feedrate_session::surroundings;
 use feedrate_spec::refusal::refuse;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
@@ -137,6 +138,7 @@ pub fn defaults(csv: &Path, working_dir: &Path) -> StudySettings {
         scale: 1.0,
         shrink_records: 1.0,
         cache: AS_IS.into(),
+        now_s: Some(surroundings::now_s()),
         launching: LaunchSettings { launch: "local".into(), ..LaunchSettings::default() },
     }
 }

@@ -312,6 +312,20 @@ fn hooks_run_before_their_runs_with_the_level() {
     assert_eq!(fs::read_to_string(test.path("levels")).unwrap(), "fast\nslow\n");
 }
 
+/// Otherwise a run would look for its dataset in another folder than the one in which it was generated.
+#[test]
+fn all_commands_of_a_study_have_the_same_time() {
+    let test = study("model,epochs,processes,run\nworkload.yaml,1,1,N\nworkload.yaml,2,1,N\n");
+    test.write("workload.yaml", WORKLOAD.replace("folder: data", "folder: data/${now:%s}"));
+    let answer = run(&test, &[]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let settings = fs::read_to_string(test.path("study.study/settings.json")).unwrap();
+    let settings: serde_json::Value = serde_json::from_str(&settings).unwrap();
+    let names = fs::read_dir(test.path("data")).unwrap().map(|entry| entry.unwrap().file_name());
+    let names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
+    assert_eq!(names, [settings["now_s"].to_string()]);
+}
+
 #[test]
 fn pandas_reads_the_csv_of_a_study() {
     let test = study(STUDY);

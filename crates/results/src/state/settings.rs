@@ -36,6 +36,10 @@ pub struct StudySettings {
     pub shrink_records: f64,
     /// State of the page cache before runs of rows without such a setting.
     pub cache: String,
+    /// The time of `${now:…}` in all workloads, in seconds since 1970, so that plans, datasets and runs agree; `None` in studies of older
+    /// versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub now_s: Option<i64>,
     /// Settings of the launcher.
     pub launching: LaunchSettings,
 }

@@ -103,6 +103,7 @@ fn settings(csv: &Path) -> StudySettings {
         scale: 1.0,
         shrink_records: 1.0,
         cache: "as-is".into(),
+        now_s: None,
         launching: LaunchSettings::default(),
     }
 }

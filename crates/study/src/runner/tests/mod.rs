@@ -271,6 +271,7 @@ impl Study {
             scale: 1.0,
             shrink_records: 1.0,
             cache: "as-is".into(),
+            now_s: None,
             launching,
         };
         Runner::new(&self.files, lock, state, settings, env, options).run(chooser)
