@@ -49,7 +49,7 @@ fn run(case: &mut Case) -> Result<u32> {
     {
         case.create_user_files(folder)?;
     }
-    let format = case.random.pick(&["pt", "safetensors", "raw"]);
+    let format = case.random.pick(&["pt", "tf", "safetensors", "raw"]);
     let format_setting = format!("checkpoint.format={format}");
     let first = ["run", "workload.yaml", "-n", "2", &format_setting];
     let trains = case.random.chance(50);

@@ -89,7 +89,7 @@ fn numbers_that_make_no_sense_are_refused() {
     check_refused(
         TINY,
         &["workflow.checkpoint=true", "checkpoint.format=tar"],
-        &["`tar`", "pt, safetensors, raw"],
+        &["`tar`", "pt, tf, safetensors, raw"],
     );
 }
 

@@ -2,7 +2,7 @@
 //! lock.
 
 use super::CheckpointError;
-use super::folder::planned_files;
+use super::file_names::planned_files;
 use super::step::{self, CheckpointSet, StepFolder, list_steps};
 use feedrate_data::removal::FolderContents;
 use feedrate_data::storage::{self, StorageError};

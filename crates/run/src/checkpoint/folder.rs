@@ -2,11 +2,12 @@
 //! has the lengths and checksums of all files.
 
 use super::content::StateContent;
+use super::file_names::{Overview, file_names, overview, planned_files};
 use super::files;
 use super::manifest::{CheckpointFile, CheckpointManifest, MANIFEST_BYTES_MAX, tensors_crc32};
-use super::sink::{LengthCounter, PIECE_BYTES, PieceWriter};
+use super::sink::{CheckpointSink, LengthCounter, PIECE_BYTES, PieceWriter};
 use super::step::{self, StepFolder};
-use super::{CheckpointError, find};
+use super::{CheckpointError, NamedContent, find};
 use crate::abandonable::run_abandonable;
 use crate::buffer::AlignedBuffer;
 use crate::clock::Clock;
@@ -171,10 +172,17 @@ impl CheckpointFolder {
         let optimizer = self.optimizer_time(&local);
         let ranks = self.for_each_rank(local, |record| {
             for state in self.plan.state.files(record.rank) {
-                let entry =
-                    optimizer.measure(record.rank, &state, || self.write_file(&state, record))?;
-                let mut guard = entries.lock().unwrap_or_else(PoisonError::into_inner);
-                guard.push((file_name(&self.plan, &state), entry));
+                let written =
+                    optimizer.measure(record.rank, &state, || self.write_state(&state, record))?;
+                entries.lock().unwrap_or_else(PoisonError::into_inner).extend(written);
+            }
+            if record.rank == 0
+                && let Some(Overview { file: NamedContent { name, content }, state }) =
+                    overview(&self.plan)
+            {
+                let put = |sink: &mut dyn CheckpointSink| sink.put(&content);
+                let (file, ()) = self.write_file(&name, &state, record, put)?;
+                entries.lock().unwrap_or_else(PoisonError::into_inner).push((name, file));
             }
             Ok(())
         })?;
@@ -186,28 +194,56 @@ impl CheckpointFolder {
         })
     }
 
-    fn write_file(
+    /// Writes the files of a state. Returns their entries in the manifest.
+    fn write_state(
         &self,
         state: &StateFile,
         record: &mut RankCheckpoint,
-    ) -> Result<CheckpointFile, CheckpointError> {
-        let path = self.step.path.join(file_name(&self.plan, state));
-        self.write_state(&path, state, record)
+    ) -> Result<Vec<(String, CheckpointFile)>, CheckpointError> {
+        let name = &self.plan.format;
+        let format = find(name).ok_or_else(|| {
+            let message = format!("there is no checkpoint format `{name}`");
+            write_error(&self.step.path)(io::Error::other(message))
+        })?;
+        let mut names = format.file_names(&state.name).into_iter();
+        let mut entries = Vec::new();
+        let mut contents = Vec::new();
+        if let Some(first) = names.next() {
+            let write = |sink: &mut dyn CheckpointSink| format.write(sink, state);
+            let (file, others) = self.write_file(&first, state, record, write)?;
+            entries.push((first, file));
+            contents = others;
+        }
+        for (other, content) in names.zip(&contents) {
+            let put = |sink: &mut dyn CheckpointSink| sink.put(content);
+            let (file, ()) = self.write_file(&other, state, record, put)?;
+            entries.push((other, file));
+        }
+        Ok(entries)
+    }
+
+    /// Writes a file that belongs to `state`, and adds its bytes and the time of its sync to `record`.
+    fn write_file<T>(
+        &self,
+        name: &str,
+        state: &StateFile,
+        record: &mut RankCheckpoint,
+        write: impl Fn(&mut dyn CheckpointSink) -> io::Result<T>,
+    ) -> Result<(CheckpointFile, T), CheckpointError> {
+        let path = self.step.path.join(name);
+        self.write_content(&path, state, record, write)
             .map_err(|source| CheckpointError::Write { path, source })
     }
 
-    /// Writes a file and adds its bytes and the time of its sync to `record`.
-    fn write_state(
+    fn write_content<T>(
         &self,
         path: &Path,
         state: &StateFile,
         record: &mut RankCheckpoint,
-    ) -> io::Result<CheckpointFile> {
-        let name = &self.plan.format;
-        let format = find(name)
-            .ok_or_else(|| io::Error::other(format!("there is no checkpoint format `{name}`")))?;
+        write: impl Fn(&mut dyn CheckpointSink) -> io::Result<T>,
+    ) -> io::Result<(CheckpointFile, T)> {
         let mut length = LengthCounter::default();
-        format.write(&mut length, state)?;
+        write(&mut length)?;
         let writes_in_one_call = !self.plan.state.file_sizes.is_empty();
         let piece_bytes_max = if writes_in_one_call { length.bytes } else { PIECE_BYTES as u64 };
         let piece_bytes = length.bytes.min(piece_bytes_max) as usize;
@@ -218,19 +254,24 @@ impl CheckpointFolder {
         };
         let (part, mut output) = files::create_part(path, length.bytes, self.plan.interface)?;
         let written = PieceWriter::new(content, piece_bytes, &mut *output, &self.live.bytes.done)
-            .and_then(|mut pieces| format.write(&mut pieces, state).and_then(|()| pieces.finish()))
-            .and_then(|written| Ok((written, self.step.time_sync(|| output.sync())?)));
+            .and_then(|mut pieces| {
+                let result = write(&mut pieces)?;
+                Ok((pieces.finish()?, result))
+            })
+            .and_then(|(written, result)| {
+                Ok((written, self.step.time_sync(|| output.sync())?, result))
+            });
         let renamed = written.and_then(|written| fs::rename(&part, path).map(|()| written));
         if renamed.is_err() {
             // The first error is the one to report.
             let _ = fs::remove_file(&part);
         }
-        let ((bytes, crc32), sync_ns) = renamed?;
+        let ((bytes, crc32), sync_ns, result) = renamed?;
         // A file that is shorter than planned would end in reserved blocks.
         assert_eq!(bytes, length.bytes, "length of {}", path.display());
         record.sync_ns += sync_ns;
         record.bytes += bytes;
-        Ok(CheckpointFile { bytes, crc32, tensors_crc32: tensors_crc32(state) })
+        Ok((CheckpointFile { bytes, crc32, tensors_crc32: tensors_crc32(state) }, result))
     }
 
     /// Marks the checkpoint as complete. All files must be written.
@@ -251,6 +292,11 @@ impl CheckpointFolder {
             for state in self.plan.state.files((record.rank + shift % writers) % writers) {
                 record.bytes +=
                     optimizer.measure(record.rank, &state, || self.verify(&manifest, &state))?;
+            }
+            if record.rank == 0
+                && let Some(Overview { file, state }) = overview(&self.plan)
+            {
+                record.bytes += self.verify_file(&manifest, &state, &file.name)?;
             }
             Ok(())
         })?;
@@ -283,16 +329,25 @@ impl CheckpointFolder {
         parsed.map_err(|problem| CheckpointError::Damaged { path, problem })
     }
 
-    /// Reads the file of `state`, compares it with the manifest and returns its length.
+    /// Reads the files of `state`, compares them with the manifest and returns the sum of their lengths.
     fn verify(
         &self,
         manifest: &CheckpointManifest,
         state: &StateFile,
     ) -> Result<u64, CheckpointError> {
-        let name = file_name(&self.plan, state);
-        let path = self.step.path.join(&name);
+        let names = file_names(&self.plan, state).into_iter();
+        names.map(|name| self.verify_file(manifest, state, &name)).sum()
+    }
+
+    fn verify_file(
+        &self,
+        manifest: &CheckpointManifest,
+        state: &StateFile,
+        name: &str,
+    ) -> Result<u64, CheckpointError> {
+        let path = self.step.path.join(name);
         let damaged = |problem| CheckpointError::Damaged { path: path.clone(), problem };
-        let Some(entry) = manifest.files.get(&name).copied().flatten() else {
+        let Some(entry) = manifest.files.get(name).copied().flatten() else {
             return Err(damaged("it is not in the checkpoint's manifest".into()));
         };
         if entry.tensors_crc32 != tensors_crc32(state) {
@@ -401,17 +456,6 @@ impl OptimizerTime {
     fn ns(self) -> Option<u64> {
         self.is_known.then(|| self.ns.into_inner())
     }
-}
-
-/// Returns the names of the files of each checkpoint of `plan`.
-pub(super) fn planned_files(plan: &CheckpointPlan) -> BTreeSet<String> {
-    let state = &plan.state;
-    let files = (0..state.writers()).flat_map(|rank| state.files(rank));
-    files.map(|state| file_name(plan, &state)).collect()
-}
-
-fn file_name(plan: &CheckpointPlan, state: &StateFile) -> String {
-    format!("{}.{}", state.name, plan.format)
 }
 
 fn length_problem(bytes: u64, expected: u64) -> String {

@@ -7,7 +7,9 @@ mod files;
 mod content;
 mod sink;
 mod manifest;
+mod file_names;
 mod pt;
+mod tf;
 mod safetensors;
 mod raw;
 mod step;
@@ -32,19 +34,38 @@ const LISTED_MAX: usize = 10;
 
 /// A file format of a model's state.
 pub trait Checkpoint: Sync {
-    /// Name, summary and abilities. The name is also the extension of the files.
+    /// Name, summary and abilities.
     fn member(&self) -> &'static Member;
 
-    /// Writes `state` to `sink`. The length of the file must not depend on the content of the tensors.
+    /// Returns the names of the files of the state called `state`. The first one has the tensors.
+    fn file_names(&self, state: &str) -> Vec<String> {
+        vec![format!("{state}.{}", self.member().name)]
+    }
+
+    /// Writes the first file of `state` to `sink`, and returns the content of the others. The lengths must not depend on the content of the
+    /// tensors.
     ///
     /// # Errors
     /// The file system refused.
-    fn write(&self, sink: &mut dyn CheckpointSink, state: &StateFile) -> io::Result<()>;
+    fn write(&self, sink: &mut dyn CheckpointSink, state: &StateFile) -> io::Result<Vec<Vec<u8>>>;
+
+    /// Returns a further file of a checkpoint, if the format has one. `state` is the checkpoint's first state.
+    fn overview(&self, _state: &str) -> Option<NamedContent> {
+        None
+    }
+}
+
+/// The name and the content of a file.
+pub struct NamedContent {
+    /// The name.
+    pub name: String,
+    /// The content.
+    pub content: Vec<u8>,
 }
 
 /// All formats, in the order in which the documentation lists them.
 pub static CHECKPOINTS: &[&dyn Checkpoint] =
-    &[&pt::Pt, &safetensors::SafetensorsCheckpoint, &raw::RawCheckpoint];
+    &[&pt::Pt, &tf::Tf, &safetensors::SafetensorsCheckpoint, &raw::RawCheckpoint];
 
 /// Returns the format called `name`.
 pub fn find(name: &str) -> Option<&'static dyn Checkpoint> {

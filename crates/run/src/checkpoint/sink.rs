@@ -28,6 +28,12 @@ pub trait CheckpointSink {
     /// The file system refused.
     fn put_tensor(&mut self, number: u64, tensor: &Tensor) -> io::Result<u32>;
 
+    /// Like [`CheckpointSink::put_tensor`], but returns the CRC-32C.
+    ///
+    /// # Errors
+    /// The file system refused.
+    fn put_tensor_crc32c(&mut self, number: u64, tensor: &Tensor) -> io::Result<u32>;
+
     /// Replaces zeros that were appended at `offset` with `bytes`.
     ///
     /// # Errors
@@ -50,6 +56,10 @@ impl CheckpointSink for LengthCounter {
     fn put_tensor(&mut self, _: u64, tensor: &Tensor) -> io::Result<u32> {
         self.bytes += tensor.bytes();
         Ok(0)
+    }
+
+    fn put_tensor_crc32c(&mut self, number: u64, tensor: &Tensor) -> io::Result<u32> {
+        self.put_tensor(number, tensor)
     }
 
     fn patch(&mut self, _: u64, _: &[u8]) -> io::Result<()> {
@@ -114,6 +124,28 @@ impl<'o> PieceWriter<'o> {
         self.filled += len;
         Ok(&mut self.piece.aligned_like(0, start + len)[start..])
     }
+
+    /// Appends a tensor, calls `inspect` with its bytes, piece by piece, and returns its CRC-32.
+    fn append_tensor(
+        &mut self,
+        number: u64,
+        tensor: &Tensor,
+        mut inspect: impl FnMut(&[u8]),
+    ) -> io::Result<u32> {
+        let mut crc = Hasher::new();
+        let mut done = 0;
+        while done < tensor.bytes() {
+            let start = self.filled % self.piece.len();
+            let len = self.reserve((tensor.bytes() - done).min(CHUNK_BYTES))?.len();
+            let chunk = &mut self.piece.aligned_like(0, start + len)[start..];
+            self.content.fill(number, tensor, done, chunk);
+            crc.update(chunk);
+            inspect(chunk);
+            done += len as u64;
+        }
+        self.crc.combine(&crc);
+        Ok(crc.finalize())
+    }
 }
 
 impl CheckpointSink for PieceWriter<'_> {
@@ -129,18 +161,13 @@ impl CheckpointSink for PieceWriter<'_> {
     }
 
     fn put_tensor(&mut self, number: u64, tensor: &Tensor) -> io::Result<u32> {
-        let mut crc = Hasher::new();
-        let mut done = 0;
-        while done < tensor.bytes() {
-            let start = self.filled % self.piece.len();
-            let len = self.reserve((tensor.bytes() - done).min(CHUNK_BYTES))?.len();
-            let chunk = &mut self.piece.aligned_like(0, start + len)[start..];
-            self.content.fill(number, tensor, done, chunk);
-            crc.update(chunk);
-            done += len as u64;
-        }
-        self.crc.combine(&crc);
-        Ok(crc.finalize())
+        self.append_tensor(number, tensor, |_| {})
+    }
+
+    fn put_tensor_crc32c(&mut self, number: u64, tensor: &Tensor) -> io::Result<u32> {
+        let mut crc = 0;
+        self.append_tensor(number, tensor, |chunk| crc = crc32c::crc32c_append(crc, chunk))?;
+        Ok(crc)
     }
 
     fn patch(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {

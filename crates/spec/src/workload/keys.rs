@@ -433,7 +433,7 @@ keys! {
         reader_collective_size: u32 = Count32, "reader.collective_size", "0", "accelerators",
             "Number of accelerators in a group with `file_access: collective` or `broadcast`; 0 means all.";
         checkpoint_format: Option<String> = OptionalText, "checkpoint.format", "null", "",
-            "File format of checkpoints: `pt` (torch.save), `safetensors` or `raw`. The default is `pt` for models with framework pytorch, else `raw`.";
+            "File format of checkpoints: `pt` (torch.save), `tf` (tf.train.Checkpoint), `safetensors` or `raw`. The default is `pt` for models with framework pytorch, `tf` with tensorflow, and `raw` for files of given sizes.";
         checkpoint_interface: WriteInterface = InterfaceName, "checkpoint.interface", "posix", "",
             "How files are written: `posix` calls `write`; `stdio` calls `fwrite` of the C library, as C programs do.";
         checkpoint_asynchronous: bool = Flag, "checkpoint.asynchronous", "false", "",

@@ -158,8 +158,7 @@ fn checkpoint_cases() -> Vec<Case> {
                     let wanted = 4 * if is_tensorflow { 2 * each + 1 } else { each };
                     expect("files of checkpoints", &count_checkpoint_files(result), &wanted)
                 };
-                let known_difference = is_tensorflow.then_some("files of checkpoints: ");
-                cases.push(Case { known_difference, ..case(name, &settings, &common, check) });
+                cases.push(case(name, &settings, &common, check));
             }
         }
     }

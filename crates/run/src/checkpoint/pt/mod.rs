@@ -24,7 +24,7 @@ impl Checkpoint for Pt {
         &MEMBER
     }
 
-    fn write(&self, sink: &mut dyn CheckpointSink, state: &StateFile) -> io::Result<()> {
+    fn write(&self, sink: &mut dyn CheckpointSink, state: &StateFile) -> io::Result<Vec<Vec<u8>>> {
         let mut archive = Archive::new(sink);
         archive.add_member("data.pkl", &pickle::pickle(state))?;
         archive.add_member("byteorder", b"little")?;
@@ -32,6 +32,7 @@ impl Checkpoint for Pt {
             archive.add_tensor(number, tensor)?;
         }
         archive.add_member("version", b"3\n")?;
-        archive.finish()
+        archive.finish()?;
+        Ok(Vec::new())
     }
 }

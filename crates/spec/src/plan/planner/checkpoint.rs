@@ -57,7 +57,11 @@ impl Builder<'_> {
     /// Returns the configured format, or by default a format that the framework can load.
     fn checkpoint_format(&mut self) -> String {
         let is_model = self.w.checkpoint_file_sizes.is_empty();
-        let default = if is_model && self.w.framework == Framework::Pytorch { "pt" } else { "raw" };
+        let default = match self.w.framework {
+            Framework::Pytorch if is_model => "pt",
+            Framework::Tensorflow if is_model => "tf",
+            _ => "raw",
+        };
         let name = self.w.checkpoint_format.clone().unwrap_or_else(|| default.into());
         if self.catalog.checkpoint(&name).is_none() {
             let members = self.catalog.checkpoints.iter().copied();

@@ -116,8 +116,7 @@ impl Builder<'_> {
         let format = self.catalog.checkpoint(&checkpoint.format)?;
         let is_raw = checkpoint.state.file_sizes.is_empty() && format.has(Ability::Undescribed);
         let evidence = "checkpoints contain only the bytes of the tensors";
-        let advice =
-            "the size is correct; use `checkpoint.format=pt` for files that torch can load";
+        let advice = "the size is correct; use `checkpoint.format=pt` for files that torch can load, or `tf`";
         is_raw.then(|| doubt("raw_checkpoint", evidence.into(), advice))
     }
 
