@@ -6,6 +6,7 @@ receives a finished batch is wall-clock time.
 import importlib
 import inspect
 import json
+import multiprocessing
 import os
 import statistics
 import sys
@@ -23,22 +24,30 @@ SIZE_VARIATION_MIN = 0.1
 LARGE_BYTES = 256 << 10
 """Samples of equal size have a cost per byte if they have at least this many bytes, otherwise a cost per sample."""
 SKIPPED_BATCHES = 3
-"""Number of batches of each worker that are left out at the start of a pass, while the worker's memory grows."""
+"""Number of batches of each worker that are left out after its start, while its memory grows."""
 BATCHES_MIN = 5
-"""Minimum number of batches of each worker for a mean."""
+"""Number of batches of each worker that a phase should measure. Batches are made smaller for that."""
+RECEIVED_MIN = 3
+"""Minimum number of batches of a phase, however long it takes."""
 
 BUSY_FACTOR, IDLE_FACTOR = 1.2, 1.5
 """Lengths of the pause between two batches. BUSY_FACTOR is relative to the time in which all workers together finish one batch: some workers are
 busy when the next batch is requested. IDLE_FACTOR is relative to the time of one worker: all workers are idle by then."""
-RETRIES_MAX = 3
-"""Maximum number of passes that are repeated with a longer pause, because batches were not ready when requested."""
+LATE_FACTOR = 1.1
+"""Factor for the pause after a batch that was not ready when requested."""
+
+OTHER_LOAD_MAX = 0.1
+"""Share of the machine's cores that other processes may use."""
+
+PHASES = {"warm": 1.5, "one": 1.5, "full": 3.0, "busy": 2.0, "idle": 1.5, "small": 1.2, "small_busy": 1.2, "double": 1.8}
+"""The phases of a calibration with their shares of the time."""
 
 HEAD_BYTES = 64
 """Bytes to read of /proc/self/io: enough for its first number, less than the whole file."""
 
 
 class Probe:
-    """Writes a row per batch of a worker: samples, bytes read, processor time in `__getitem__`, processor time in total (ns)."""
+    """Writes a row per batch of a worker: samples, bytes read, processor time in `__getitem__`, processor time in total, start of the batch (ns)."""
 
     def __init__(self, folder, batch):
         self.folder, self.batch = folder, batch
@@ -47,7 +56,10 @@ class Probe:
     def start(self):
         self.file = open(os.path.join(self.folder, str(os.getpid())), "w", buffering=1)
         self.io = os.open("/proc/self/io", os.O_RDONLY)
-        self.before = time.process_time_ns()
+        self.begin_batch()
+
+    def begin_batch(self):
+        self.start_ns, self.before = time.perf_counter_ns(), time.process_time_ns()
         self.samples, self.read, self.get, self.overhead = 0, 0, 0, 0
 
     def read_bytes(self):
@@ -74,51 +86,59 @@ class Probe:
 
     def end_batch(self):
         now = time.process_time_ns()
-        row = [self.samples, self.read, self.get, now - self.before - self.overhead]
+        row = [self.samples, self.read, self.get, now - self.before - self.overhead, self.start_ns]
         self.file.write(json.dumps(row) + "\n")
-        self.before = time.process_time_ns()
-        self.samples, self.read, self.get, self.overhead = 0, 0, 0, 0
+        self.begin_batch()
 
 
 class ProbedDataset(Dataset):
-    """Repeats the samples at `indices` of a dataset, and times each."""
+    """Times each sample of a dataset."""
 
-    def __init__(self, dataset, indices, count, probe):
-        self.dataset, self.indices, self.count, self.probe = dataset, indices, count, probe
-
-    def __len__(self):
-        return self.count
+    def __init__(self, dataset, probe):
+        self.dataset, self.probe = dataset, probe
 
     def __getitem__(self, index):
-        return self.probe.sample(partial(self.dataset.__getitem__, self.indices[index % len(self.indices)]))
+        return self.probe.sample(partial(self.dataset.__getitem__, index))
 
 
 class ProbedStream(IterableDataset):
-    """Repeats the samples of an iterable dataset, and times each."""
+    """Repeats the samples of an iterable dataset, and times each. Once `limit` is set, each worker repeats this number of samples."""
 
-    def __init__(self, dataset, count, probe):
-        self.dataset, self.count, self.probe = dataset, count, probe
+    def __init__(self, dataset, limit, probe):
+        self.dataset, self.limit, self.probe = dataset, limit, probe
 
     def __iter__(self):
-        worker = get_worker_info()
-        left = self.count // (worker.num_workers if worker else 1)
-        while left > 0:
-            samples, before = iter(self.dataset), left
-            while left > 0:
+        while True:
+            samples, count = iter(self.dataset), 0
+            while not self.limit.value or count < self.limit.value:
                 try:
                     yield self.probe.sample(partial(next, samples))
                 except StopIteration:
                     break
-                left -= 1
-            if left == before:
+                count += 1
+            if count == 0:
                 return
 
 
-class PassTimes:
-    """Measurements of one pass over a loader, per batch."""
+class RepeatedIndices:
+    """The indices of a dataset in order, repeated. Once `limit` is set, only this number of them."""
 
-    def __init__(self, rows, batches, waits, start, late=0):
-        self.rows, self.batches, self.waits, self.start, self.late = rows, batches, waits, start, late
+    def __init__(self, count, limit):
+        self.count, self.limit = count, limit
+
+    def __iter__(self):
+        index = 0
+        while True:
+            yield index
+            index = (index + 1) % min(self.count, self.limit.value or self.count)
+
+
+class PhaseTimes:
+    """Measurements of one phase: rows of the workers, times for receiving a batch, the number of received batches, and the processor time per batch of
+    the thread that pins them, if there is one."""
+
+    def __init__(self, rows, waits, received=0, pinned_s=None):
+        self.rows, self.waits, self.received, self.pinned_s = rows, waits, received, pinned_s
 
     def bytes(self):
         return trimmed_mean(row[1] for row in self.rows)
@@ -148,7 +168,7 @@ def trimmed_mean(values):
 def require_values(values):
     """The values as a list. Exits if there are none."""
     values = list(values)
-    return values or sys.exit("the dataset is too short to be measured\n  hint: it needs about ten batches; give a smaller --batch")
+    return values or sys.exit("too few batches were measured\n  hint: give a longer --time or a smaller --batch; the dataset needs about ten batches")
 
 
 class Job:
@@ -166,59 +186,99 @@ class Job:
             self.options = {"collate_fn": loader.collate_fn, "pin_memory": loader.pin_memory, "worker_init_fn": loader.worker_init_fn}
             self.options["multiprocessing_context"] = loader.multiprocessing_context
         self.streams = isinstance(self.dataset, IterableDataset)
-        self.indices = None if self.streams else list(range(min(len(self.dataset), 1 << 20)))
-        if self.indices == []:
+        # The number of samples that were brought into memory; 0 while it is unknown.
+        self.limit = multiprocessing.RawValue("q", 0)
+        self.samples = None if self.streams else len(self.dataset)
+        if self.samples == 0:
             sys.exit("the dataset is empty")
 
-    def loader(self, folder, batch, workers, batches):
-        count, probe = batches * batch, Probe(folder, batch)
-        watched = ProbedStream(self.dataset, count, probe) if self.streams else ProbedDataset(self.dataset, self.indices, count, probe)
-        return DataLoader(watched, batch_size=batch, num_workers=workers, **self.options)
+    def loader(self, folder, batch, workers):
+        probe = Probe(folder, batch)
+        if self.streams:
+            return DataLoader(ProbedStream(self.dataset, self.limit, probe), batch_size=batch, num_workers=workers, **self.options)
+        sampler = RepeatedIndices(self.samples, self.limit)
+        return DataLoader(ProbedDataset(self.dataset, probe), batch_size=batch, sampler=sampler, num_workers=workers, **self.options)
 
-    def measure(self, batch, workers, seconds, pause=0.0, batches=1 << 20):
-        """Makes a pass that ends after `seconds` or `batches`, whichever comes first, with `pause` seconds between two batches."""
-        with tempfile.TemporaryDirectory() as folder:
-            loader = self.loader(folder, batch, workers, batches)
-            created = time.perf_counter()
-            iterator = iter(loader)
-            waits, late, first, previous = [], [], None, None
-            # PyTorch's queue of finished batches.
-            finished = getattr(iterator, "_data_queue", None)
-            minimum = min(batches, (SKIPPED_BATCHES + BATCHES_MIN) * workers)
-            while len(waits) < minimum or time.perf_counter() - first < seconds:
-                late.append(finished is not None and finished.empty())
-                before = time.perf_counter()
-                batch_data = next(iterator, None)
-                if batch_data is None:
-                    break
-                # The previous batch is freed here, as in a training loop.
-                previous = batch_data
-                del batch_data
-                waits.append(time.perf_counter() - before)
-                first = first or time.perf_counter()
-                if pause:
-                    time.sleep(pause)
-            del previous, iterator
-            rows = []
-            for name in os.listdir(folder):
-                with open(os.path.join(folder, name)) as file:
-                    lines = [line for line in file if line.endswith("\n")]
-                rows += [json.loads(line) for line in lines[SKIPPED_BATCHES:] or lines[1:]]
-            measured = slice(SKIPPED_BATCHES * workers, None)
-            return PassTimes(rows, len(waits), waits[measured], first - created if first else None, sum(late[measured]))
 
-    def warm(self, seconds):
-        """Reads samples for `seconds` to bring them into memory, uses only these from now on, and returns their number."""
-        with tempfile.TemporaryDirectory() as folder:
-            start, samples = time.perf_counter(), 0
-            rounds = -(-len(self.indices) // self.batch) if self.indices else 1 << 20
-            for _ in self.loader(folder, self.batch, 1, rounds):
-                samples += self.batch
-                if time.perf_counter() - start > seconds and samples >= 4 * self.batch:
-                    break
-        if self.indices:
-            self.indices = self.indices[:samples]
-        return min(samples, len(self.indices or range(samples)))
+class Workers:
+    """Workers that make batches until they are closed. Several phases may be measured with the same workers."""
+
+    def __init__(self, job, batch, workers):
+        self.batch, self.workers = batch, workers
+        self.folder = tempfile.TemporaryDirectory()
+        self.created = time.perf_counter()
+        self.iterator = iter(job.loader(self.folder.name, batch, workers))
+        # PyTorch's queue of finished batches.
+        self.finished = getattr(self.iterator, "_data_queue", None)
+        self.pinning = getattr(self.iterator, "_pin_memory_thread", None)
+        # Seconds from the start to the first batch.
+        self.first_s = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        del self.iterator
+        self.folder.cleanup()
+
+    def pinning_s(self):
+        return time.clock_gettime(time.pthread_getcpuclockid(self.pinning.ident)) if self.pinning else None
+
+    def measure(self, seconds, pause=0.0):
+        """Receives batches for `seconds`, with `pause` seconds between two of them. If there is a pause, only batches that were ready count."""
+        start, started_s = time.perf_counter(), self.first_s
+        skipped = (1 if started_s else SKIPPED_BATCHES) * self.workers
+        pinning_s = self.pinning_s()
+        received, waits, previous = 0, [], None
+        while time.perf_counter() - start < seconds or received < RECEIVED_MIN:
+            is_late = pause and self.finished is not None and self.finished.empty()
+            before = time.perf_counter()
+            batch_data = next(self.iterator, None)
+            if batch_data is None:
+                break
+            # The previous batch is freed here, as in a training loop.
+            previous = batch_data
+            del batch_data
+            now = time.perf_counter()
+            self.first_s = self.first_s or now - self.created
+            received += 1
+            if is_late:
+                pause *= LATE_FACTOR
+            else:
+                waits.append(now - before)
+            if pause:
+                time.sleep(pause)
+        del previous
+        pinned_s = (self.pinning_s() - pinning_s) / max(1, received) if self.pinning else None
+        return PhaseTimes(self.rows(start, started_s), waits[min(skipped, len(waits) // 2) :], received, pinned_s)
+
+    def rows(self, start, started_s):
+        """The rows of complete batches that were begun after `start`, without the first ones of each worker unless all had begun before."""
+        rows = []
+        for name in os.listdir(self.folder.name):
+            with open(os.path.join(self.folder.name, name)) as file:
+                own = [json.loads(line) for line in file if line.endswith("\n")]
+            own = [row for row in own if row[4] >= 1e9 * start]
+            rows += own if started_s else own[min(SKIPPED_BATCHES, len(own) // 2) :]
+        return rows
+
+
+class Schedule:
+    """Divides the time among the phases. A phase that took longer shortens the following ones."""
+
+    def __init__(self, seconds, skipped, report):
+        self.end = time.perf_counter() + seconds
+        self.left = {name: share for name, share in PHASES.items() if name not in skipped}
+        self.report = report
+
+    def seconds(self, name, workers):
+        """The time of the next phase."""
+        share = self.left.pop(name) / (self.left_shares() + PHASES[name])
+        self.report(f"{workers} worker{'s' if workers > 1 else ''}")
+        return max(0.0, self.end - time.perf_counter()) * share
+
+    def left_shares(self):
+        return sum(self.left.values())
 
 
 def fit_line(first, second):
@@ -244,61 +304,95 @@ def getitem_costs(measured, batch):
     return (0.0, seconds / mean, False) if mean >= LARGE_BYTES else (seconds, 0.0, False)
 
 
-def measure_ready_batches(measure, pause):
-    """Makes a pass in which batches are ready when requested. Repeats it with a longer pause if the machine has become too slow for that."""
-    found = measure(pause)
-    for _ in range(RETRIES_MAX):
-        if found.late <= len(found.waits) / 10:
-            break
-        pause *= 1.5
-        found = measure(pause)
-    return found
+def machine_seconds():
+    """Processor time of all processes of the machine, including that of other virtual machines (`steal`); None if unknown."""
+    try:
+        with open("/proc/stat") as file:
+            ticks = [int(tick) for tick in file.readline().split()[1:9]]
+        return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return None
 
 
-def calibrate(job, seconds):
-    share = seconds / 9
-    samples = job.warm(2 * share)
-    full = job.measure(job.batch, job.workers, 2 * share)
-    few = max(1, job.batch // 4)
-    small = job.measure(few, job.workers, share)
-    others = 1 if job.workers > 1 else 2
-    other = job.measure(job.batch, others, share)
+def own_seconds():
+    """Processor time of this process and of its workers that have ended."""
+    return sum(os.times()[:4])
+
+
+def calibrate(job, seconds, report):
+    start, load = time.perf_counter(), (machine_seconds(), own_seconds())
+    cores = len(os.sched_getaffinity(0))
+    most = max(job.workers, min(2 * job.workers, cores))
+    schedule = Schedule(seconds, {name for name, is_left_out in (("one", job.workers == 1), ("double", most == job.workers)) if is_left_out}, report)
+    batch = warm(job, schedule)
+    few = max(1, batch // 4)
+    by_workers, start_s = {}, []
+
+    def started(workers, times):
+        """Notes the time for starting a worker, without the time for preparing its first batch."""
+        start_s.append((workers.first_s - times.total() * max(1.0, workers.workers / cores)) / workers.workers)
+        return times
+
+    if job.workers > 1:
+        with Workers(job, batch, 1) as workers:
+            by_workers[1] = started(workers, workers.measure(schedule.seconds("one", 1)))
     # Batches are ready before they are requested. In `busy`, workers prepare further batches at the same time and compete for cores, memory and
     # the interpreter's lock, as in a loop that the loader almost limits. In `idle`, the workers do nothing.
-    busy = measure_ready_batches(partial(job.measure, job.batch, job.workers, share), BUSY_FACTOR * full.wait())
-    busy_small = measure_ready_batches(partial(job.measure, few, job.workers, share), BUSY_FACTOR * small.wait())
-    idle = measure_ready_batches(partial(job.measure, job.batch, job.workers, share), IDLE_FACTOR * job.workers * full.wait())
-    start = worker_start_s(job, full) if not job.persistent else None
-    per_sample, per_byte, separated = getitem_costs(full, job.batch)
+    with Workers(job, batch, job.workers) as workers:
+        full = by_workers[job.workers] = started(workers, workers.measure(schedule.seconds("full", job.workers)))
+        busy = workers.measure(schedule.seconds("busy", job.workers), BUSY_FACTOR * full.wait())
+        idle = workers.measure(schedule.seconds("idle", job.workers), IDLE_FACTOR * job.workers * full.wait())
+    with Workers(job, few, job.workers) as workers:
+        small = started(workers, workers.measure(schedule.seconds("small", job.workers)))
+        busy_small = workers.measure(schedule.seconds("small_busy", job.workers), BUSY_FACTOR * small.wait())
+    if most > job.workers:
+        with Workers(job, batch, most) as workers:
+            by_workers[most] = started(workers, workers.measure(schedule.seconds("double", most)))
+    measuring_s = time.perf_counter() - start
+    own_s = own_seconds() - load[1]
+    other_cores = max(0.0, machine_seconds() - load[0] - own_s) / measuring_s if load[0] is not None else None
+    return {
+        "client": client_costs(full, batch, small, busy, busy_small, idle, None if job.persistent else max(0.0, statistics.median(start_s))),
+        "told_apart": getitem_costs(full, batch)[2],
+        "samples": job.limit.value,
+        "sample_bytes": full.bytes() / batch,
+        "batch_size": job.batch,
+        "workers": job.workers,
+        "batches": len(full.rows),
+        "batch_cpu_seconds": {str(count): times.total() * job.batch / batch for count, times in by_workers.items()},
+        "measuring_seconds": measuring_s,
+        "other_cores": other_cores,
+        "is_disturbed": other_cores is not None and other_cores > OTHER_LOAD_MAX * os.cpu_count(),
+    }
+
+
+def warm(job, schedule):
+    """Reads samples into memory, uses only these from now on, and returns the size of the batches to measure: the job's, or less if each phase would
+    see too few of them."""
+    with Workers(job, max(1, job.batch // 8), 1) as workers:
+        warmed = workers.measure(schedule.seconds("warm", 1))
+    job.limit.value = min(warmed.received * workers.batch, job.samples or sys.maxsize)
+    batch_s_max = (schedule.end - time.perf_counter()) * min(PHASES.values()) / schedule.left_shares() / (SKIPPED_BATCHES + BATCHES_MIN)
+    return max(1, min(job.batch, int(batch_s_max * workers.batch / warmed.total())))
+
+
+def client_costs(full, batch, small, busy, busy_small, idle, start_s):
+    """The costs by the keys of `client`."""
+    per_sample, per_byte, _ = getitem_costs(full, batch)
     per_batch, hand_over = fit_line((full.bytes(), full.rest()), (small.bytes(), small.rest()))
     # After a long sleep, a process needs more time to receive a batch.
     idle_share = idle.wait() / busy.wait()
     receive, receive_byte = fit_line((busy.bytes(), busy.wait()), (busy_small.bytes(), busy_small.wait()))
     return {
-        "client": {
-            "per_sample": per_sample,
-            "per_byte": per_byte,
-            "per_batch": per_batch,
-            "handover_bytes_per_second": 1 / hand_over if hand_over else None,
-            "receive_per_batch": receive * max(1.0, idle_share),
-            "receive_per_byte": receive_byte * max(1.0, idle_share),
-            "receive_wait_share": max(0.0, 1 - idle_share),
-            "start_per_epoch": start,
-        },
-        "told_apart": separated,
-        "samples": samples,
-        "sample_bytes": full.bytes() / job.batch,
-        "batch_size": job.batch,
-        "workers": job.workers,
-        "batches": full.batches,
-        "batch_cpu_seconds": {str(job.workers): full.total(), str(others): other.total()},
+        "per_sample": per_sample,
+        "per_byte": per_byte,
+        "per_batch": per_batch,
+        "handover_bytes_per_second": 1 / hand_over if hand_over else None,
+        "receive_per_batch": receive * max(1.0, idle_share),
+        "receive_per_byte": receive_byte * max(1.0, idle_share),
+        "receive_wait_share": max(0.0, 1 - idle_share),
+        "start_per_epoch": start_s,
     }
-
-
-def worker_start_s(job, measured):
-    """Time per worker from the start of an epoch to its first batch, without the time to prepare the batch."""
-    several = [job.measure(job.batch, job.workers, 0.0, batches=2 * job.workers).start for _ in range(9)]
-    return max(0.0, statistics.median(several) - measured.total()) / job.workers
 
 
 def main():
@@ -316,9 +410,16 @@ def main():
     made = make()
     if not isinstance(made, DataLoader) and not hasattr(made, "__getitem__") and not isinstance(made, IterableDataset):
         sys.exit(f"`{function}` returned {type(made).__name__}\n  hint: return a Dataset or a DataLoader of PyTorch")
-    result = calibrate(Job(made, int(batch), int(workers)), float(seconds))
+    result = calibrate(Job(made, int(batch), int(workers)), float(seconds), partial(write_progress, os.path.join(os.path.dirname(out), "progress")))
     with open(out, "w") as file:
         json.dump(result, file)
+
+
+def write_progress(path, text):
+    """Writes the progress for the process that shows it. It reads either the previous text or the whole new one."""
+    with open(path + ".part", "w") as file:
+        file.write(text)
+    os.replace(path + ".part", path)
 
 
 if __name__ == "__main__":
@@ -326,3 +427,6 @@ if __name__ == "__main__":
         main()
     except ModuleNotFoundError as error:
         sys.exit(f"`{sys.argv[0]}` needs `{error.name}`, which is not installed in {sys.executable}\n  hint: give the Python of your training by --python, or install the module")
+    # Modules that were imported may take long to end; nothing is left to do.
+    sys.stderr.flush()
+    os._exit(0)

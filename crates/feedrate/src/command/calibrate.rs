@@ -2,6 +2,7 @@
 //! workload. A helper in the user's own Python measures it, or it is estimated from the record of a loop that `feedrate.watch` recorded.
 
 use crate::exit::Exit;
+use crate::progress::{LiveLine, Progress};
 use crate::{messages, time};
 use anyhow::Context;
 use clap::Args;
@@ -11,6 +12,7 @@ use feedrate_report::output::Schema;
 use feedrate_results::load_run;
 use feedrate_run::system;
 use feedrate_session::output::write_output;
+use feedrate_session::progress_text::{SEPARATOR, whole_seconds};
 use feedrate_session::request::Request;
 use feedrate_session::resolve::resolve_named;
 use feedrate_session::surroundings::ProcessSurroundings;
@@ -25,10 +27,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 const HELPER: &str = include_str!("calibrate.py");
 const HELPER_FILE: &str = "feedrate_calibrate.py";
 const RESULT_FILE: &str = "result.json";
+/// File in which the helper names what it measures.
+const PROGRESS_FILE: &str = "progress";
 /// Prefix of the comments above the section. It marks the comments that are replaced together with the section.
 const COMMENT: &str = "# calibrate: ";
 
@@ -51,8 +56,8 @@ pub(super) struct CalibrateArguments {
     /// Worker processes [default: the DataLoader's, else 2].
     #[arg(long, value_name = "N")]
     workers: Option<u32>,
-    /// Approximate duration of the measurement.
-    #[arg(long, value_name = "TIME", value_parser = time::seconds, default_value = "12s")]
+    /// Duration of the measurement, in addition to starting Python and importing its modules.
+    #[arg(long, value_name = "TIME", value_parser = time::seconds, default_value = "15s")]
     time: f64,
     /// Python interpreter of the training.
     #[arg(long, value_name = "PROGRAM", default_value = "python3")]
@@ -84,6 +89,14 @@ struct Calibration {
     batches: u64,
     /// Worker's processor time per batch, by the number of workers.
     batch_cpu_seconds: BTreeMap<u32, f64>,
+    measuring_seconds: f64,
+    /// Time of Python for everything else.
+    #[serde(skip)]
+    import_seconds: f64,
+    /// Mean number of cores that other processes used; `None` if unknown.
+    other_cores: Option<f64>,
+    /// Whether other processes used too many cores for a reliable measurement.
+    is_disturbed: bool,
 }
 
 /// Output of `calibrate --json`. Values that were not measured are left out.
@@ -115,6 +128,18 @@ pub(super) struct CalibrateOutput {
     /// Worker's processor time per batch, by the number of workers.
     #[serde(skip_serializing_if = "Option::is_none")]
     batch_cpu_seconds: Option<BTreeMap<u32, f64>>,
+    /// Duration of the measurement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measuring_seconds: Option<f64>,
+    /// Time for starting Python, importing its modules and making the dataset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    import_seconds: Option<f64>,
+    /// Mean number of cores that other processes used during the measurement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other_cores: Option<f64>,
+    /// Whether other processes used too many cores for a reliable measurement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_disturbed: Option<bool>,
 }
 
 impl Calibration {
@@ -129,6 +154,10 @@ impl Calibration {
             workers: Some(self.workers),
             batches: Some(self.batches),
             batch_cpu_seconds: Some(self.batch_cpu_seconds.clone()),
+            measuring_seconds: Some(self.measuring_seconds),
+            import_seconds: Some(self.import_seconds),
+            other_cores: self.other_cores,
+            is_disturbed: Some(self.is_disturbed),
         }
     }
 }
@@ -161,6 +190,14 @@ pub(super) fn calibrate(arguments: &CalibrateArguments) -> anyhow::Result<Exit> 
         );
     }
     let found = measure(arguments, script, function)?;
+    messages::note(format!(
+        "measured for {}, after {} of imports",
+        units::seconds(found.measuring_seconds),
+        units::seconds(found.import_seconds)
+    ));
+    if let Some(sentence) = found.disturbance() {
+        messages::say(format!("warning: {sentence}"));
+    }
     let section = found.section(&arguments.source);
     finish(arguments, workload, &found.output(), &section, found.sample_bytes)
 }
@@ -348,6 +385,18 @@ fn measure(
         .args(numbers)
         .arg(arguments.time.to_string())
         .arg(&result);
+    let start = Instant::now();
+    let progress_file = folder.path().join(PROGRESS_FILE);
+    let progress = LiveLine::start(
+        Progress::Shown,
+        Box::new(move |elapsed| {
+            let elapsed = whole_seconds(elapsed);
+            match std::fs::read_to_string(&progress_file) {
+                Ok(phase) => format!("calibrate: {phase}{SEPARATOR}{elapsed}"),
+                Err(_) => format!("calibrate: imports{SEPARATOR}{elapsed}"),
+            }
+        }),
+    );
     let status = command.stdin(Stdio::null()).status().map_err(|error| {
         let message = format!("cannot start `{}`: {error}", python.display());
         Refusal::new(message, "give the Python interpreter of your training by `--python`")
@@ -355,8 +404,11 @@ fn measure(
     if !status.success() {
         anyhow::bail!("`{}` could not be measured; see Python's message above", arguments.source);
     }
+    drop(progress);
     let bytes = std::fs::read(&result).context("the helper wrote no result")?;
-    Ok(serde_json::from_slice(&bytes)?)
+    let mut found: Calibration = serde_json::from_slice(&bytes)?;
+    found.import_seconds = start.elapsed().as_secs_f64() - found.measuring_seconds;
+    Ok(found)
 }
 
 impl Estimate {
@@ -381,6 +433,7 @@ impl ClientCosts {
 impl Calibration {
     fn section(&self, source: &str) -> String {
         let mut lines = self.measurement_sentences(source).to_vec();
+        lines.extend(self.disturbance());
         if !self.is_separated {
             lines.push(
                 "All samples have the same size: the costs per sample and per byte cannot be separated."
@@ -389,6 +442,14 @@ impl Calibration {
         }
         let comments: String = lines.iter().map(|line| format!("{COMMENT}{line}\n")).collect();
         comments + &self.client.section()
+    }
+
+    /// A sentence on the other processes, if they disturbed the measurement.
+    fn disturbance(&self) -> Option<String> {
+        let other_cores = self.other_cores.filter(|_| self.is_disturbed)?;
+        Some(format!(
+            "Other processes used {other_cores:.1} cores meanwhile: do not trust these costs, and measure again on an idle machine."
+        ))
     }
 
     /// Two sentences: the measured code with its processor, and the processor times.

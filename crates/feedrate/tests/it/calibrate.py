@@ -29,7 +29,7 @@ assert near(calibrate.fit_line((1000, 1e-6), (4000, 8e-6)), (0, 2e-9))
 
 # Only samples of several sizes separate the cost per sample from the cost per byte.
 def measured_rows(rows):
-    return calibrate.PassTimes(rows, len(rows), [], 0.0)
+    return calibrate.PhaseTimes(rows, [])
 
 
 varied = measured_rows([[1, size, 100_000 + 3 * size, 200_000 + 6 * size] for size in (10_000, 50_000, 200_000, 400_000)])
@@ -46,15 +46,52 @@ assert near([skewed.total()], [(7 * 3e-3 + 7e-3) / 8])
 assert near([skewed.getitem(), skewed.rest()], [1.75 / 2.75 * 3.5e-3, 1 / 2.75 * 3.5e-3])
 
 # The wait for a ready batch is the trimmed mean, not the median.
-assert near([calibrate.PassTimes([], 10, [0.001] * 6 + [0.003] * 3 + [9.0], 0.0).wait()], [(5 * 0.001 + 3 * 0.003) / 8])
+assert near([calibrate.PhaseTimes([], [0.001] * 6 + [0.003] * 3 + [9.0]).wait()], [(5 * 0.001 + 3 * 0.003) / 8])
 
-# If batches are not ready after a pause, the pause is made longer, up to a maximum number of retries.
-def pass_with_pause(ready, pause):
-    return calibrate.PassTimes([], 10, [pause] * 10, 0.0, 0 if pause > ready else 2)
+# Phases share the time by their weights. A phase that takes longer shortens the next ones, and the end stays.
+clock, reported = [100.0], []
+calibrate.time = types.SimpleNamespace(perf_counter=lambda: clock[0], sleep=lambda seconds: clock.__setitem__(0, clock[0] + seconds))
+schedule = calibrate.Schedule(15.0, {"one", "double"}, reported.append)
+weights = {name: share for name, share in calibrate.PHASES.items() if name not in ("one", "double")}
+for name, late in zip(weights, (0.0, 1.0, 0.5, 0.0, 0.25, 0.0)):
+    clock[0] += schedule.seconds(name, 2) + late
+assert near([clock[0]], [115.0]) and reported == ["2 workers"] * 6
+assert not schedule.left
 
 
-found = [calibrate.measure_ready_batches(lambda pause: pass_with_pause(ready, pause), 0.25).wait() for ready in (0.5, 0.2, 9)]
-assert near(found, [0.5625, 0.25, 0.84375])
+# With pauses, only batches that were ready when requested count, and the pause grows until they are.
+class Batches:
+    """An iterator whose batches are ready `period` seconds after one another; receiving a ready batch takes 1 ms."""
+
+    def __init__(self, period):
+        self.ready_at, self.period = clock[0] + period, period
+
+    def empty(self):
+        return clock[0] < self.ready_at
+
+    def __next__(self):
+        clock[0] = max(clock[0], self.ready_at) + 0.001
+        self.ready_at = clock[0] + self.period
+        return "batch"
+
+
+def phase(period, seconds, pause):
+    workers = object.__new__(calibrate.Workers)
+    workers.iterator = workers.finished = Batches(period)
+    workers.workers, workers.pinning, workers.first_s, workers.created = 2, None, None, clock[0]
+    workers.rows = lambda start, started_s: []
+    return workers.measure(seconds, pause), workers
+
+
+found, workers = phase(0.1, 2.0, 0.08)
+assert near([found.wait(), workers.first_s], [0.001, 0.101]) and 15 < found.received < 20
+# Without pauses the wait is the interval of the batches.
+found, _ = phase(0.1, 2.0, 0.0)
+assert near([found.wait()], [0.101]) and found.received == 20
+# A slow loader exceeds its time by a few batches, not by a number that grows with its workers.
+before = clock[0]
+assert phase(7.0, 2.0, 0.0)[0].received == 3 and clock[0] - before < 22
+calibrate.time = __import__("time")
 
 # The probe writes a row per batch: samples, bytes, processor time in `__getitem__` and in total.
 with tempfile.TemporaryDirectory() as folder:
@@ -68,4 +105,5 @@ with tempfile.TemporaryDirectory() as folder:
     [output] = rows.iterdir()
     measured = [calibrate.json.loads(line) for line in output.read_text().splitlines()]
     assert [row[:2] for row in measured] == [[2, 10_000]] * 2
+    assert measured[0][4] < measured[1][4]
     assert all(0 < row[2] <= row[3] for row in measured), measured

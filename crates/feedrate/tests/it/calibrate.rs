@@ -8,7 +8,8 @@ use std::path::Path;
 
 const CALIBRATION: &str = r#"{"client": {"per_sample": 0.0001466, "per_byte": 6.372e-10, "per_batch": 0.0021, "handover_bytes_per_second": 1164669494.5,
     "receive_per_batch": 0.00114, "receive_per_byte": 1.8e-10, "receive_wait_share": 0.25, "start_per_epoch": null}, "told_apart": false, "samples": 400,
-    "sample_bytes": 1053151.75, "batch_size": 4, "workers": 1, "batches": 138, "batch_cpu_seconds": {"1": 0.0087, "2": 0.0092}}"#;
+    "sample_bytes": 1053151.75, "batch_size": 4, "workers": 1, "batches": 138, "batch_cpu_seconds": {"1": 0.0087, "2": 0.0092},
+    "measuring_seconds": 0.0, "other_cores": 0.04, "is_disturbed": false}"#;
 
 /// A training script, and a stand-in for Python that returns `CALIBRATION`.
 fn with_training_script() -> Test {
@@ -30,7 +31,8 @@ fn costs_are_printed_as_a_section_of_a_workload() {
     let test = with_training_script();
     let answer = test.feedrate(CALIBRATE);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    assert_eq!(answer.stderr, "from the training\n");
+    let notes = answer.stderr.strip_prefix("from the training\n").expect(&answer.stderr);
+    assert!(notes.starts_with("measured for 0 s, after ") && notes.ends_with(" of imports\n"));
     let (words, section) = answer.stdout.split_at(answer.stdout.find("client:").unwrap());
     assert!(words.contains("400 samples of 1.1 MB, batches of 4, 1 worker.\n"), "{words}");
     assert!(words.contains("8.7 ms with 1 worker, 9.2 ms with 2 workers.\n"), "{words}");
@@ -50,6 +52,23 @@ client:
     assert_matches_schema("calibrate", &json);
     assert_eq!(json["client"]["per_batch"], 0.0021);
     assert!(json["client"]["start_per_epoch"].is_null());
+    assert!(json["import_seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{json}");
+}
+
+#[test]
+fn costs_that_other_processes_disturbed_are_marked() {
+    let test = with_training_script();
+    let disturbed = CALIBRATION.replace(
+        r#""other_cores": 0.04, "is_disturbed": false"#,
+        r#""other_cores": 1.37, "is_disturbed": true"#,
+    );
+    test.write("calibration.json", disturbed);
+    let answer = test.feedrate(&[CALIBRATE, &["--quiet"]].concat());
+    let sentence = "Other processes used 1.4 cores meanwhile: do not trust these costs, and measure again on an idle machine.\n";
+    assert_eq!(answer.stderr, format!("from the training\nwarning: {sentence}"));
+    assert!(answer.stdout.contains(&format!("# calibrate: {sentence}")), "{}", answer.stdout);
+    let json = test.feedrate(&[CALIBRATE, &["--json", "--quiet"]].concat()).json();
+    assert_eq!((&json["other_cores"], &json["is_disturbed"]), (&1.37.into(), &true.into()));
 }
 
 #[test]
