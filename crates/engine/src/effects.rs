@@ -1,6 +1,6 @@
 //! Turns the stepper's actions into calls to queues, timers and workers, for the real and the simulated driver.
 
-use crate::loader::{Loader, Queue, ReadTimes, WakeTarget};
+use crate::loader::{CompleteBatch, Loader, Queue, ReadTimes, WakeTarget};
 use crate::stepper::{StepAction, StepEvent, Stepper};
 use feedrate_measure::record::AcceleratorEpoch;
 use std::collections::VecDeque;
@@ -14,9 +14,9 @@ pub trait Effects {
     /// Starts the workers of an accelerator for an epoch of `steps` steps. Returns true if starting takes time; the driver then
     /// publishes the epoch to the queue afterwards.
     fn start(&mut self, accelerator: u32, steps: u64) -> bool;
-    /// Lets the training process receive `batch`, for which `bytes` were read. Returns the time spent starting workers since the previous
-    /// batch and the time spent receiving this one. Returns `None` if receiving takes time; the caller retries afterwards.
-    fn receive(&mut self, accelerator: u32, batch: u64, bytes: u64) -> Option<[u64; 2]>;
+    /// Lets the training process receive `batch`. Returns the time spent starting workers since the previous batch and the time spent
+    /// receiving this one, including the wait until it is pinned. Returns `None` if receiving takes time; the caller retries afterwards.
+    fn receive(&mut self, accelerator: u32, batch: CompleteBatch) -> Option<[u64; 2]>;
     /// Waits for the other processes. Returns false if one of them is lost and the run has failed.
     fn barrier(&mut self) -> bool;
 }
@@ -109,8 +109,7 @@ impl Conductor {
     ) {
         let queue = &queues[accelerator as usize];
         if queue.request(batch) {
-            let bytes = queue.bytes_of(batch);
-            let received = effects.receive(accelerator, batch, bytes);
+            let received = effects.receive(accelerator, queue.complete_batch(batch));
             let Some([start_ns, receive_ns]) = received else { return };
             let (read_times, opened) = queue.take(batch);
             let times = ReadTimes { start_ns, receive_ns, ..read_times };
@@ -154,7 +153,7 @@ mod tests {
         fn start(&mut self, _: u32, _: u64) -> bool {
             true
         }
-        fn receive(&mut self, _: u32, _: u64, _: u64) -> Option<[u64; 2]> {
+        fn receive(&mut self, _: u32, _: CompleteBatch) -> Option<[u64; 2]> {
             None
         }
         fn barrier(&mut self) -> bool {

@@ -5,7 +5,7 @@
 mod requests;
 
 use self::requests::Requester;
-use crate::client::ClientWork;
+use crate::client::{ClientRates, ClientWork};
 use crate::durations::Durations;
 use crate::effects::{self, Conductor, Effects};
 use crate::job::{ClaimedTask, ReadError, ReadJob, Shard};
@@ -52,6 +52,7 @@ pub struct SimulatedDriver {
     readers: VirtualGate,
     /// Limits concurrent decoding of each accelerator.
     decoders: Vec<VirtualGate>,
+    client_rates: ClientRates,
     buffer: Vec<u8>,
     /// The requests of each worker, if workers read whole requests.
     requests: Vec<RequestQueue>,
@@ -85,6 +86,8 @@ struct SimulatedWorker {
     cpu_ns: u64,
     /// Processor time at which the client's work is done; 0 if no work is pending.
     work_until_ns: u64,
+    /// Bytes for which the rate that workers share is reserved once the pending work is done.
+    shared_bytes: f64,
 }
 
 impl SimulatedDriver {
@@ -115,6 +118,7 @@ impl SimulatedDriver {
                 only_batch_work_left: false,
                 cpu_ns: 0,
                 work_until_ns: 0,
+                shared_bytes: 0.0,
             })
             .collect();
         let time = VirtualTime::new(&job, model.cores);
@@ -125,6 +129,7 @@ impl SimulatedDriver {
             opens: Durations::new(model.open, open_seed),
             readers: VirtualGate::new(model.concurrency),
             decoders: decoders.collect(),
+            client_rates: ClientRates::new(loader, job.accelerators()),
             model,
             queues: job.queues(),
             buffer: vec![0; job.buffer_bytes()],
@@ -322,6 +327,7 @@ impl SimulatedDriver {
         worker.times.bytes += bytes;
         if let Some(client) = &self.job.plan.loader.client {
             worker.work_until_ns = worker.client.add_work(client.per_byte_s * bytes as f64);
+            worker.client.add_bytes(bytes);
         }
         self.queues[worker.accelerator as usize].add_read_bytes(bytes);
     }
@@ -374,7 +380,7 @@ impl SimulatedDriver {
         let worker = &mut self.workers[worker_index];
         let work_ns = std::mem::take(&mut worker.work_until_ns).saturating_sub(worker.cpu_ns);
         if work_ns == 0 {
-            return None;
+            return self.wait_for_shared_rate(worker_index);
         }
         let decoders = &mut self.decoders[worker.accelerator as usize];
         // Work on a complete batch needs no permit to decode.
@@ -389,6 +395,21 @@ impl SimulatedDriver {
         worker.counters.client_ns += ends_ns - admitted_ns;
         worker.times.client_ns += ends_ns - admitted_ns;
         Some(ends_ns)
+    }
+
+    /// Reserves the rate that workers share for work that has ended. Returns when the worker stops waiting for it; `None` if it does not wait.
+    /// Unlike in the real driver, waiting occupies no core.
+    fn wait_for_shared_rate(&mut self, worker_index: usize) -> Option<u64> {
+        let worker = &mut self.workers[worker_index];
+        let now_ns = self.time.now_ns;
+        let bytes = std::mem::take(&mut worker.shared_bytes);
+        let until_ns = self.client_rates.shared_until_ns(now_ns, bytes);
+        if until_ns <= now_ns {
+            return None;
+        }
+        worker.counters.client_ns += until_ns - now_ns;
+        worker.times.client_ns += until_ns - now_ns;
+        Some(until_ns)
     }
 
     /// Claims a task and begins it. If there is no task, marks the worker as idle and returns false.
@@ -425,6 +446,8 @@ impl SimulatedDriver {
                 return;
             }
         }
+        worker.times.pinned_ns =
+            self.client_rates.pinned_ns(worker.accelerator, self.time.now_ns, worker.times.bytes);
         let samples = claimed_task.task.samples.end - claimed_task.task.samples.start;
         let queue = &self.queues[worker.accelerator as usize];
         let accelerator = worker.accelerator;
@@ -451,6 +474,7 @@ impl SimulatedWorker {
     fn add_sample_work(&mut self, job: &ReadJob) {
         if let Some(client) = &job.plan.loader.client {
             self.work_until_ns = self.client.add_work(client.per_sample_s);
+            self.shared_bytes += self.client.end_sample(client, job.plan.loader.batch_size);
         }
     }
 
@@ -461,6 +485,7 @@ impl SimulatedWorker {
         let samples = &claimed_task.task.samples;
         let share = (samples.end - samples.start) as f64 / loader.batch_size as f64;
         self.work_until_ns = self.client.add_work(client.batch_s(share, self.times.bytes as f64));
+        self.shared_bytes += self.client.end_task();
         self.only_batch_work_left = true;
         true
     }

@@ -3,7 +3,7 @@
 
 use crate::effects::Effects;
 use crate::job::ReadJob;
-use crate::loader::WakeTarget;
+use crate::loader::{CompleteBatch, WakeTarget};
 use feedrate_spec::plan::LoaderPlan;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -126,23 +126,24 @@ impl Effects for VirtualTime {
         work_ns > 0
     }
 
-    fn receive(&mut self, accelerator: u32, batch: u64, bytes: u64) -> Option<[u64; 2]> {
+    fn receive(&mut self, accelerator: u32, batch: CompleteBatch) -> Option<[u64; 2]> {
+        let CompleteBatch { number, bytes, pinned_ns } = batch;
         let (received_batch, received_ns) = self.last_received[accelerator as usize];
         let first = (accelerator * self.threads_per_accelerator) as usize;
         let workers_idle = &self.idle[first..first + self.threads_per_accelerator as usize];
         let active_workers = workers_idle.iter().filter(|is_idle| !**is_idle).count() as u32;
         let times_s = self.loader.receive_s(bytes as f64, active_workers);
         let [work_ns, wait_ns] = times_s.map(|seconds| (seconds * 1e9).round() as u64);
-        let min_ns = work_ns + wait_ns;
-        if min_ns > 0 && received_batch != batch {
+        let begins_ns = self.now_ns.max(pinned_ns);
+        let least_end_ns = begins_ns.saturating_add(work_ns + wait_ns);
+        if least_end_ns > self.now_ns && received_batch != number {
             // If cores are contended, the work takes longer and the wait gets shorter.
-            let ends_ns =
-                self.work_on_core(self.now_ns, work_ns).max(self.now_ns.saturating_add(min_ns));
-            self.last_received[accelerator as usize] = (batch, ends_ns - self.now_ns);
+            let ends_ns = self.work_on_core(begins_ns, work_ns).max(least_end_ns);
+            self.last_received[accelerator as usize] = (number, ends_ns - self.now_ns);
             self.schedule(ends_ns, TimedEvent::Received(accelerator));
             return None;
         }
-        let receive_ns = if received_batch == batch { received_ns } else { 0 };
+        let receive_ns = if received_batch == number { received_ns } else { 0 };
         Some([std::mem::take(&mut self.started_ns[accelerator as usize]), receive_ns])
     }
 

@@ -44,7 +44,7 @@ impl Resolved {
         let Plan { loader, train, accelerators, .. } = &self.plan;
         let times = if self.workload.dataset_foreign {
             // The sizes of samples in foreign files are unknown before reading.
-            loader.client_times(0.0)
+            loader.client_times(0.0, *accelerators)
         } else {
             estimate(&self.plan).client
         };

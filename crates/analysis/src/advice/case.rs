@@ -12,6 +12,7 @@ use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, COMPUTE_S, DELIVERED_WHOLE, DURATION_S,
 };
 use feedrate_measure::record::{Record, System};
+use feedrate_measure::verdict::Bound;
 use feedrate_measure::waits::{WaitCause, Waits};
 use feedrate_spec::plan::{Plan, THREADS_MAX};
 
@@ -70,7 +71,12 @@ impl SampleTimes {
 impl<'a> Case<'a> {
     /// Creates the case of a record with its answer and doubts.
     pub fn new(derived: &'a Derived<'a>, answer: &'a Answer, doubts: &'a [Doubt]) -> Self {
-        let pool = Pipeline::from_derived(derived).ok().map(PipelinePool::new);
+        let pipeline = match answer.verdict {
+            // Memory served samples faster than the client uses them, and would do so with a changed client.
+            Bound::ClientBound => Pipeline::of_cached_samples(derived),
+            _ => Pipeline::from_derived(derived),
+        };
+        let pool = pipeline.ok().map(PipelinePool::new);
         Case { derived, answer, doubts, pool, waits: Waits::new(derived) }
     }
 
@@ -187,6 +193,13 @@ impl<'a> Case<'a> {
     pub(super) fn lost_to_client_s(&self) -> Option<f64> {
         let waits = self.waits.filter(|waits| !waits.is_client_in_training_process())?;
         Some(self.lost_s(&[WaitCause::Client])? - waits.receive_s)
+    }
+
+    /// Time of the training process for a batch, if most of the client's work was there.
+    pub(super) fn receive_s(&self) -> Option<f64> {
+        self.waits.filter(Waits::is_client_in_training_process)?;
+        let batches = self.derived.io.samples / self.plan().loader.batch_size.max(1);
+        Some(self.derived.io.receive_ns as f64 / 1e9 / batches as f64)
     }
 
     /// Number of workers that keep an accelerator fed if a read takes as long for a sample as in this run (utilisation law). `None` if a

@@ -19,6 +19,7 @@ mod header_once;
 mod whole_file;
 mod binary_format;
 mod decode_threads;
+mod client_work;
 mod read_threads;
 mod prefetch;
 mod engine;
@@ -58,6 +59,7 @@ pub static RULES: &[&Rule] = &[
     &whole_file::RULE,
     &binary_format::RULE,
     &decode_threads::RULE,
+    &client_work::RULE,
     &read_threads::RULE,
     &prefetch::RULE,
     &engine::RULE,

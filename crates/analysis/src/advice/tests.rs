@@ -155,7 +155,7 @@ pub(super) fn slow_decode(record: &mut Record) {
 }
 
 /// 16 threads share two cores: a sample takes 200 ms of processor time, and eight times as long in total.
-fn slow_client(record: &mut Record) {
+pub(super) fn slow_client(record: &mut Record) {
     record.system.cpus = 2;
     record.plan.loader.workers = 16;
     record.plan.loader.client = Some(ClientPlan { per_sample_s: 0.2, ..ClientPlan::default() });
@@ -505,6 +505,24 @@ fn only_repeated_header_reads_can_be_saved() {
     change_io(&mut record, |io| io.open_ns = 0);
     let found = with_case(&record, |case| (header_once::RULE.propose)(case)).unwrap();
     assert!((found.lost_s.unwrap() - 4.0 * 0.5 * 63.0 / 64.0).abs() < 1e-9, "{found:?}");
+}
+
+#[test]
+fn the_work_of_the_client_is_named_where_it_is_done() {
+    let mut record = waiting_record();
+    slow_client(&mut record);
+    let why = |record: &Record| {
+        let proposal = with_case(record, |case| (client_work::RULE.propose)(case)).unwrap();
+        proposal.evidence.render(client_work::RULE.why)
+    };
+    let workers = "a worker of your code takes 1.6 s for a sample; each accelerator trains on one every 100 ms, with 16 workers";
+    assert_eq!(why(&record), workers);
+    change_io(&mut record, |io| io.receive_ns = 3_900_000_000);
+    let training =
+        "the training's process takes 97.5 ms for a batch, which more workers do not shorten";
+    assert_eq!(why(&record), training);
+    // Other waits are not the client's.
+    assert!(with_case(&waiting_record(), |case| (client_work::RULE.propose)(case)).is_none());
 }
 
 /// Each of two accelerators consumes a sample every 100 ms and needs 0.2 s / 0.1 s = 2 cores, with a reserve of a tenth.

@@ -309,7 +309,13 @@ impl Miniature {
         let cost = simulation.cost;
         let delay = self.rounding_factor(simulation.cores.max(1));
         let batch_bytes = cost.bytes * simulation.plan.loader.batch_size as f64;
+        // Rates for the bytes of a simulated sample.
+        let scale = mean_sample_bytes(&plan) / (cost.bytes * self.real_samples_per_sample);
+        let shared_scale = scale / self.real_accelerators_per_reader;
+        let loader = &mut plan.loader;
         loader.client = simulation.plan.loader.client.as_ref().map(|client| ClientPlan {
+            shared_bytes_per_second: client.shared_bytes_per_second.map(|rate| rate * shared_scale),
+            pin_bytes_per_second: client.pin_bytes_per_second.map(|rate| rate * scale),
             per_sample_s: (cost.cpu_s + cost.client_s) * self.real_samples_per_sample * delay,
             receive_per_batch_s: client.receive_s(batch_bytes).iter().sum::<f64>() * delay,
             receive_wait_share: client.receive_wait_share,

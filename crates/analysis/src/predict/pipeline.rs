@@ -147,12 +147,26 @@ impl Pipeline {
         if derived.is_memory_served() {
             return Err(NotPredictable::ServedFromMemory);
         }
+        pipeline.fit_if_precise(derived, &epochs)
+    }
+
+    /// Fits the pipeline of a record, also if memory served its samples. It is assumed to serve them again.
+    pub(crate) fn of_cached_samples(derived: &Derived) -> Result<Self, NotPredictable> {
+        let epochs = trained_epochs(derived.record);
+        Pipeline::from_counters(derived, &epochs)?.fit_if_precise(derived, &epochs)
+    }
+
+    fn fit_if_precise(
+        self,
+        derived: &Derived,
+        epochs: &[EpochTimes],
+    ) -> Result<Self, NotPredictable> {
         let waited_for_cores = verdict::judge(derived, &[]).name == Bound::CpuSaturated;
         let noise = waited_for_cores.then_some(Noise::BusyCores).or(Noise::in_record(derived));
         if let Some(noise) = noise {
             return Err(NotPredictable::TooNoisy { noise });
         }
-        pipeline.fit(derived, &epochs)
+        self.fit(derived, epochs)
     }
 
     /// Predicts the run with an ideal client, whose samples cost only the loader's own work. If memory served the samples, it is

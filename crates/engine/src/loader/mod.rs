@@ -14,7 +14,7 @@ mod native;
 #[cfg(test)]
 mod tests;
 
-pub use queue::{BatchStatus, Queue, ReadTimes};
+pub use queue::{BatchStatus, CompleteBatch, Queue, ReadTimes};
 
 use feedrate_spec::catalog::LoaderEntry;
 use std::ops::Range;

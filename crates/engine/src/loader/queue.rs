@@ -68,6 +68,7 @@ struct SlotTimes {
     read_ns: AtomicU64,
     decode_ns: AtomicU64,
     client_ns: AtomicU64,
+    pinned_ns: AtomicU64,
     bytes: AtomicU64,
 }
 
@@ -80,6 +81,17 @@ pub enum BatchStatus {
     Complete,
     /// The batch is complete, and the accelerator waits for it: it has to be notified.
     Awaited,
+}
+
+/// A batch that the training process can receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompleteBatch {
+    /// Number of the batch.
+    pub number: u64,
+    /// Bytes read for the batch.
+    pub bytes: u64,
+    /// When the thread that pins batches has passed it on; 0 without such a thread.
+    pub pinned_ns: u64,
 }
 
 /// Times of reading a task, or their sums over the tasks of a batch.
@@ -95,6 +107,8 @@ pub struct ReadTimes {
     pub decode_ns: u64,
     /// Time of the client's work.
     pub client_ns: u64,
+    /// When the thread that pins batches has passed on all parts of the batch; 0 without such a thread.
+    pub pinned_ns: u64,
     /// Time that the training process spent starting the workers before this batch.
     pub start_ns: u64,
     /// Time that the training process spent receiving the batch.
@@ -340,9 +354,11 @@ impl Queue {
         (next <= last).then_some(next)
     }
 
-    /// Returns the bytes read for `batch`, which must be complete.
-    pub fn bytes_of(&self, batch: u64) -> u64 {
-        self.slots[self.slot_of(batch)].times.bytes.load(Relaxed)
+    /// Returns what the training process receives with `number`, which must be complete.
+    pub fn complete_batch(&self, number: u64) -> CompleteBatch {
+        let times = &self.slots[self.slot_of(number)].times;
+        let [bytes, pinned_ns] = [&times.bytes, &times.pinned_ns].map(|value| value.load(Relaxed));
+        CompleteBatch { number, bytes, pinned_ns }
     }
 
     fn is_complete(&self, batch: u64) -> bool {
@@ -377,6 +393,7 @@ impl ReadTimes {
         self.read_ns += other.read_ns;
         self.decode_ns += other.decode_ns;
         self.client_ns += other.client_ns;
+        self.pinned_ns = self.pinned_ns.max(other.pinned_ns);
         self.bytes += other.bytes;
     }
 }
@@ -388,6 +405,7 @@ impl SlotTimes {
         self.read_ns.fetch_add(times.read_ns, Relaxed);
         self.decode_ns.fetch_add(times.decode_ns, Relaxed);
         self.client_ns.fetch_add(times.client_ns, Relaxed);
+        self.pinned_ns.fetch_max(times.pinned_ns, Relaxed);
         self.bytes.fetch_add(times.bytes, Relaxed);
     }
 
@@ -398,6 +416,7 @@ impl SlotTimes {
             read_ns: self.read_ns.load(Relaxed),
             decode_ns: self.decode_ns.load(Relaxed),
             client_ns: self.client_ns.load(Relaxed),
+            pinned_ns: self.pinned_ns.load(Relaxed),
             start_ns: 0,
             receive_ns: 0,
             bytes: self.bytes.load(Relaxed),
@@ -410,6 +429,7 @@ impl SlotTimes {
         self.read_ns.store(0, Relaxed);
         self.decode_ns.store(0, Relaxed);
         self.client_ns.store(0, Relaxed);
+        self.pinned_ns.store(0, Relaxed);
         self.bytes.store(0, Relaxed);
     }
 }

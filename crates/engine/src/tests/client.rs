@@ -77,6 +77,50 @@ fn epoch_lengths_match_the_work_of_the_client() {
     );
 }
 
+/// Two workers make a batch in 20 ms each, together one in 10 ms.
+#[test]
+fn workers_do_not_exceed_the_rate_that_they_share() {
+    let fast = SimulatedStorage::default();
+    let sharing = |batch_s: f64| ClientPlan {
+        per_batch_s: 0.020,
+        shared_bytes_per_second: Some(SAMPLE_BYTES as f64 / batch_s),
+        ..ClientPlan::default()
+    };
+    // The second batch ends together with the first one, or 15 ms after it.
+    check(CASE, sharing(0.008), fast, 20.0 + 8.0 + 58.0 / 2.0 * 20.0 + 5.0);
+    check(CASE, sharing(0.015), fast, 20.0 + 59.0 * 15.0 + 5.0);
+    // One worker does not wait, also if the rate is reserved after each sample and each batch.
+    let alone = Case { workers: 1, ..CASE };
+    check(alone, sharing(0.020), fast, 60.0 * 20.0 + 5.0);
+    let parts = ClientPlan { per_byte_s: 0.060 / SAMPLE_BYTES as f64, ..sharing(0.080) };
+    check(alone, parts, fast, 60.0 * 80.0 + 5.0);
+    let mut plan = plan(CASE);
+    plan.loader.client = Some(sharing(0.015));
+    let step_s = |accelerators| {
+        let times = plan.loader.client_times(SAMPLE_BYTES as f64, accelerators).unwrap();
+        times.step_s(0.005, 2, f64::INFINITY)
+    };
+    assert_eq!([1, 3].map(step_s), [0.015, 0.045]);
+}
+
+/// Two workers complete a batch each after 20 ms. One thread pins a batch in 12 ms, the second one after the first. A worker begins another
+/// batch when its last one is pinned and taken.
+#[test]
+fn batches_are_pinned_one_after_another() {
+    let fast = SimulatedStorage::default();
+    let pinning = |client: ClientPlan| ClientPlan {
+        pin_bytes_per_second: Some(SAMPLE_BYTES as f64 / 0.012),
+        ..client
+    };
+    check(CASE, pinning(worker_client()), fast, 30.0 * 32.0 + 12.0 + 5.0);
+    // Pinning overlaps with steps and with the receiving of the batch before; receiving follows it.
+    let slow_steps = Case { compute_s: 0.030, ..CASE };
+    let mut plan = plan(slow_steps);
+    plan.loader.client = Some(pinning(training_client()));
+    let (epochs, _) = simulate(&plan, fast);
+    assert_eq!(lengths_ms(&epochs), [20.0 + 12.0 + 60.0 * 33.0]);
+}
+
 /// A third of the 3 ms for receiving a batch is a wait for busy workers. It does not occupy a core.
 #[test]
 fn waiting_for_a_batch_takes_no_core() {

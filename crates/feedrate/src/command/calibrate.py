@@ -36,6 +36,15 @@ busy when the next batch is requested. IDLE_FACTOR is relative to the time of on
 LATE_FACTOR = 1.1
 """Factor for the pause after a batch that was not ready when requested."""
 
+GROWTH_MIN = 1.05
+"""Minimum ratio of a worker's costs with more and with fewer workers that is taken for contention."""
+CROWDED_GROWTH_MIN = 1.25
+"""The same if the machine has no cores for more workers than the job has."""
+SATURATED_GAIN_MAX = 0.2
+"""Maximum gain of rate from more workers, relative to a proportional gain, for workers that are saturated."""
+KNEE = 6.0
+"""Exponent of the transition between workers that are independent and workers that are limited by a shared rate: 1 / rate ** KNEE is the sum of those of
+both. From simulated loops."""
 OTHER_LOAD_MAX = 0.1
 """Share of the machine's cores that other processes may use."""
 
@@ -227,7 +236,8 @@ class Workers:
     def measure(self, seconds, pause=0.0):
         """Receives batches for `seconds`, with `pause` seconds between two of them. If there is a pause, only batches that were ready count."""
         start, started_s = time.perf_counter(), self.first_s
-        skipped = (1 if started_s else SKIPPED_BATCHES) * self.workers
+        # At first workers start, or PyTorch's queue of two batches for each worker fills.
+        skipped = (2 if started_s else SKIPPED_BATCHES) * self.workers
         pinning_s = self.pinning_s()
         received, waits, previous = 0, [], None
         while time.perf_counter() - start < seconds or received < RECEIVED_MIN:
@@ -242,10 +252,10 @@ class Workers:
             now = time.perf_counter()
             self.first_s = self.first_s or now - self.created
             received += 1
-            if is_late:
-                pause *= LATE_FACTOR
-            else:
+            if not is_late:
                 waits.append(now - before)
+            elif received > skipped:
+                pause *= LATE_FACTOR
             if pause:
                 time.sleep(pause)
         del previous
@@ -304,6 +314,29 @@ def getitem_costs(measured, batch):
     return (0.0, seconds / mean, False) if mean >= LARGE_BYTES else (seconds, 0.0, False)
 
 
+def contention(costs, workers):
+    """Contention of workers, from the time of a worker per batch by the number of workers. Returns the number of workers whose costs are used, and the
+    batches per second that all workers together do not exceed, or None.
+
+    If more workers than the job's hardly make more batches, the costs are those of a single worker, which the shared rate slows. Otherwise they are
+    those with the job's number of workers.
+    """
+    most = max(costs)
+    rates = {count: count / seconds for count, seconds in costs.items()}
+    if most > workers:
+        is_shared = costs[most] > GROWTH_MIN * costs[workers]
+        gain = (rates[most] / rates[workers] - 1) / (most / workers - 1)
+        is_saturated = gain < SATURATED_GAIN_MAX
+    else:
+        is_saturated = is_shared = workers > 1 and costs[workers] > CROWDED_GROWTH_MIN * costs[1]
+    used = 1 if is_saturated else workers
+    # The rate that workers would reach without sharing anything.
+    free = most / costs[used]
+    # Near their limit workers hinder each other before they reach it, so the limit is above a rate that is close to `free`.
+    limit = rates[most] / (1 - (rates[most] / free) ** KNEE) ** (1 / KNEE) if is_shared and rates[most] < free else None
+    return used, limit
+
+
 def machine_seconds():
     """Processor time of all processes of the machine, including that of other virtual machines (`steal`); None if unknown."""
     try:
@@ -352,7 +385,7 @@ def calibrate(job, seconds, report):
     own_s = own_seconds() - load[1]
     other_cores = max(0.0, machine_seconds() - load[0] - own_s) / measuring_s if load[0] is not None else None
     return {
-        "client": client_costs(full, batch, small, busy, busy_small, idle, None if job.persistent else max(0.0, statistics.median(start_s))),
+        "client": client_costs(by_workers, job.workers, batch, small, busy, busy_small, idle, None if job.persistent else max(0.0, statistics.median(start_s))),
         "told_apart": getitem_costs(full, batch)[2],
         "samples": job.limit.value,
         "sample_bytes": full.bytes() / batch,
@@ -376,18 +409,23 @@ def warm(job, schedule):
     return max(1, min(job.batch, int(batch_s_max * workers.batch / warmed.total())))
 
 
-def client_costs(full, batch, small, busy, busy_small, idle, start_s):
+def client_costs(by_workers, workers, batch, small, busy, busy_small, idle, start_s):
     """The costs by the keys of `client`."""
-    per_sample, per_byte, _ = getitem_costs(full, batch)
+    full = by_workers[workers]
+    used, shared_rate = contention({count: times.total() for count, times in by_workers.items()}, workers)
+    per_sample, per_byte, _ = getitem_costs(by_workers[used], batch)
     per_batch, hand_over = fit_line((full.bytes(), full.rest()), (small.bytes(), small.rest()))
+    factor = by_workers[used].rest() / full.rest() if full.rest() else 1.0
     # After a long sleep, a process needs more time to receive a batch.
     idle_share = idle.wait() / busy.wait()
     receive, receive_byte = fit_line((busy.bytes(), busy.wait()), (busy_small.bytes(), busy_small.wait()))
     return {
         "per_sample": per_sample,
         "per_byte": per_byte,
-        "per_batch": per_batch,
-        "handover_bytes_per_second": 1 / hand_over if hand_over else None,
+        "per_batch": per_batch * factor,
+        "handover_bytes_per_second": 1 / (hand_over * factor) if hand_over else None,
+        "shared_bytes_per_second": shared_rate and full.bytes() * shared_rate or None,
+        "pin_bytes_per_second": full.bytes() / full.pinned_s if full.pinned_s else None,
         "receive_per_batch": receive * max(1.0, idle_share),
         "receive_per_byte": receive_byte * max(1.0, idle_share),
         "receive_wait_share": max(0.0, 1 - idle_share),

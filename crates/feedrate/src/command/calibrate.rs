@@ -52,12 +52,12 @@ pub(super) struct CalibrateArguments {
     source: String,
     /// Samples per batch [default: the DataLoader's, else 32].
     #[arg(long, value_name = "N")]
-    batch: Option<u32>,
+    batch: Option<u64>,
     /// Worker processes [default: the DataLoader's, else 2].
     #[arg(long, value_name = "N")]
-    workers: Option<u32>,
+    workers: Option<u64>,
     /// Duration of the measurement, in addition to starting Python and importing its modules.
-    #[arg(long, value_name = "TIME", value_parser = time::seconds, default_value = "15s")]
+    #[arg(long, value_name = "TIME", value_parser = time::seconds, default_value = DEFAULT_TIME)]
     time: f64,
     /// Python interpreter of the training.
     #[arg(long, value_name = "PROGRAM", default_value = "python3")]
@@ -167,6 +167,20 @@ impl Calibration {
 #[serde(transparent)]
 struct ClientCosts(BTreeMap<String, Option<f64>>);
 
+/// Code of the user to calibrate, with its batch size and workers if they are given.
+pub(super) struct ClientSource<'a> {
+    /// `SCRIPT.py:FUNCTION`.
+    pub(super) source: &'a str,
+    pub(super) batch: Option<u64>,
+    pub(super) workers: Option<u64>,
+    /// Duration of the measurement in seconds.
+    pub(super) time_s: f64,
+    pub(super) python: &'a Path,
+}
+
+/// Default duration of a measurement.
+pub(super) const DEFAULT_TIME: &str = "15s";
+
 /// Measures or estimates the costs, and prints them or writes them into a workload.
 pub(super) fn calibrate(arguments: &CalibrateArguments) -> anyhow::Result<Exit> {
     // Checked first, so that an unsuitable workload is reported before the measurement.
@@ -177,27 +191,13 @@ pub(super) fn calibrate(arguments: &CalibrateArguments) -> anyhow::Result<Exit> 
         let section = found.section(&arguments.source);
         return finish(arguments, workload, &found.output(), &section, 0.0);
     }
-    let Some((script, function)) = arguments.source.rsplit_once(':') else {
-        return refuse(
-            format!("`{}` names no function", arguments.source),
-            "add the function that makes the dataset: `train.py:make_dataset`",
-        );
-    };
-    if !Path::new(script).is_file() {
-        return refuse(
-            format!("there is no file `{script}`"),
-            "give a Python file of the training",
-        );
-    }
-    let found = measure(arguments, script, function)?;
-    messages::note(format!(
-        "measured for {}, after {} of imports",
-        units::seconds(found.measuring_seconds),
-        units::seconds(found.import_seconds)
-    ));
-    if let Some(sentence) = found.disturbance() {
-        messages::say(format!("warning: {sentence}"));
-    }
+    let found = measure(&ClientSource {
+        source: &arguments.source,
+        batch: arguments.batch,
+        workers: arguments.workers,
+        time_s: arguments.time,
+        python: &arguments.python,
+    })?;
     let section = found.section(&arguments.source);
     finish(arguments, workload, &found.output(), &section, found.sample_bytes)
 }
@@ -252,7 +252,7 @@ fn written_note(file: &Path, sample_bytes: f64) -> String {
 /// The rate that the client allows, such as `310 of the required 1280 samples/s`.
 fn client_rate(plan: &Plan, sample_bytes: f64) -> Option<String> {
     let Plan { loader, train, accelerators, .. } = plan;
-    let times = loader.client_times(sample_bytes * loader.batch_size as f64)?;
+    let times = loader.client_times(sample_bytes * loader.batch_size as f64, *accelerators)?;
     let compute_s = train.slowest_compute_s();
     let accelerators = f64::from((*accelerators).max(1));
     let step_s = times.step_s(compute_s, loader.workers, threads() as f64 / accelerators);
@@ -367,23 +367,56 @@ fn with_section(text: &str, section: &str) -> String {
     format!("{text}\n{indented}")
 }
 
-fn measure(
-    arguments: &CalibrateArguments,
-    script: &str,
-    function: &str,
-) -> anyhow::Result<Calibration> {
+/// Measures a client, and returns overrides of a workload: its costs, and the batch size and number of workers with which it was measured.
+pub(super) fn client_overrides(client: &ClientSource) -> anyhow::Result<Vec<String>> {
+    let found = measure(client)?;
+    let costs = found.client.known();
+    let costs = costs.map(|(key, cost)| format!("++workload.client.{key}={}", yaml_number(cost)));
+    let mut overrides: Vec<String> = costs.collect();
+    overrides.push(format!("reader.batch_size={}", found.batch_size));
+    overrides.push(format!("reader.read_threads={}", found.workers));
+    Ok(overrides)
+}
+
+/// Measures the user's code, and reports the duration and whether other processes disturbed the measurement.
+fn measure(client: &ClientSource) -> anyhow::Result<Calibration> {
+    let Some((script, function)) = client.source.rsplit_once(':') else {
+        return refuse(
+            format!("`{}` names no function", client.source),
+            "add the function that makes the dataset: `train.py:make_dataset`",
+        );
+    };
+    if !Path::new(script).is_file() {
+        return refuse(
+            format!("there is no file `{script}`"),
+            "give a Python file of the training",
+        );
+    }
+    let found = run_helper(client, script, function)?;
+    messages::note(format!(
+        "measured for {}, after {} of imports",
+        units::seconds(found.measuring_seconds),
+        units::seconds(found.import_seconds)
+    ));
+    if let Some(sentence) = found.disturbance() {
+        messages::say(format!("warning: {sentence}"));
+    }
+    Ok(found)
+}
+
+fn run_helper(client: &ClientSource, script: &str, function: &str) -> anyhow::Result<Calibration> {
     let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
     let helper = folder.path().join(HELPER_FILE);
     let result = folder.path().join(RESULT_FILE);
     std::fs::write(&helper, HELPER).context("cannot write the helper")?;
-    let numbers = [arguments.batch, arguments.workers].map(|given| given.unwrap_or(0).to_string());
-    let python = &arguments.python;
+    let numbers = [client.batch, client.workers].map(|given| given.unwrap_or(0).to_string());
+    let python = client.python;
     let mut command = Command::new(python);
     command
         .arg(&helper)
         .args([script, function])
         .args(numbers)
-        .arg(arguments.time.to_string())
+        .arg(client.time_s.to_string())
         .arg(&result);
     let start = Instant::now();
     let progress_file = folder.path().join(PROGRESS_FILE);
@@ -402,7 +435,7 @@ fn measure(
         Refusal::new(message, "give the Python interpreter of your training by `--python`")
     })?;
     if !status.success() {
-        anyhow::bail!("`{}` could not be measured; see Python's message above", arguments.source);
+        anyhow::bail!("`{}` could not be measured; see Python's message above", client.source);
     }
     drop(progress);
     let bytes = std::fs::read(&result).context("the helper wrote no result")?;
@@ -421,11 +454,15 @@ impl Estimate {
 }
 
 impl ClientCosts {
+    /// The known costs with their keys.
+    fn known(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        client_costs().filter_map(|key| Some((key, (*self.0.get(key)?)?)))
+    }
+
     /// The known costs as a section of a workload.
     fn section(&self) -> String {
-        let known = client_costs().filter_map(|key| Some((key, (*self.0.get(key)?)?)));
         let lines: String =
-            known.map(|(key, cost)| format!("  {key}: {}\n", yaml_number(cost))).collect();
+            self.known().map(|(key, cost)| format!("  {key}: {}\n", yaml_number(cost))).collect();
         format!("client:\n{lines}")
     }
 }

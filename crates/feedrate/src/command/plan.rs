@@ -304,8 +304,12 @@ fn client(loader: &LoaderPlan, estimate: &Estimate) -> Option<String> {
     }
     let receive = units::seconds(times.receive_batch_s);
     let start = units::seconds(times.start_s);
+    let interval = match times.batch_interval_s {
+        0.0 => String::new(),
+        seconds => format!("; at most one batch every {}", units::seconds(seconds)),
+    };
     Some(format!(
-        "{name}: a worker needs {worker} per batch, the training process {receive}; {start} to start an epoch"
+        "{name}: a worker needs {worker} per batch, the training process {receive}; {start} to start an epoch{interval}"
     ))
 }
 

@@ -1,11 +1,12 @@
 //! `feedrate run`: generates missing files, runs the workload, and reports whether the storage kept up.
 
-use super::{calibrate, plan};
+use super::calibrate::{self, ClientSource};
+use super::plan;
 use crate::cli::{CacheArguments, DataArguments, LaunchArguments, OUTPUT, StepArguments, WORKLOAD};
 use crate::exit::Exit;
 use crate::gate::GateArguments;
 use crate::summary::{self, OutputMode};
-use crate::{interrupt, messages};
+use crate::{interrupt, messages, time};
 use clap::Args;
 use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_measure::record::Record;
@@ -27,12 +28,23 @@ use std::sync::Arc;
 Examples:
   feedrate run unet3d_h100 -n 4 --data /mnt/fs    enough for 4 accelerators?
   feedrate run my.yaml reader.read_threads=8 --scale 0.1    a tenth of the data
-  feedrate run --data DIR --batch 64 --compute 50ms    your own files")]
+  feedrate run --data DIR --batch 64 --compute 50ms    your own files
+  feedrate run --data DIR --client train.py:make_loader --compute 50ms    your own files and code")]
 pub(super) struct RunArguments {
     #[command(flatten)]
     pub(super) data: DataArguments,
     #[command(flatten)]
     pub(super) step: StepArguments,
+    /// Measure the cost of your own data loader by `feedrate calibrate`, with its batch size and workers, and include it: a Python file and the
+    /// function in it that makes the dataset.
+    #[arg(long, value_name = "SCRIPT.py:FUNCTION", help_heading = WORKLOAD, conflicts_with_all = ["rehearse", "study"])]
+    pub(super) client: Option<String>,
+    /// Python interpreter of the training.
+    #[arg(long, value_name = "PROGRAM", default_value = "python3", help_heading = WORKLOAD, requires = "client")]
+    pub(super) python: PathBuf,
+    /// Overrides with the measured client.
+    #[arg(skip)]
+    measured_client: Vec<String>,
     /// Compare every byte that is read with the generated content.
     #[arg(long, help_heading = WORKLOAD)]
     pub(super) verify: bool,
@@ -84,9 +96,24 @@ impl RunArguments {
     /// The request for a run of `processes` processes.
     pub(super) fn request(&self, processes: u32) -> Request {
         let mut request = self.data.request();
+        // Other overrides replace those of the client.
+        request.overrides.splice(0..0, self.measured_client.iter().cloned());
         request.overrides.extend(self.step.clone().take_overrides());
         let cache = self.cache.cache();
         Request { processes: Some(processes), cache, verify: self.verify, ..request }
+    }
+
+    /// Measures the client of `--client`.
+    fn with_measured_client(&self) -> anyhow::Result<Self> {
+        let Some(source) = &self.client else { return Ok(self.clone()) };
+        let measured_client = calibrate::client_overrides(&ClientSource {
+            source,
+            batch: self.step.batch,
+            workers: self.step.workers,
+            time_s: time::seconds(calibrate::DEFAULT_TIME).map_err(anyhow::Error::msg)?,
+            python: &self.python,
+        })?;
+        Ok(RunArguments { measured_client, ..self.clone() })
     }
 
     fn run_request(&self) -> RunRequest {
@@ -120,7 +147,8 @@ impl RunArguments {
 }
 
 /// Runs a workload.
-pub(super) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
+pub(super) fn run(given: &RunArguments) -> anyhow::Result<Exit> {
+    let arguments = &given.with_measured_client()?;
     if arguments.dry_run {
         return plan::dry_run(&arguments.request(1), arguments.data.json);
     }

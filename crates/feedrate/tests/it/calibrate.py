@@ -1,20 +1,10 @@
 """Checks the arithmetic of src/command/calibrate.py on known rows. Run by calibrate.rs; a stub replaces torch."""
 
-import importlib.util
-import sys
 import tempfile
 import types
 from pathlib import Path
 
-data = types.ModuleType("torch.utils.data")
-for name in ("DataLoader", "Dataset", "IterableDataset", "default_collate", "get_worker_info"):
-    setattr(data, name, type(name, (), {}))
-for name in ("torch", "torch.utils"):
-    sys.modules[name] = types.ModuleType(name)
-sys.modules["torch.utils.data"] = data
-spec = importlib.util.spec_from_file_location("calibrate", Path(__file__).parents[2] / "src/command/calibrate.py")
-calibrate = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(calibrate)
+from calibrate_module import calibrate
 
 
 def near(a, b):
@@ -44,6 +34,30 @@ assert near(calibrate.getitem_costs(small, 4), (0.00025, 0.0, False))
 skewed = measured_rows([[1, 100, 2_000_000, 3_000_000]] * 7 + [[1, 100, 6_000_000, 7_000_000], [1, 100, 0, 1_000_000], [1, 100, 0, 900_000_000]])
 assert near([skewed.total()], [(7 * 3e-3 + 7e-3) / 8])
 assert near([skewed.getitem(), skewed.rest()], [1.75 / 2.75 * 3.5e-3, 1 / 2.75 * 3.5e-3])
+
+# Contention, from the time of a worker per batch by the number of workers: the number of workers whose costs are used, and the rate of batches that all
+# workers together do not exceed.
+for costs, workers, used, limit in [
+    # No contention, or too little to be distinguished from noise.
+    ({1: 1.0, 2: 1.0, 4: 1.04}, 2, 2, None),
+    # Eight workers make no more batches than four: the costs of a single worker, and the rate that workers share.
+    ({1: 3.0, 4: 4.0, 8: 8.0}, 4, 1, 1.0),
+    # Four workers still gain from more: their own costs, and a limit a little above the highest rate.
+    ({1: 4.0, 4: 5.0, 8: 8.0}, 4, 4, 1.0),
+    # No cores for more workers than the job's, which slow each other a little, or much.
+    ({1: 4.0, 2: 4.8}, 2, 2, None),
+    ({1: 2.0, 8: 8.0}, 8, 1, 1.0),
+    # A job with one worker.
+    ({1: 1.0}, 1, 1, None),
+    ({1: 1.0, 2: 2.0}, 1, 1, 1.0),
+]:
+    found = calibrate.contention(costs, workers)
+    assert found[0] == used and (found[1] is None if limit is None else limit <= found[1] < 1.02 * limit), (costs, found)
+
+# The thread that pins batches needs 2 ms for 4 MB.
+pinned = calibrate.PhaseTimes([[4, 4_000_000, 1_000_000, 2_000_000, 0]] * 5, [0.001], pinned_s=0.002)
+costs = calibrate.client_costs({1: pinned}, 1, 4, pinned, pinned, pinned, pinned, 0.0)
+assert near([costs["pin_bytes_per_second"]], [2e9]) and costs["shared_bytes_per_second"] is None
 
 # The wait for a ready batch is the trimmed mean, not the median.
 assert near([calibrate.PhaseTimes([], [0.001] * 6 + [0.003] * 3 + [9.0]).wait()], [(5 * 0.001 + 3 * 0.003) / 8])

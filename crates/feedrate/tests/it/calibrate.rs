@@ -3,10 +3,17 @@
 
 use crate::harness::{TINY, Test, venv_python};
 use crate::schema::assert_matches_schema;
+use feedrate_engine::job::ReadJob;
+use feedrate_engine::simulated::{SimulatedDriver, SimulatedStorage};
+use feedrate_measure::example;
+use feedrate_spec::plan::ClientPlan;
+use feedrate_spec::workload::TimeSpec;
+use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 const CALIBRATION: &str = r#"{"client": {"per_sample": 0.0001466, "per_byte": 6.372e-10, "per_batch": 0.0021, "handover_bytes_per_second": 1164669494.5,
+    "shared_bytes_per_second": 2345678901.2, "pin_bytes_per_second": null,
     "receive_per_batch": 0.00114, "receive_per_byte": 1.8e-10, "receive_wait_share": 0.25, "start_per_epoch": null}, "told_apart": false, "samples": 400,
     "sample_bytes": 1053151.75, "batch_size": 4, "workers": 1, "batches": 138, "batch_cpu_seconds": {"1": 0.0087, "2": 0.0092},
     "measuring_seconds": 0.0, "other_cores": 0.04, "is_disturbed": false}"#;
@@ -43,6 +50,7 @@ client:
   per_byte: 6.372e-10
   per_batch: 2.100e-3
   handover_bytes_per_second: 1164669495
+  shared_bytes_per_second: 2345678901
   receive_per_batch: 1.140e-3
   receive_per_byte: 1.800e-10
   receive_wait_share: 2.500e-1
@@ -98,6 +106,34 @@ fn a_workload_gets_the_section_once_and_keeps_the_rest() {
     assert!(planned.code == 0 && planned.stdout.contains("\nclient "), "{}", planned.stdout);
 }
 
+/// The loader's batch size and workers are used unless others are given.
+#[test]
+fn a_run_measures_the_client_first() {
+    let test = with_training_script();
+    let client = ["--client", "train.py:make_loader", "--python", "./python"];
+    let run = |more: &[&str]| {
+        let compute = ["train.computation_time=0.001", "train.epochs=1"];
+        let json = test.run_json(&[&client[..], &compute[..], more].concat());
+        let folder = test.path(json["run_dir"].as_str().unwrap());
+        let record = std::fs::read(folder.join("record.json")).unwrap();
+        let record: Value = serde_json::from_slice(&record).unwrap();
+        (json, record["plan"]["loader"].clone())
+    };
+    let (json, loader) = run(&[]);
+    assert_eq!((&loader["batch_size"], &loader["workers"]), (&4.into(), &1.into()));
+    assert_eq!(loader["client"]["per_sample_s"], 0.0001466);
+    assert_eq!(loader["client"]["shared_bytes_per_second"], 2345678901_f64);
+    let says = json["answer"]["client"]["says"].as_str().unwrap();
+    assert!(says.starts_with("Client: calibrated (tests the job). "), "{says}");
+    assert!(says.contains(" could feed it: ") && says.contains("; your code gets "), "{says}");
+    let (_, loader) = run(&["reader.batch_size=2", "client.per_sample=0.001"]);
+    assert_eq!((&loader["batch_size"], &loader["workers"]), (&2.into(), &1.into()));
+    let costs = &loader["client"];
+    assert_eq!((&costs["per_sample_s"], &costs["per_batch_s"]), (&0.001.into(), &0.0021.into()));
+    test.feedrate(&["run", "workload.yaml", "--client", "train.py"])
+        .refuses(2, &["names no function"]);
+}
+
 #[test]
 fn scripts_that_cannot_be_measured_are_refused() {
     let test = with_training_script();
@@ -111,11 +147,69 @@ fn scripts_that_cannot_be_measured_are_refused() {
     test.feedrate(CALIBRATE).refuses(1, &["could not be measured"]);
 }
 
-#[test]
-fn the_python_helper_computes_costs_from_rows() {
+/// Runs a script of this folder and returns its output.
+fn run_script(name: &str) -> String {
     let test = Test::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut command = test.program(std::path::absolute(venv_python()).unwrap(), &[]);
-    let output = command.arg(root.join("tests/it/calibrate.py")).output().unwrap();
+    let mut command = test.program(std::path::absolute(venv_python()).unwrap(), &["-B"]);
+    let output = command.arg(root.join("tests/it").join(name)).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_python_helper_computes_costs_from_rows() {
+    run_script("calibrate.py");
+}
+
+/// contention.py simulates loops whose workers share a token bucket, and calibrates them. If a step lasts as long as the bucket needs for a batch,
+/// and the workers are just saturated, loops of constant times may fall into step in several ways; hence a few cells may miss.
+#[test]
+fn calibrated_clients_stop_scaling_where_their_loops_do() {
+    let output = run_script("contention.py");
+    assert_eq!(output.lines().count(), 60);
+    let (mut cells, mut missed) = (0, Vec::new());
+    for line in output.lines() {
+        let case: Value = serde_json::from_str(line).unwrap();
+        for (workers, au_percent) in case["au_percent"].as_object().unwrap() {
+            let emulated = emulated_au_percent(&case, workers.parse().unwrap());
+            let gap = emulated - au_percent.as_f64().unwrap();
+            assert!(gap.abs() <= 6.0, "{workers} workers: {emulated} %, {gap} points off: {case}");
+            cells += 1;
+            if gap.abs() > 3.0 {
+                missed.push(format!("{workers} workers: {emulated} %, {gap} points off: {case}"));
+            }
+        }
+    }
+    assert!(100 * missed.len() <= cells, "{} of {cells}:\n{}", missed.len(), missed.join("\n"));
+}
+
+/// The utilisation in virtual time with the client of a case, for batches of four samples of a million bytes.
+fn emulated_au_percent(case: &Value, workers: u32) -> f64 {
+    let cost = |key: &str| case["client"][key].as_f64();
+    let mut plan = example::plan(1, 400);
+    plan.dataset.format = "null".into();
+    plan.storage.kind = "null".into();
+    plan.storage.engine = None;
+    plan.loader.batch_size = 4;
+    plan.dataset.files_train *= 4;
+    plan.loader.piece_bytes = 4 << 20;
+    plan.loader.workers = workers;
+    plan.loader.batches_in_flight = 2 * workers;
+    plan.loader.client = Some(ClientPlan {
+        per_sample_s: cost("per_sample").unwrap(),
+        per_byte_s: cost("per_byte").unwrap(),
+        per_batch_s: cost("per_batch").unwrap(),
+        handover_bytes_per_second: cost("handover_bytes_per_second"),
+        shared_bytes_per_second: cost("shared_bytes_per_second"),
+        receive_per_batch_s: cost("receive_per_batch").unwrap(),
+        receive_per_byte_s: cost("receive_per_byte").unwrap(),
+        ..ClientPlan::default()
+    });
+    plan.train.compute = TimeSpec::Constant { mean: case["step_s"].as_f64().unwrap() };
+    let job = ReadJob::without_files(&plan).unwrap();
+    let epochs = SimulatedDriver::new(job, SimulatedStorage::default()).run_epoch(400).unwrap();
+    let block = &epochs[0].blocks[0];
+    let compute_ns: u64 = block.compute_ns.iter().sum();
+    100.0 * compute_ns as f64 / (block.end_ns - block.start_ns) as f64
 }

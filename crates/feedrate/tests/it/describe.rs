@@ -38,6 +38,15 @@ fn a_plan_has_files_bytes_and_steps() {
         let text = test.feedrate(&with).stdout;
         assert!(text.contains(says) && text.contains("ever waits for storage\n"), "{text}");
     }
+    // Batches of at least 16 KiB at 1 kB/s.
+    for client in ["client.shared_bytes_per_second=1000", "client.pin_bytes_per_second=1000"] {
+        let with = ["plan", "workload.yaml", "train.computation_time=0.5", client];
+        let answer = json(&test, &[&with[..], &["--json"]].concat());
+        let least_s = answer["estimate"]["epoch_least_s"].as_f64().unwrap();
+        assert!(least_s >= 2.0 * 4.0 * 4.096, "{client}: {least_s}");
+        let text = test.feedrate(&with).stdout;
+        assert!(text.contains("to start an epoch; at most one batch every "), "{text}");
+    }
 }
 
 /// Batch size × record size ÷ compute time of the official configurations of v3.0.

@@ -5,8 +5,8 @@ use feedrate_analysis::predict::{NotPredictable, Prediction};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::metric::{AU_ALL_STEPS, COMPUTE_S, Unit};
 
-/// A line on the client. An emulated client has two utilisations over all steps: the measured one, and the estimate for an `ideal` client. `None` for runs
-/// without a client: runs of only checkpoints, and watched loops.
+/// A line on the client. An emulated client has two utilisations over all steps: the estimate for an `ideal` client, which is what the storage can
+/// reach, and the measured one. `None` for runs without a client: runs of only checkpoints, and watched loops.
 pub fn line(
     derived: &Derived,
     ideal: Option<&Result<Prediction, NotPredictable>>,
@@ -21,17 +21,18 @@ pub fn line(
     let name = client.name.as_deref().unwrap_or("calibrated");
     let head = format!("Client: {name} (tests the job)");
     let Some(au) = au_percent(derived) else { return Some(head) };
-    let ideal_text = match ideal {
+    let storage_text = match ideal {
         Some(Ok(prediction)) => {
             let [low, high] = prediction.interval;
             let percent = prediction.au_percent;
-            let within = if percent < au { "; the difference is within its error" } else { "" };
+            let within = if percent < au { ", the difference is within its error" } else { "" };
             format!("{percent:.0} % [{low:.0}, {high:.0}], estimated{within}")
         }
         Some(Err(reason)) => format!("unknown: {}", why(reason)),
         None => "unknown from this run".into(),
     };
-    Some(format!("{head}: {au:.0} % AU; ideal client: {ideal_text}"))
+    let source = if derived.is_memory_served() { "Memory" } else { "The storage" };
+    Some(format!("{head}. {source} could feed it: {storage_text}; your code gets {au:.0} %"))
 }
 
 /// A sentence on a client that cannot reach the target on any storage.
@@ -86,15 +87,19 @@ mod tests {
             bytes_per_second: 1e6,
             samples_per_second: 1.0,
         };
-        let both =
-            "Client: calibrated (tests the job): 50 % AU; ideal client: 98 % [95, 100], estimated";
+        let both = "Client: calibrated (tests the job). The storage could feed it: 98 % [95, 100], estimated; your code gets 50 %";
         check(&record, Some(&Ok(prediction)), Some(both));
         // No client is slower than an ideal one.
         let below = Prediction { au_percent: 49.0, interval: [46.0, 52.0], ..prediction };
-        let within = "Client: calibrated (tests the job): 50 % AU; ideal client: 49 % [46, 52], estimated; the difference is within its error";
+        let within = "Client: calibrated (tests the job). The storage could feed it: 49 % [46, 52], estimated, the difference is within its error; your code gets 50 %";
         check(&record, Some(&Ok(below)), Some(within));
+        let mut cached = record.clone();
+        let host = &mut cached.epochs[0].host;
+        (host.process_device_read_bytes, host.resident_before_bytes) = (Some(0), Some(1 << 30));
+        let memory = "Client: calibrated (tests the job). Memory could feed it: 98 % [95, 100], estimated; your code gets 50 %";
+        check(&cached, Some(&Ok(prediction)), Some(memory));
         record.plan.loader.client = Some(ClientPlan { name: Some("pytorch-npz".into()), ..client });
-        let unpredicted = "Client: pytorch-npz (tests the job): 50 % AU; ideal client: unknown: accelerators read together, or one reads for all, which is not modelled";
+        let unpredicted = "Client: pytorch-npz (tests the job). The storage could feed it: unknown: accelerators read together, or one reads for all, which is not modelled; your code gets 50 %";
         check(&record, Some(&Err(NotPredictable::CollectiveReads)), Some(unpredicted));
         record.epochs[0].accelerators[0].blocks[0].compute_ns.fill(0);
         check(&record, None, Some("Client: pytorch-npz (tests the job)"));

@@ -5,7 +5,7 @@ use super::shared::Shared;
 use crate::comm::Comm;
 use crate::compute::{self, DeviceSetup, Devices};
 use feedrate_engine::effects::Effects;
-use feedrate_engine::loader::WakeTarget;
+use feedrate_engine::loader::{CompleteBatch, WakeTarget};
 use feedrate_spec::plan::order::shard;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -25,6 +25,15 @@ pub(super) struct RealEffects {
     received: Vec<Option<u64>>,
     /// Whether the timer of each accelerator is for the end of a handover rather than of compute.
     receiving: Vec<bool>,
+    /// The wait of each accelerator until its current batch is pinned.
+    pin_waits: Vec<PinWait>,
+}
+
+/// The wait of an accelerator until its batch is pinned.
+#[derive(Clone, Copy, Default)]
+struct PinWait {
+    since_ns: Option<u64>,
+    waited_ns: u64,
 }
 
 impl RealEffects {
@@ -37,6 +46,7 @@ impl RealEffects {
             wakes: Vec::with_capacity(4 * accelerators),
             received: vec![None; accelerators],
             receiving: vec![false; accelerators],
+            pin_waits: vec![PinWait::default(); accelerators],
             shared,
             comm,
         })
@@ -58,6 +68,13 @@ impl RealEffects {
     /// Whether the timer of `accelerator` was for a handover.
     pub(super) fn has_received(&mut self, accelerator: u32) -> bool {
         std::mem::take(&mut self.receiving[accelerator as usize])
+    }
+
+    /// Lets the conductor receive the batch of `accelerator` again at `at_ns`.
+    fn retry_at(&mut self, accelerator: u32, at_ns: u64) -> Option<[u64; 2]> {
+        self.receiving[accelerator as usize] = true;
+        self.timers.push(Reverse((at_ns, accelerator)));
+        None
     }
 
     /// Wakes all workers that wait to be woken.
@@ -103,23 +120,28 @@ impl Effects for RealEffects {
         receiver.map(|receiver| receiver.start(steps, self.shared.clock.now_ns())).is_some()
     }
 
-    fn receive(&mut self, accelerator: u32, batch: u64, bytes: u64) -> Option<[u64; 2]> {
-        let Some(receiver) = self.shared.receivers.get(accelerator as usize) else {
-            return Some([0, 0]);
-        };
+    fn receive(&mut self, accelerator: u32, batch: CompleteBatch) -> Option<[u64; 2]> {
         let index = accelerator as usize;
         let now_ns = self.shared.clock.now_ns();
-        if self.received[index].replace(batch) != Some(batch) {
-            receiver.receive(bytes, now_ns);
+        let pin_wait = &mut self.pin_waits[index];
+        if now_ns < batch.pinned_ns {
+            pin_wait.since_ns.get_or_insert(now_ns);
+            return self.retry_at(accelerator, batch.pinned_ns);
+        }
+        pin_wait.waited_ns += pin_wait.since_ns.take().map_or(0, |since_ns| now_ns - since_ns);
+        let Some(receiver) = self.shared.receivers.get(index) else {
+            return Some([0, std::mem::take(&mut pin_wait.waited_ns)]);
+        };
+        if self.received[index].replace(batch.number) != Some(batch.number) {
+            receiver.receive(batch.bytes, now_ns);
             return None;
         }
         let ends_ns = receiver.receive_end_ns.load(Acquire);
         if ends_ns <= now_ns {
-            return Some(receiver.durations_ns(now_ns));
+            let [start_ns, receive_ns] = receiver.durations_ns(now_ns);
+            return Some([start_ns, receive_ns + std::mem::take(&mut pin_wait.waited_ns)]);
         }
-        self.receiving[index] = true;
-        self.timers.push(Reverse((ends_ns, accelerator)));
-        None
+        self.retry_at(accelerator, ends_ns)
     }
 
     fn barrier(&mut self) -> bool {

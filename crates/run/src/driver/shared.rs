@@ -13,6 +13,7 @@ use crate::layers::{self, GroupStorages, RecordedStorage};
 use crate::op_log::OpLog;
 use crossbeam_queue::ArrayQueue;
 use feedrate_data::storage::{ReadStorage, engine};
+use feedrate_engine::client::ClientRates;
 use feedrate_engine::job::ReadJob;
 use feedrate_engine::loader::{Queue, WakeTarget};
 use feedrate_engine::requests::RequestQueue;
@@ -60,6 +61,7 @@ pub(super) struct Shared {
     pub(super) memory: Option<SampleMemory>,
     /// Cost of reads from memory, if a client's work is emulated.
     pub(super) memory_read: Option<MemoryRead>,
+    pub(super) client_rates: ClientRates,
     /// Files that each accelerator read in this epoch.
     pub(super) touched: TouchedFiles,
     /// One gate for each group, if the number of decoding threads is limited.
@@ -137,6 +139,7 @@ impl Shared {
             kept: Vec::new(),
             memory: loader.in_memory.then(|| SampleMemory::new(placement.groups())),
             memory_read: loader.client.as_ref().and_then(|_| MemoryRead::measure()),
+            client_rates: ClientRates::new(loader, job.accelerators()),
             touched: TouchedFiles::new(job.accelerators(), job.layout.files()),
             decode_gates: Vec::new(),
             receivers: Vec::new(),

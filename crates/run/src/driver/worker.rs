@@ -178,6 +178,14 @@ impl<'s> Worker<'s> {
             let bytes = self.lanes[lane].io.task.bytes;
             let share = samples as f64 / plan.loader.batch_size as f64;
             self.burn(lane, client.batch_s(share, bytes as f64));
+            let shared_bytes = self.client.end_task();
+            self.wait_for_shared_rate(lane, shared_bytes);
+            let WorkerLane { accelerator, io, .. } = &mut self.lanes[lane];
+            io.task.pinned_ns = self.shared.client_rates.pinned_ns(
+                *accelerator,
+                io.activity_end_ns(),
+                io.task.bytes,
+            );
         }
         let finished = queue.finish(reading.task.batch, samples, self.lanes[lane].io.task);
         if finished == BatchStatus::Awaited {
@@ -268,6 +276,9 @@ impl<'s> Worker<'s> {
             }
             self.burn(lane, client.per_sample_s);
             drop(permit);
+            let batch_size = self.shared.job.plan.loader.batch_size;
+            let shared_bytes = self.client.end_sample(client, batch_size);
+            self.wait_for_shared_rate(lane, shared_bytes);
         }
         self.lanes[lane].io.end_sample();
         !self.shared.stop.load(Acquire)
@@ -279,11 +290,30 @@ impl<'s> Worker<'s> {
         let Some(client) = &self.shared.job.plan.loader.client else { return };
         let bytes = std::mem::take(&mut self.pending_client_bytes);
         self.lanes[lane].io.task.bytes += bytes;
+        self.client.add_bytes(bytes);
         let until_ns = self.client.add_work(seconds + client.per_byte_s * bytes as f64);
         let before_burn_ns = thread_cpu_ns();
         let worked_ns = before_burn_ns - self.cpu_ns;
         self.cpu_ns = burn(until_ns, || self.shared.stop.load(Relaxed));
         self.lanes[lane].io.count_client_work(worked_ns, self.cpu_ns - before_burn_ns);
+    }
+
+    /// Keeps the core busy until the rate that workers share has served `bytes`, whose work has just ended.
+    fn wait_for_shared_rate(&mut self, lane: usize, bytes: f64) {
+        let Shared { client_rates, clock, stop, .. } = self.shared;
+        let io = &mut self.lanes[lane].io;
+        let until_ns = client_rates.shared_until_ns(io.activity_end_ns(), bytes);
+        if clock.now_ns() < until_ns {
+            while clock.now_ns() < until_ns && !stop.load(Relaxed) {
+                std::hint::spin_loop();
+            }
+            let cpu_ns = thread_cpu_ns();
+            let waited_cpu_ns = cpu_ns - self.cpu_ns;
+            io.count_client_work(0, waited_cpu_ns);
+            // Waiting is not the client's own work.
+            self.client.exclude(waited_cpu_ns);
+            self.cpu_ns = cpu_ns;
+        }
     }
 
     /// Reads the whole blocks that contain a range into the buffer. Returns how many bytes of the range were read.

@@ -4,10 +4,10 @@
 use crate::clock::Clock;
 use crate::gate::Gate;
 use feedrate_data::storage::{Handle, ReadStorage, StorageError};
+use feedrate_engine::client::SharedRate;
 use feedrate_spec::plan::StoragePlan;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 
 /// A storage with emulated costs: a delay, then a single server with a known rate, then a latency that does not occupy the server.
 pub(super) struct EmulatedStorage {
@@ -17,9 +17,8 @@ pub(super) struct EmulatedStorage {
     read_delay_ns: u64,
     /// Limits concurrent reads, if the plan does.
     concurrency: Option<Gate>,
-    ns_per_byte: f64,
+    rate: SharedRate,
     latency_ns: u64,
-    free_at_ns: AtomicU64,
     stop: Arc<AtomicBool>,
 }
 
@@ -37,9 +36,8 @@ impl EmulatedStorage {
             open_delay_ns: ((plan.delay_s + plan.open_delay_s) * 1e9) as u64,
             read_delay_ns: ((plan.delay_s + plan.read_delay_s) * 1e9) as u64,
             concurrency: plan.throttle_concurrency.map(Gate::new),
-            ns_per_byte: plan.throttle_bytes_per_second.map_or(0.0, |rate| 1e9 / rate),
+            rate: SharedRate::new(plan.throttle_bytes_per_second.unwrap_or(f64::INFINITY)),
             latency_ns: (plan.throttle_latency_s * 1e9) as u64,
-            free_at_ns: AtomicU64::new(0),
             stop: Arc::clone(stop),
         }
     }
@@ -67,11 +65,7 @@ impl EmulatedStorage {
 
     /// Returns the time at which a read of `bytes` that arrived at `now_ns` is finished.
     fn served_at_ns(&self, now_ns: u64, bytes: usize) -> u64 {
-        let service_ns = (bytes as f64 * self.ns_per_byte) as u64;
-        let previous = self
-            .free_at_ns
-            .fetch_update(Relaxed, Relaxed, |free_at| Some(free_at.max(now_ns) + service_ns));
-        previous.unwrap_or_else(|unchanged| unchanged).max(now_ns) + service_ns + self.latency_ns
+        self.rate.reserve(now_ns, bytes as f64) + self.latency_ns
     }
 }
 
@@ -118,6 +112,7 @@ mod tests {
     use super::*;
     use feedrate_data::storage::{self, Storage};
     use std::path::Path;
+    use std::sync::atomic::Ordering::Relaxed;
 
     fn null() -> Arc<dyn Storage> {
         Arc::from(storage::open("null", Path::new("/")).unwrap())

@@ -55,14 +55,17 @@ impl CeilingMeasurement<'_> {
         let io = &passes.io;
         let workers = self.plan.loader.workers;
         let batch = self.plan.loader.batch_size as f64;
-        let mean_s =
-            |ns: u64, count: u64| if ns == 0 { 0.0 } else { ns as f64 / 1e9 / count as f64 };
+        let mean = |sum: u64, count: u64| if sum == 0 { 0.0 } else { sum as f64 / count as f64 };
+        let mean_s = |ns: u64, count: u64| mean(ns, count) / 1e9;
         let start_s = self.start_per_step_s;
+        let batch_bytes = batch * mean(io.read_bytes, io.samples);
+        let planned = self.plan.loader.client_times(batch_bytes, self.plan.accelerators);
         let times = ClientTimes {
             worker_batch_s: batch * mean_s(io.client_burnt_ns + io.client_own_ns, io.samples),
             receive_batch_s: mean_s(io.receive_ns, passes.batches) + start_s,
             // The measured receive time already includes waiting for workers.
             receive_wait_share: 0.0,
+            batch_interval_s: planned.unwrap_or_default().batch_interval_s,
             start_s,
         };
         // Workers overlap with steps, but receiving in the training process does not.

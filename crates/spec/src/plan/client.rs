@@ -20,6 +20,12 @@ pub struct ClientPlan {
     /// the training process reads itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handover_bytes_per_second: Option<f64>,
+    /// Rate that all workers of a process together do not exceed; `None` if they do not slow each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_bytes_per_second: Option<f64>,
+    /// Rate of the thread that pins the batches of an accelerator, one after another; `None` without this thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pin_bytes_per_second: Option<f64>,
     /// Time of the training process for receiving a batch from a worker; 0 if it reads itself.
     pub receive_per_batch_s: f64,
     /// Time of the training process for receiving a byte.
@@ -83,6 +89,8 @@ impl ClientProfile {
             per_byte_s: byte_s,
             per_batch_s: batch_s,
             handover_bytes_per_second: Some(handover),
+            shared_bytes_per_second: None,
+            pin_bytes_per_second: None,
             receive_per_batch_s: receive_s,
             receive_per_byte_s: receive_byte_s,
             receive_wait_share: wait_share,
@@ -94,13 +102,30 @@ impl ClientProfile {
 impl ClientPlan {
     /// Returns the time of a worker for completing `batches` batches (a fraction for a part of a batch), for which `bytes` were read.
     pub fn batch_s(&self, batches: f64, bytes: f64) -> f64 {
-        let handover_s = self.handover_bytes_per_second.map_or(0.0, |rate| bytes / rate);
+        let handover_s = seconds_at(self.handover_bytes_per_second, bytes);
         self.per_batch_s * batches + handover_s
     }
 
     /// Returns the time of a worker for `samples` samples in `batches` batches, for which `bytes` were read.
     pub fn worker_s(&self, samples: f64, batches: f64, bytes: f64) -> f64 {
         self.per_sample_s * samples + self.per_byte_s * bytes + self.batch_s(batches, bytes)
+    }
+
+    /// Returns the share of a sample's `bytes` that passes the shared rate beside the work on the sample. The rest passes beside the work on
+    /// its batch of `batch_size`, if the former is too short for all bytes.
+    pub fn sample_share(&self, batch_size: u64, bytes: f64) -> f64 {
+        let sample_s = self.per_sample_s + self.per_byte_s * bytes;
+        if sample_s >= seconds_at(self.shared_bytes_per_second, bytes) {
+            return 1.0;
+        }
+        let all_s = sample_s + self.batch_s(1.0 / batch_size.max(1) as f64, bytes);
+        if all_s > 0.0 { sample_s / all_s } else { 0.0 }
+    }
+
+    /// Returns the shortest time between two batches of `bytes` of an accelerator, if each of `accelerators` accelerators gets one.
+    fn batch_interval_s(&self, bytes: f64, accelerators: u32) -> f64 {
+        let shared_s = seconds_at(self.shared_bytes_per_second, bytes) * f64::from(accelerators);
+        shared_s.max(seconds_at(self.pin_bytes_per_second, bytes))
     }
 
     /// Returns the time of the training process for receiving a batch of `bytes` while all workers are busy: [computing, waiting].
@@ -115,6 +140,8 @@ impl ClientPlan {
     pub(super) fn without_workers(self) -> Self {
         ClientPlan {
             handover_bytes_per_second: None,
+            shared_bytes_per_second: None,
+            pin_bytes_per_second: None,
             receive_per_batch_s: 0.0,
             receive_per_byte_s: 0.0,
             start_per_epoch_s: 0.0,
@@ -126,8 +153,14 @@ impl ClientPlan {
     pub(super) fn is_ideal(&self) -> bool {
         let sample_s = self.per_sample_s + self.per_byte_s;
         let receive_s: f64 = self.receive_s(1.0).iter().sum();
-        sample_s + self.batch_s(1.0, 1.0) + receive_s + self.start_per_epoch_s == 0.0
+        let batch_s = self.batch_s(1.0, 1.0) + self.batch_interval_s(1.0, 1);
+        sample_s + batch_s + receive_s + self.start_per_epoch_s == 0.0
     }
+}
+
+/// Returns the time for `bytes` at `rate`; 0 without a rate.
+fn seconds_at(rate: Option<f64>, bytes: f64) -> f64 {
+    rate.map_or(0.0, |bytes_per_second| bytes / bytes_per_second)
 }
 
 impl LoaderPlan {
@@ -140,13 +173,14 @@ impl LoaderPlan {
         [cpu_s, wait_s * f64::from(busy_workers.min(others)) / f64::from(others)]
     }
 
-    /// Returns the times of the client if `bytes` are read for each batch; `None` for an ideal client.
-    pub fn client_times(&self, bytes: f64) -> Option<ClientTimes> {
+    /// Returns the times of the client if `bytes` are read for each batch of each of `accelerators` accelerators; `None` for an ideal client.
+    pub fn client_times(&self, bytes: f64, accelerators: u32) -> Option<ClientTimes> {
         let client = self.client.as_ref()?;
         Some(ClientTimes {
             worker_batch_s: client.worker_s(self.batch_size as f64, 1.0, bytes),
             receive_batch_s: client.receive_s(bytes).iter().sum(),
             receive_wait_share: client.receive_wait_share,
+            batch_interval_s: client.batch_interval_s(bytes, accelerators),
             start_s: self.start_s(),
         })
     }
@@ -167,6 +201,8 @@ pub struct ClientTimes {
     pub receive_batch_s: f64,
     /// Share of the receive time that the training process spends waiting for busy workers.
     pub receive_wait_share: f64,
+    /// Shortest time between two batches, because of what the workers share and of the thread that pins batches.
+    pub batch_interval_s: f64,
     /// Time of the training process for starting workers, before the first batch of an epoch.
     pub start_s: f64,
 }
@@ -182,7 +218,7 @@ impl ClientTimes {
             0 => training_s + self.worker_batch_s,
             workers => training_s.max(self.worker_batch_s / f64::from(workers)),
         };
-        step_s.max((self.worker_batch_s + receive_cpu_s) / cores)
+        step_s.max(self.batch_interval_s).max((self.worker_batch_s + receive_cpu_s) / cores)
     }
 
     /// Returns the maximum utilisation with this client, in percent.

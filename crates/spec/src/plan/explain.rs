@@ -77,7 +77,8 @@ pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> 
     } else {
         sample_read_bytes_mean.min(file_bytes_mean / dataset.samples_per_file.max(1) as f64)
     };
-    let client = plan.loader.client_times(client_sample_bytes * batch_size as f64);
+    let client =
+        plan.loader.client_times(client_sample_bytes * batch_size as f64, plan.accelerators);
     let times = client.unwrap_or_default();
     Estimate {
         files: layout.files(),

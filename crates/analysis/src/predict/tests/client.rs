@@ -41,6 +41,35 @@ fn a_run_with_another_client_is_predicted() {
     }
 }
 
+/// All workers together get a batch of four samples of a million bytes every 30 ms.
+#[test]
+fn predictions_of_more_workers_stop_at_the_rate_that_they_share() {
+    let sharing = |workers| {
+        plan(|plan| {
+            plan.loader.kind = "pytorch".into();
+            plan.loader.workers = workers;
+            plan.loader.prefetch_size = 2;
+            plan.loader.client = Some(ClientPlan {
+                per_sample_s: 20.0 * MS,
+                shared_bytes_per_second: Some(4e6 / (30.0 * MS)),
+                ..ClientPlan::default()
+            });
+        })
+    };
+    let simulate = |workers| run(&sharing(workers), storage(0.5, None, None));
+    let pipeline = Pipeline::new(&simulate(2)).unwrap();
+    let predicted = [1, 2, 4, 8].map(|workers| {
+        let predicted = pipeline.predict(&sharing(workers), &[]).unwrap().au_percent;
+        let actual = au(&simulate(workers));
+        assert!((predicted - actual).abs() < 3.0, "{workers} workers: {predicted} {actual}");
+        predicted
+    });
+    // A worker makes a batch in 80 ms; with four and more, a step of 20 ms takes 30 ms.
+    assert!((predicted[0] - 25.0).abs() < 3.0, "{predicted:?}");
+    assert!((predicted[2] - 66.7).abs() < 3.0, "{predicted:?}");
+    assert!((predicted[3] - 66.7).abs() < 3.0, "{predicted:?}");
+}
+
 /// If memory served the reads, the storage is unknown, but memory would serve the reads of an ideal client too.
 #[test]
 fn an_ideal_client_is_predicted_for_cached_reads() {
@@ -50,6 +79,11 @@ fn an_ideal_client_is_predicted_for_cached_reads() {
     assert_eq!(Pipeline::new(&record), Err(NotPredictable::ServedFromMemory));
     let predicted = Pipeline::with_ideal_client(&Derived::new(&record)).unwrap().unwrap();
     let actual = au(&run(&with_client(0.0), storage(0.1, None, None)));
+    assert!((predicted.au_percent - actual).abs() < 2.0, "{predicted:?} {actual}");
+    // So would they with a faster client, which advice proposes.
+    let pipeline = Pipeline::of_cached_samples(&Derived::new(&record)).unwrap();
+    let predicted = pipeline.predict(&with_client(10.0 * MS), &[]).unwrap();
+    let actual = au(&run(&with_client(10.0 * MS), storage(0.1, None, None)));
     assert!((predicted.au_percent - actual).abs() < 2.0, "{predicted:?} {actual}");
 }
 

@@ -149,6 +149,27 @@ fn processor_time_is_burnt_for_the_client() {
     }
 }
 
+/// The rate lets a batch pass in 2 ms. The first one may have begun before the epoch.
+#[test]
+fn batches_of_a_client_are_limited_by_its_rates() {
+    let rate = Some(2.0 * SAMPLE_BYTES as f64 / 2e-3);
+    let shared = ClientPlan { shared_bytes_per_second: rate, ..ClientPlan::default() };
+    let pinned = ClientPlan { pin_bytes_per_second: rate, ..ClientPlan::default() };
+    let received = ClientPlan { receive_per_batch_s: 1e-4, ..pinned.clone() };
+    for client in [shared, pinned, received] {
+        let plan = plan_with(Case { loader: "pytorch", workers: 2, ..CASE }, |loader| {
+            loader.batch_size = 2;
+            loader.client = Some(client.clone());
+        });
+        let epochs = check_unfailed(driver(&plan).run_epoch(40, &mut |_| Ok(())));
+        let (block, io) = (&epochs[0].blocks[0], &epochs[0].io);
+        assert!(block.end_ns - block.start_ns >= 78_000_000, "{client:?}: {block:?}");
+        // Waiting for the thread that pins batches counts as receiving.
+        assert_eq!(io.receive_ns > 0, client.pin_bytes_per_second.is_some(), "{io:?}");
+        assert!(epochs[0].stall.client_ns > 0);
+    }
+}
+
 /// The client works 2 ms for the bytes of each sample. Bytes are read only in the first epoch.
 #[test]
 fn samples_in_memory_need_no_client_work_for_bytes() {

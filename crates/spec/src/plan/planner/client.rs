@@ -10,6 +10,8 @@ const RUN_MAX_S: f64 = 1e9;
 /// Costs of the exchange between workers and the training process.
 const BETWEEN_PROCESSES: &[&str] = &[
     "client.handover_bytes_per_second",
+    "client.shared_bytes_per_second",
+    "client.pin_bytes_per_second",
     "client.receive_per_batch",
     "client.receive_per_byte",
     "client.receive_wait_share",
@@ -41,6 +43,12 @@ impl Builder<'_> {
             handover_bytes_per_second: w
                 .client_handover_bytes_per_second
                 .or(profile_costs.handover_bytes_per_second),
+            shared_bytes_per_second: w
+                .client_shared_bytes_per_second
+                .or(profile_costs.shared_bytes_per_second),
+            pin_bytes_per_second: w
+                .client_pin_bytes_per_second
+                .or(profile_costs.pin_bytes_per_second),
             receive_per_batch_s: w
                 .client_receive_per_batch
                 .unwrap_or(profile_costs.receive_per_batch_s),
@@ -91,6 +99,14 @@ impl Builder<'_> {
             ("client.per_byte", client.per_byte_s * bytes),
             ("client.per_batch", client.per_batch_s),
             ("client.handover_bytes_per_second", client.batch_s(0.0, bytes)),
+            (
+                "client.shared_bytes_per_second",
+                client.shared_bytes_per_second.map_or(0.0, |rate| bytes / rate),
+            ),
+            (
+                "client.pin_bytes_per_second",
+                client.pin_bytes_per_second.map_or(0.0, |rate| bytes / rate),
+            ),
             ("client.receive_per_batch", client.receive_per_batch_s),
             ("client.receive_per_byte", client.receive_per_byte_s * bytes),
             ("client.start_per_epoch", loader.start_s()),
