@@ -27,13 +27,13 @@ pub struct StudyState {
 }
 
 impl StudyState {
-    /// Reads the state of a study.
+    /// Reads the state of a study. A copy of a study has the results that were copied with it.
     ///
     /// # Errors
-    /// The state cannot be read or belongs to another study.
+    /// The state cannot be read.
     pub fn read(files: &StudyFiles) -> Result<Self, FilesError> {
         let settings = match StudySettings::read(files)? {
-            Some(settings) => Some(settings.relocate(&files.csv, &files.state)?),
+            Some(settings) => Some(settings.relocate(&files.csv)),
             None => files.refuse_journal().map(|()| None)?,
         };
         let started = settings.as_ref().map(attempt::read_all).transpose()?.unwrap_or_default();
@@ -52,11 +52,20 @@ impl StudyState {
         Ok(StudyState { settings, attempts })
     }
 
+    /// Refuses to run a copy of a study, which could change the original.
+    ///
+    /// # Errors
+    /// The state cannot be read, or belongs to another study.
+    pub fn refuse_copy(files: &StudyFiles) -> Result<(), FilesError> {
+        StudySettings::read(files)?.map_or(Ok(()), |stored| stored.refuse_copy(files))
+    }
+
     /// Reads the state of a study that will be run, and updates the stored paths of a study that was moved.
     ///
     /// # Errors
     /// The state cannot be read or written, or belongs to another study.
     pub fn open(files: &StudyFiles, _lock: &Lock) -> Result<Self, FilesError> {
+        Self::refuse_copy(files)?;
         let stored = StudySettings::read(files)?;
         let state = Self::read(files)?;
         // Otherwise a copy of the moved study could not be recognised as a copy.

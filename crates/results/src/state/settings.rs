@@ -77,25 +77,27 @@ impl StudySettings {
         Ok(write_json(&files.settings(), self)?)
     }
 
-    /// Adjusts the paths of a study that was moved to `csv` and `state`.
-    ///
-    /// # Errors
-    /// The settings belong to another study: the CSV that they name still exists.
-    pub(super) fn relocate(self, csv: &Path, state: &Path) -> Result<Self, FilesError> {
+    /// Refuses the settings of another study: the CSV that they name still exists.
+    pub(super) fn refuse_copy(&self, files: &StudyFiles) -> Result<(), FilesError> {
+        if self.csv == files.csv || !self.csv.exists() {
+            return Ok(());
+        }
+        Err(FilesError::IsCopy { original: self.csv.clone(), state: files.state.clone() })
+    }
+
+    /// Adjusts the paths of a study that was moved or copied to `csv`.
+    pub(super) fn relocate(self, csv: &Path) -> Self {
         if self.csv == csv {
-            return Ok(self);
+            return self;
         }
-        if self.csv.exists() {
-            return Err(FilesError::IsCopy { original: self.csv, state: state.into() });
-        }
-        Ok(StudySettings {
+        StudySettings {
             csv: csv.to_path_buf(),
             folder: relocate_path(&self.folder, &self.csv, csv),
             results: relocate_path(&self.results, &self.csv, csv),
             data: self.data.as_deref().map(|data| relocate_path(data, &self.csv, csv)),
             config_dir: self.config_dir.as_deref().map(|dir| relocate_path(dir, &self.csv, csv)),
             ..self
-        })
+        }
     }
 }
 

@@ -86,6 +86,7 @@ pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
         note_local_workloads(models, &files.csv, settings.config_dir.as_deref(), &TERMINAL);
     };
     if arguments.dry_run {
+        StudyState::refuse_copy(&files)?;
         let ledger = Ledger::open(&arguments.study, &arguments.settings.settings(), silent_host())?;
         note_workloads(&ledger.settings);
         return dry_run(ledger, &options, arguments.json);
