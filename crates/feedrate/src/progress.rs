@@ -97,10 +97,15 @@ impl LiveLine {
             while stop_receiver.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
                 let line = shorten_to_columns(&text(start.elapsed()));
                 match &progress {
-                    _ if line.is_empty() => {}
+                    _ if line.is_empty() => drawn_bar.finish_and_clear(),
                     // A failed write is ignored: the next one replaces it.
                     Progress::File(file) => drop(std::fs::write(file, &line)),
-                    _ if is_drawn => drawn_bar.set_message(line),
+                    _ if is_drawn => {
+                        if drawn_bar.is_finished() {
+                            drawn_bar.reset();
+                        }
+                        drawn_bar.set_message(line);
+                    }
                     _ => messages::note(&line),
                 }
             }
@@ -116,6 +121,11 @@ impl LiveLine {
     /// Whether the line is drawn in a terminal. Then no other message reports progress.
     pub(crate) fn is_drawn(&self) -> bool {
         !self.bar.is_hidden()
+    }
+
+    /// Clears the line until there is text again.
+    pub(crate) fn clear(&self) {
+        self.bar.finish_and_clear();
     }
 
     /// Prints a permanent line above the progress line.

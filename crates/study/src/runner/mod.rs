@@ -372,7 +372,7 @@ impl<'a> Runner<'a> {
         let Some(plan) = self.plans.get(next.row()).cloned() else { return Ok(false) };
         self.store_settings()?;
         self.report_start(next, pending, chooser_adds_rows, chooser);
-        let has_failed = self.retire_older_attempt(next)?;
+        let has_failed = self.retire_older_attempt(next, chooser)?;
         let attempt = self.start_attempt(next)?;
         let generated = self.generate_dataset(next, &plan, attempt, pending, has_failed);
         let measured = generated.and_then(|()| self.measure(next, &plan, attempt));

@@ -69,7 +69,7 @@ impl Runner<'_> {
         chooser: &dyn Chooser,
     ) -> Result<(), RunnerError> {
         self.store_settings()?;
-        self.retire_older_attempt(failed)?;
+        self.retire_older_attempt(failed, chooser)?;
         let attempt = self.start_attempt(failed)?;
         self.name = failed.name(chooser);
         self.place = None;
@@ -155,7 +155,11 @@ impl Runner<'_> {
     }
 
     /// Moves the older result of a row that was set back, or marks a failed attempt as retried. Returns whether the last attempt failed.
-    pub(super) fn retire_older_attempt(&mut self, next: RowRef) -> Result<bool, RunnerError> {
+    pub(super) fn retire_older_attempt(
+        &mut self,
+        next: RowRef,
+        chooser: &dyn Chooser,
+    ) -> Result<bool, RunnerError> {
         let row_state = self.state.row_states(next.rows)[next.index];
         let number = row_state.attempt.map(|attempt| attempt.number);
         // Results of other programs stay where they are.
@@ -170,7 +174,8 @@ impl Runner<'_> {
         } else if older.is_complete() {
             older.supersede()?;
             let folder = older.run_dir.clone();
-            self.env.report(RunnerEvent::Superseded { label: next.label(), folder });
+            let label = next.label_by(chooser).unwrap_or_else(|| next.label());
+            self.env.report(RunnerEvent::Superseded { label, folder });
         }
         Ok(is_failed)
     }

@@ -106,6 +106,8 @@ impl RunnerReporter for Reporter {
             RunnerEvent::Running { .. } => self.set_preparation(String::new()),
             RunnerEvent::Finished { .. } | RunnerEvent::Failed { .. } => {
                 *self.current() = CurrentRow::default();
+                // The drawing thread would leave the line of the last row above what is printed next.
+                self.line.clear();
             }
             _ => {}
         }
