@@ -49,6 +49,11 @@ fn parse_outcome(text: &str) -> Result<String, String> {
 }
 
 impl GateArguments {
+    /// Whether there is any condition.
+    pub(crate) fn are_given(&self) -> bool {
+        self.fail_below_au.is_some() || !self.fail_on.is_empty()
+    }
+
     /// The utilisation that a run must reach, if one is given: the answer is about this one.
     pub(crate) fn target_percent(&self) -> Option<f64> {
         self.fail_below_au

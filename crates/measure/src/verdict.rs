@@ -207,6 +207,10 @@ fn verdict_facts(name: Bound, derived: &Derived, waits: &Waits) -> Facts {
     };
     let origin = match derived.device_bytes {
         _ if derived.reads_are_emulated() => " through the configured throttle or delay".into(),
+        // The kernel reads ahead, and reads metadata.
+        Some(device) if derived.io.read_bytes < device => {
+            format!(", all of them from the device, which read {}", units::bytes(device))
+        }
         Some(device) => format!(", {} of them from the device", units::bytes(device)),
         None => String::new(),
     };

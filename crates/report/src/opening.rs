@@ -69,7 +69,8 @@ pub(super) fn opening(
         value,
         findings: Vec::new(),
     });
-    let rules = mlperf(report);
+    let mut rules = mlperf(report);
+    rules.extend(mlperf_class(report));
     let is_submission = report.runs.iter().any(|run| run.run.submission.is_some());
     let (submission_lines, rules_lines) =
         if is_submission { (rules, Vec::new()) } else { (Vec::new(), rules) };
@@ -81,7 +82,6 @@ pub(super) fn opening(
         ("To do", Some(to_do(report)), Vec::new()),
     ];
     let lines_after = [
-        (words::mlperf_class::NAME, mlperf_class(report), Vec::new()),
         ("Main finding", Some(main_finding), main_findings),
         ("Over time", over_time, over_time_findings.unwrap_or_default()),
         (DO_NOT_USE, included, Vec::new()),
@@ -341,9 +341,9 @@ fn mlperf(report: &Report) -> Vec<OpeningLine> {
 }
 
 /// The official classes of the runs. Considers the same runs.
-fn mlperf_class(report: &Report) -> Option<String> {
-    words::mlperf_class::line(report.used().map(|run| &run.run))
-        .or_else(|| words::mlperf_class::line(report.runs.iter().map(|run| &run.run)))
+fn mlperf_class(report: &Report) -> Option<OpeningLine> {
+    let value = words::mlperf_class::line(report.runs.iter().map(|run| &run.run))?;
+    Some(OpeningLine { name: words::mlperf_class::NAME.into(), value, findings: Vec::new() })
 }
 
 /// The reason why no difference was found.

@@ -9,6 +9,7 @@ use feedrate_spec::mlperf::rules::{
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// All results of one workload.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -49,8 +50,9 @@ pub fn judge_workloads<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<MlperfWor
     for run in runs {
         let Some(check) = run.mlperf() else { continue };
         let (study, accelerators, parameter, value) = run.experiment_key();
-        // Writing and reading have different settings.
-        let setting = (run.activity == Activity::Training).then_some((parameter, value));
+        // Writing and reading have different settings. A run with other settings is still one of its submission.
+        let is_varied = run.activity == Activity::Training && run.submission.is_none();
+        let setting = is_varied.then_some((parameter, value));
         groups
             .entry((&*run.workload, study, accelerators, setting))
             .or_default()
@@ -73,7 +75,10 @@ pub fn judge_workloads<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<MlperfWor
         let first = members[0].run;
         let is_training = first.activity == Activity::Training;
         let edition = first.mlperf_edition().filter(|_| is_training);
-        if let Some(edition) = edition.filter(|_| first.submission.is_some()) {
+        // A run that is named alone is judged without the others of its submission.
+        let is_named = |judged: &JudgedRun| judged.run.path == Path::new(&judged.run.source);
+        let is_whole = first.submission.is_some() && !members.iter().all(is_named);
+        if let Some(edition) = edition.filter(|_| is_whole) {
             let facts = submission_facts(&members);
             found.submissions.extend(judge_submission(facts, edition).into_iter().map(Into::into));
             if has_warm_up(edition, facts.runs) {
@@ -151,7 +156,6 @@ mod tests {
     use crate::import::fake::Fake;
     use crate::index::{ReadOptions, RunIndex};
     use feedrate_spec::bundled;
-    use std::path::Path;
 
     fn read(root: &Path) -> Vec<Run> {
         RunIndex::read(&[root.into()], &ReadOptions::default()).unwrap().runs
@@ -252,6 +256,27 @@ mod tests {
         assert_eq!(keeps("gap between starts"), [Some(true); 3]);
         let scored = unet3d.results.iter().flat_map(|result| &result.runs);
         assert!(scored.clone().all(|run| !run.path.ends_with("one/training/unet3d_b200/run/1")));
+    }
+
+    #[test]
+    fn a_run_with_other_settings_or_named_alone_does_not_split_its_submission() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 1..=6 {
+            publish(folder.path(), "one/training/unet3d_b200/run", number, Some(100.0), B200_S);
+        }
+        let last = folder.path().join("closed/x/results/one/training/unet3d_b200/run/6");
+        let list = last.join("dlio_config/overrides.yaml");
+        edit(&list, "profiling.profiler=none", "reader.batch_size=8");
+        edit(&last.join("dlio_config/config.yaml"), "batch_size: 7", "batch_size: 8");
+        let judge = |root: &Path| {
+            let runs = read(root);
+            let found = judge_workloads(runs.iter());
+            let [unet3d] = &found[..] else { panic!("{found:?}") };
+            let keeps = unet3d.submissions.iter().map(|outcome| outcome.keeps);
+            (unet3d.kept, unet3d.not_kept, keeps.collect::<Vec<_>>())
+        };
+        assert_eq!(judge(folder.path()), (4, 1, vec![Some(true), Some(true)]));
+        assert_eq!(judge(&last), (0, 1, vec![]));
     }
 
     #[test]

@@ -251,8 +251,10 @@ fn command(request: &Request, files: u64) -> String {
 mod tests {
     use super::*;
     use crate::catalog;
+    use feedrate_measure::record::{RECORD_VERSION, Record, file};
+    use feedrate_results::load_run;
     use feedrate_spec::bundled::{Bundled, WORKLOADS};
-    use feedrate_spec::workload::{Strictness, parse};
+    use feedrate_spec::workload::{Strictness, parse, resolved_yaml};
 
     #[test]
     fn bundled_workloads_of_mlperf_match_the_rules() {
@@ -306,6 +308,40 @@ mod tests {
             let rate = step.batch_size as f64 * rule.record_bytes / step.compute_s;
             assert!((rate / official - 1.0).abs() < 0.01, "{name}: {rate}");
         }
+    }
+
+    /// Otherwise every run of such a workload would be invalid.
+    #[test]
+    fn no_record_contradicts_the_settings_written_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let check = |name: &str, overrides: &[&str], scale: f64| {
+            let mut request = Request { scale, ..Request::for_workload(name) };
+            request.overrides = overrides.iter().map(ToString::to_string).collect();
+            let Resolved { plan, workload, .. } = resolve_named(&request).unwrap();
+            let run = folder.path().join(format!("{name} {overrides:?} {scale}"));
+            let hydra = run.join(".hydra");
+            std::fs::create_dir_all(&hydra).unwrap();
+            let listed = overrides.iter().map(|text| format!("- ++workload.{text}\n"));
+            std::fs::write(hydra.join("overrides.yaml"), listed.collect::<String>()).unwrap();
+            std::fs::write(hydra.join("config.yaml"), resolved_yaml(&workload)).unwrap();
+            let record = Record { version: RECORD_VERSION, plan, ..Record::default() };
+            file::write(&run, &record).unwrap();
+            assert_eq!(load_run(&run).unwrap().doubts, [], "{name} {overrides:?} {scale}");
+        };
+        for bundled in WORKLOADS {
+            let files = "dataset.num_files_train=28000";
+            let is_sized = bundled.status.is_some() && !bundled.name.starts_with("llama3");
+            check(bundled.name, &[files][..usize::from(is_sized)], 1.0);
+            if is_sized {
+                check(bundled.name, &[files], 0.5);
+            }
+        }
+        let typed = [
+            "reader.batch_size=1_2",
+            "train.computation_time=4.755e-2",
+            "reader.sample_shuffle=off",
+        ];
+        check("retinanet_b200", &typed, 1.0);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::log_files::is_log;
 use feedrate_measure::record::file::{RECORD_FILE, read_folder, read_text_bounded};
 use feedrate_results::diagnosis::{DIAGNOSIS_FILE, Diagnosis};
-use feedrate_results::import::find;
+use feedrate_results::import::{RunOrigin, find, find_within};
 use feedrate_spec::escape::bash_word;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
@@ -34,6 +34,12 @@ pub fn run_of_file(file: &Path) -> Option<&Path> {
 fn is_result_name(name: &str) -> bool {
     let ends = ["_output.json", "_per_epoch_stats.json"];
     ["summary.json", "dlio.log"].contains(&name) || ends.iter().any(|end| name.ends_with(end))
+}
+
+/// Whether a folder is the result folder of a run of DLIO.
+pub fn is_run_of_dlio(folder: &Path) -> bool {
+    let found = find_within(folder, 0).map(|(found, _)| found).unwrap_or_default();
+    found.iter().any(|run| run.origin != RunOrigin::Feedrate)
 }
 
 /// Returns a description of a folder, and a hint.

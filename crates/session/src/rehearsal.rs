@@ -124,7 +124,7 @@ fn runs_and_folder(plan: &Plan) -> Result<(u64, PathBuf), Refusal> {
     let Some((rule, step)) = find_rule(&plan.workload, Some(plan.train.compute.mean_s())) else {
         return Err(Refusal::new(
             format!("`{}` is not a workload of MLPerf Storage", plan.workload),
-            "`feedrate list` shows them first; `--rehearse` makes the runs of a submission",
+            "`--rehearse` makes the runs of a submission; `feedrate list` shows its workloads first. A file of your own is one of them if it is named like it, such as `retinanet_b200.yaml`",
         ));
     };
     let edition = Edition::last_accepting(step.accelerator).unwrap_or(Edition::V3_0);

@@ -56,9 +56,11 @@ impl MlperfStatus {
     /// Returns the note with an explanation.
     pub fn sentence(self) -> String {
         let meaning = match self {
-            MlperfStatus::Official => ": figures of MLPerf Storage v3.0",
+            MlperfStatus::Official => ": figures of MLPerf Storage v3.0, can be submitted",
             MlperfStatus::WhatIf => ": MLPerf Storage v3.0 accepts no submissions of this workload",
-            MlperfStatus::Chosen(_) => "",
+            MlperfStatus::Chosen(_) => {
+                "; can be submitted, but with the official figure, which is not public"
+            }
         };
         self.note() + meaning
     }

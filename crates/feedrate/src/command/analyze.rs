@@ -50,6 +50,11 @@ pub(super) struct AnalyzeArguments {
     json: bool,
 }
 
+/// Prints everything about a run of another program.
+pub(super) fn analyze_run(folder: &Path, json: bool) -> anyhow::Result<Exit> {
+    analyze(&AnalyzeArguments { sources: vec![folder.into()], bar: None, all: true, json })
+}
+
 /// Analyses the runs, and prints the result.
 pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
     let options = ReadOptions { threads: threads(), ..ReadOptions::default() };

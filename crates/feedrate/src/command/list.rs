@@ -242,7 +242,9 @@ pub(super) fn listed(family: ListedFamily) -> Vec<Listed> {
             .iter()
             .map(|rule| line(rule.name, &words::advice::summary(rule), rule.source))
             .collect(),
-        ListedFamily::Topics => vec![line(mlperf::TOPIC, mlperf::SUMMARY, "")],
+        ListedFamily::Topics => {
+            mlperf::topics().iter().map(|t| line(t.name, &t.summary, &t.notes)).collect()
+        }
     }
 }
 
@@ -404,7 +406,7 @@ fn member_page(family: ListedFamily, found: &Listed) -> String {
         }
         ListedFamily::Designs => design::find(name).ok().map(design_page),
         ListedFamily::Keys => KEYS.iter().find(|key| key.path == name).map(key_page),
-        ListedFamily::Topics => Some(mlperf::topic()),
+        ListedFamily::Topics if name == mlperf::TOPIC => Some(mlperf::topic()),
         _ => Some(text::rows(&[(name, found.summary.clone()), ("", found.notes.clone())])),
     };
     page.unwrap_or_default().trim_end().into()

@@ -14,8 +14,25 @@ pub(super) const TOPIC: &str = "mlperf";
 /// The topic in one sentence.
 pub(super) const SUMMARY: &str = "MLPerf Storage's rules on dataset size, utilisation and allowed changes, and how feedrate checks them";
 
+/// The command whose plan is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PlannedCommand {
+    /// `plan`, or `run` without `--rehearse`: the page ends with the command that runs the required dataset.
+    Run,
+    /// `run --rehearse`, which sizes the dataset itself.
+    Rehearsal,
+}
+
+/// Follows the memory of the hosts if it was not given.
+const THIS_MACHINE: &str =
+    ", as this machine: `feedrate plan --memory SIZE --hosts H` plans others";
+
 /// The lines of `feedrate plan` on MLPerf Storage. `needed_bytes_per_second` is the rate at which no accelerator waits.
-pub(super) fn page(requirement: &Requirement, needed_bytes_per_second: Option<f64>) -> String {
+pub(super) fn page(
+    requirement: &Requirement,
+    needed_bytes_per_second: Option<f64>,
+    command: PlannedCommand,
+) -> String {
     let dataset = requirement.dataset;
     let rate = needed_bytes_per_second.map_or(String::new(), |needed| {
         format!(" ({})", units::bytes_per_second(needed * requirement.au_percent / 100.0))
@@ -36,7 +53,7 @@ pub(super) fn page(requirement: &Requirement, needed_bytes_per_second: Option<f6
     };
     let assumed = match requirement.hosts.memory_bytes {
         Some(_) => "",
-        None => ", assumed like this machine; set by `--memory`, `--hosts`",
+        None => THIS_MACHINE,
     };
     let decisive = |limit| if limit == requirement.binds() { " (decisive)" } else { "" };
     let mut rows = vec![
@@ -62,7 +79,13 @@ pub(super) fn page(requirement: &Requirement, needed_bytes_per_second: Option<f6
         ),
     ];
     rows.extend(requirement.check.as_ref().map(|check| ("", words::mlperf::planned(check))));
-    format!("{}\nTo generate and run it:\n  {}", text::rows(&rows), requirement.command)
+    let page = text::rows(&rows);
+    match command {
+        PlannedCommand::Run => {
+            format!("{page}\nTo generate and run it:\n  {}", requirement.command)
+        }
+        PlannedCommand::Rehearsal => page,
+    }
 }
 
 /// The lines of `feedrate plan` on MLPerf Storage's checkpoints.
@@ -74,11 +97,7 @@ pub(super) fn checkpoint_page(requirement: &CheckpointRequirement) -> String {
         hosts => format!("on each of {hosts} hosts"),
     };
     let has = units::bytes_binary(host_memory_bytes);
-    let assumed = if requirement.host_memory_is_assumed {
-        ", assumed like this machine; set by `--memory`, `--hosts`"
-    } else {
-        ""
-    };
+    let assumed = if requirement.host_memory_is_assumed { THIS_MACHINE } else { "" };
     let is_enough = if host_bytes <= host_memory_bytes { "of" } else { "which is more than its" };
     let ranks = units::counted(requirement.host_ranks, "rank");
     let rank_bytes = units::bytes(requirement.rank_bytes_max);
@@ -86,6 +105,41 @@ pub(super) fn checkpoint_page(requirement: &CheckpointRequirement) -> String {
         "a checkpoint needs {needed} of memory {hosts}, {is_enough} {has}{assumed}: {ranks} of at most {rank_bytes}"
     );
     text::rows(&[("MLPerf Storage", memory), ("", words::mlperf::planned(&requirement.rules))])
+}
+
+/// A topic, or a word of it.
+pub(super) struct Topic {
+    pub(super) name: &'static str,
+    pub(super) summary: String,
+    /// The editions of a rule; empty for other words.
+    pub(super) notes: String,
+}
+
+/// The topic, the statuses of its workloads, and its rules by their numbers.
+pub(super) fn topics() -> Vec<Topic> {
+    let topic = |name, summary: String| Topic { name, summary, notes: String::new() };
+    let status = |name, status: MlperfStatus| {
+        topic(name, format!("Status in MLPerf Storage. {}", status.sentence()))
+    };
+    let mut topics = vec![
+        topic(TOPIC, SUMMARY.into()),
+        status("official", MlperfStatus::Official),
+        status("whatif", MlperfStatus::WhatIf),
+        status("chosen", MlperfStatus::Chosen("the named figures")),
+    ];
+    for rule in &rules::TABLE {
+        let (number, official) = rule.id.split_once(' ').unwrap_or((rule.id, ""));
+        let editions: Vec<&str> = rule.editions.iter().map(|edition| edition.name()).collect();
+        match topics.iter_mut().find(|known| known.name == number) {
+            Some(known) => known.summary += &format!(", {}", rule.name),
+            None => topics.push(Topic {
+                name: number,
+                summary: format!("Rule {official} of MLPerf Storage: {}", rule.name),
+                notes: editions.join(", "),
+            }),
+        }
+    }
+    topics
 }
 
 /// The page of the topic.

@@ -86,8 +86,8 @@ enum Command {
     /// Show what a run would do: required rate, files, bytes, MLPerf's rules.
     #[command(after_help = "\
 Examples:
-  feedrate plan unet3d_h100 -n 4
-  feedrate plan unet3d_h100 --memory 256GiB --hosts 2   MLPerf's dataset
+  feedrate plan unet3d_b200 -n 4
+  feedrate plan unet3d_b200 --memory 256GiB --hosts 2   MLPerf's dataset
   feedrate plan my.yaml --json | jq .estimate")]
     Plan(plan::PlanArguments),
     /// Generate the dataset of a workload, or verify every byte of it.
@@ -166,7 +166,7 @@ impl Arguments {
     fn refuse_missing_data(&self, matches: &ArgMatches) -> anyhow::Result<Option<Exit>> {
         let data = matches.try_get_one::<PathBuf>("data").ok().flatten();
         let is_plan = matches.try_get_one("dry_run").is_ok_and(|value| value == Some(&true));
-        let is_read = self.waits_for_storage() && !is_plan;
+        let is_read = self.waits_for_storage();
         let Some(data) = data.filter(|data| is_read && !data.is_dir()) else { return Ok(None) };
         let has_workload = matches.try_contains_id("workload").is_ok();
         if has_workload
@@ -178,6 +178,13 @@ impl Arguments {
             return Ok(Some(Exit::Usage));
         }
         let folder = data.display();
+        if is_plan {
+            let state = if data.exists() { "is not a folder" } else { "does not exist" };
+            crate::messages::note(format!(
+                "note: `--data {folder}` {state}, so without `--dry-run` this command is refused"
+            ));
+            return Ok(None);
+        }
         if data.exists() {
             return refuse(
                 format!("`--data {folder}` is not a folder"),

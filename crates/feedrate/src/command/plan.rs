@@ -1,6 +1,6 @@
 //! `feedrate plan`: prints the plan of a run and what it requires, without running it.
 
-use super::mlperf;
+use super::mlperf::{self, PlannedCommand};
 use crate::cli::DataArguments;
 use crate::exit::Exit;
 use crate::progress::TERMINAL;
@@ -44,7 +44,11 @@ pub(crate) struct PlanArguments {
 
 const HEADING: &str = "MLPerf Storage";
 
+/// Parses a size with its unit: a bare number would be bytes, which nobody means.
 fn parse_bytes(text: &str) -> Result<u64, String> {
+    if !text.contains(|c: char| c.is_ascii_alphabetic()) {
+        return Err("write a size with its unit, as in `256GiB`".into());
+    }
     let found = units::parse_bytes(text).filter(|&bytes| bytes >= 1.0);
     found.map(|bytes| bytes as u64).ok_or_else(|| "write a size, as in `256GiB`".into())
 }
@@ -54,13 +58,14 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Exit> {
     let hosts = Hosts { memory_bytes: arguments.memory, count: arguments.hosts };
     let request = &arguments.data.request();
     let json = arguments.data.json;
+    let options = |own_files| PageOptions { hosts, own_files, command: PlannedCommand::Run, json };
     match folder::resolve(request, &TERMINAL) {
-        Ok(resolved) => show(resolved, request, hosts, None, json),
+        Ok(resolved) => show(resolved, request, &options(None)),
         // If the workload has too few files, the plan reports how many MLPerf's rules require.
         Err(refusal) => match enlarge_dataset(request, hosts) {
             Some((enough, own_files)) => {
                 let resolved = folder::resolve(&enough, &TERMINAL)?;
-                show(resolved, &enough, hosts, Some(own_files), json)
+                show(resolved, &enough, &options(Some(own_files)))
             }
             None => Err(refusal),
         },
@@ -68,9 +73,25 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Exit> {
 }
 
 /// Prints the plan for the `--dry-run` of another command.
-pub(super) fn dry_run(request: &Request, json: bool) -> anyhow::Result<Exit> {
+pub(super) fn dry_run(
+    request: &Request,
+    command: PlannedCommand,
+    json: bool,
+) -> anyhow::Result<Exit> {
     let resolved = folder::resolve(request, &TERMINAL)?;
-    show(resolved, request, Hosts { memory_bytes: None, count: 1 }, None, json)
+    let hosts = Hosts { memory_bytes: None, count: 1 };
+    show(resolved, request, &PageOptions { hosts, own_files: None, command, json })
+}
+
+/// What the page of a plan contains.
+struct PageOptions {
+    /// The hosts of the accelerators.
+    hosts: Hosts,
+    /// The workload's number of files; `None` if the plan uses this number.
+    own_files: Option<u64>,
+    command: PlannedCommand,
+    /// Whether the plan is printed as JSON.
+    json: bool,
 }
 
 /// Output of `plan --json`.
@@ -99,14 +120,9 @@ pub(super) struct PlanOutput<'a> {
     config: String,
 }
 
-/// Prints a plan. `own_files` is the workload's number of files; `None` if the plan uses this number.
-fn show(
-    resolved: Resolved,
-    request: &Request,
-    hosts: Hosts,
-    own_files: Option<u64>,
-    json: bool,
-) -> anyhow::Result<Exit> {
+/// Prints a plan.
+fn show(resolved: Resolved, request: &Request, options: &PageOptions) -> anyhow::Result<Exit> {
+    let PageOptions { hosts, own_files, command, json } = *options;
     if resolved.workload.dataset_foreign {
         let names = tempfile::tempdir()?;
         let names = &names.path().join(NAMES_FILE);
@@ -141,7 +157,7 @@ fn show(
     } else {
         let mut page = page(&resolved, request);
         let needed = catalog::estimate(plan).needed_bytes_per_second;
-        let rules = requirement.iter().map(|rules| mlperf::page(rules, needed));
+        let rules = requirement.iter().map(|rules| mlperf::page(rules, needed, command));
         let rules = rules.chain(checkpoint_requirement.iter().map(mlperf::checkpoint_page));
         page.extend(rules.flat_map(|rules| ["\n".to_string(), rules]));
         if let Some(short) = short {
@@ -191,9 +207,11 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
     // The compressed size depends on the content.
     let about = if estimate.packs { "about " } else { "" };
     let mean = if dataset.unequal_samples().is_some() { " on average" } else { "" };
+    let given_format = &resolved.workload.dataset_format;
+    let reading = if *given_format == dataset.format { "" } else { ", read as plain bytes" };
     let dataset = format!(
-        "{} of {}{mean} ({} to evaluate), {about}{} on storage, under {}",
-        units::counted(estimate.files, &format!("{} file", dataset.format)),
+        "{} of {}{mean} ({} to evaluate){reading}, {about}{} on storage, under {}",
+        units::counted(estimate.files, &format!("{given_format} file")),
         units::counted(dataset.samples_per_file, "sample"),
         units::count(dataset.files_eval),
         units::bytes(estimate.file_bytes),

@@ -1,6 +1,7 @@
 //! `feedrate run --rehearse`: makes the runs of a submission to MLPerf Storage, judges them by its rules, and prints each rule, each run and the
 //! verdict.
 
+use super::mlperf::PlannedCommand;
 use super::plan;
 use super::run::RunArguments;
 use super::study::conclusion::{REHEARSAL, conclude, lines_of};
@@ -13,7 +14,7 @@ use feedrate_report::words::mlperf::{RuleSummary, summaries};
 use feedrate_report::words::number::list;
 use feedrate_results::conclusion::Conclusion;
 use feedrate_results::index::{ReadOptions, RunIndex};
-use feedrate_results::run::{Activity, Run};
+use feedrate_results::run::{Activity, Run, SCALED_REHEARSAL};
 use feedrate_results::submissions::{MlperfWorkload, judge_workloads};
 use feedrate_run::system;
 use feedrate_session::catalog;
@@ -25,8 +26,8 @@ use feedrate_session::resolve::mlperf_status;
 use feedrate_session::{result_folder, room, threads};
 use feedrate_spec::bundled::MlperfStatus;
 use feedrate_spec::escape::{bash_word, path_text};
-use feedrate_spec::mlperf::rules::keeps_all;
-use feedrate_spec::plan::duration;
+use feedrate_spec::mlperf::rules::{keeps_all, tenths};
+use feedrate_spec::plan::{Plan, duration};
 use feedrate_spec::refusal::Refusal;
 use feedrate_spec::units;
 use feedrate_study::chooser::{Observation, RehearsalRuns};
@@ -97,10 +98,15 @@ struct RehearsedRun {
 /// Makes the runs that are missing, and prints the result.
 pub(super) fn rehearse(arguments: &RunArguments) -> anyhow::Result<Exit> {
     launch::refuse_several_processes(crate::launched().as_ref(), "run --rehearse")?;
-    let rehearsal = Rehearsal::new(&arguments.request(1))?;
+    let request = arguments.request(1);
+    // First, since it matters more than any error in the size.
+    if let Some(status) = unofficial_status(&request) {
+        messages::note(format!("status: {}", status.sentence()));
+    }
+    let rehearsal = Rehearsal::new(&request)?;
     let Rehearsal { request, resolved, runs, has_warm_up, .. } = &rehearsal;
     if arguments.dry_run {
-        let exit = plan::dry_run(request, arguments.data.json)?;
+        let exit = plan::dry_run(request, PlannedCommand::Rehearsal, arguments.data.json)?;
         // Below the plan, which may be longer than the terminal.
         announce(&rehearsal);
         return Ok(exit);
@@ -121,7 +127,7 @@ pub(super) fn rehearse(arguments: &RunArguments) -> anyhow::Result<Exit> {
     let finished = chooser.finished(&end.history);
     if (finished as u64) < *runs {
         messages::note(format!(
-            "note: {finished} of {} complete; the same command makes the others, `--again` all of them one after another",
+            "note: {finished} of {} complete. The same command makes the others; with `--again`, it makes all of them, without a gap",
             units::counted(*runs, "run")
         ));
         return Err(Interrupted(study.folder.display().to_string()).into());
@@ -133,7 +139,7 @@ pub(super) fn rehearse(arguments: &RunArguments) -> anyhow::Result<Exit> {
 
 /// Folder of the system in the tree of a submission. Its name tells rehearsals from submissions.
 fn system_folder(is_scaled: bool) -> PathBuf {
-    let submitter = if is_scaled { "scaled-rehearsal" } else { "rehearsal" };
+    let submitter = if is_scaled { SCALED_REHEARSAL } else { "rehearsal" };
     let host = result_folder::file_name(&system::hostname());
     ["closed", submitter, "results", &host].iter().collect()
 }
@@ -162,11 +168,28 @@ fn announce(rehearsal: &Rehearsal) {
             room::describe_location(plan, &resolved.data_root),
         ));
     }
-    if let Some(status) = unofficial_status(request) {
-        messages::note(format!("status: {}", status.sentence()));
-    }
+    announce_checkpoints(plan);
     if rehearsal.drops_cache {
         messages::note("cache: dropped before reading, since memory could hold the data");
+    }
+}
+
+/// Notes the folder and the space of checkpoints, and the pauses between them.
+fn announce_checkpoints(plan: &Plan) {
+    let Some(checkpoint) = plan.checkpoint.as_ref().filter(|_| plan.is_checkpoint_only()) else {
+        return;
+    };
+    let count = checkpoint.count(&plan.train);
+    let total = units::bytes(checkpoint.total_bytes.saturating_mul(count));
+    let each = units::bytes(checkpoint.total_bytes);
+    let folder = &checkpoint.folder;
+    messages::note(format!("checkpoints: {count} of {each}, {total} in all, in {folder}"));
+    let wait_s = checkpoint.alone.as_ref().map_or(0.0, |alone| alone.wait_s);
+    if 0.0 < wait_s {
+        let wait = units::seconds(wait_s);
+        messages::note(format!(
+            "waits: {wait} before each checkpoint (`checkpoint.time_between_checkpoints`)"
+        ));
     }
 }
 
@@ -295,7 +318,7 @@ impl RehearsalResult {
         let rows = self.runs.iter().map(|run| {
             scored += u32::from(!run.is_warm_up);
             let number = if run.is_warm_up { String::new() } else { format!("{scored}: ") };
-            let percent = |au: Option<f64>| text::known(au, |au| format!("{au:.1} %"));
+            let percent = |au: Option<f64>| text::known(au, |au| format!("{} %", tenths(au)));
             let rate = |rate: Option<f64>| text::known(rate, units::bytes_per_second);
             let [first, second] = if self.is_checkpoint_only {
                 [rate(run.written_bytes_per_second), rate(run.read_bytes_per_second)]
@@ -372,7 +395,9 @@ impl RehearsedRule {
             (Some(RuleSummary { value: Some(value), .. }), true) => {
                 format!("{sentence}; at full size {value}")
             }
-            (None, true) => format!("{sentence}; runs are longer at full size"),
+            (None, true) => {
+                format!("{sentence}; runs are longer at full size, but an interruption counts too")
+            }
             _ => sentence,
         }
     }
@@ -402,99 +427,4 @@ impl RehearsedRun {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn summary(name: &str, keeps: Option<bool>) -> RuleSummary {
-        let requires = "less than 2".into();
-        RuleSummary { rule: "1.2.3 any".into(), name: name.into(), value: None, requires, keeps }
-    }
-
-    fn run(is_warm_up: bool, unusable: Option<&str>) -> RehearsedRun {
-        RehearsedRun {
-            run_dir: "run/20261121_100000".into(),
-            is_warm_up,
-            au_windowed_percent: None,
-            au_all_steps_percent: Some(80.0),
-            written_bytes_per_second: None,
-            read_bytes_per_second: None,
-            unusable: unusable.map(Into::into),
-        }
-    }
-
-    /// A rehearsal with a rule `gap` of this outcome.
-    fn rehearsal(scale: f64, keeps: Option<bool>, runs: Vec<RehearsedRun>) -> RehearsalResult {
-        let mut result = RehearsalResult {
-            workload: "unet3d_b200".into(),
-            accelerators: 1,
-            edition: "v3.0".into(),
-            status: None,
-            scale,
-            shrink_records: 1.0,
-            keeps: None,
-            rules: vec![RehearsedRule::new(summary("gap", keeps), None, scale < 1.0)],
-            runs,
-            results: "results".into(),
-            is_checkpoint_only: false,
-        };
-        result.keeps = result.keeps_rules();
-        result
-    }
-
-    #[test]
-    fn runs_that_must_not_be_used_keep_no_rules() {
-        let usable = || run(false, None);
-        let stale = |is_warm_up| run(is_warm_up, Some("stale_data: other bytes"));
-        let check = |keeps, runs, exit, verdict: &str| {
-            let result = rehearsal(1.0, keeps, runs);
-            assert_eq!(result.exit(), exit, "{result:?}");
-            assert!(result.verdict().contains(verdict), "{}", result.verdict());
-        };
-        check(Some(true), vec![usable(), usable()], Exit::Fine, "RULES KEPT");
-        check(Some(true), vec![stale(true), usable()], Exit::Fine, "RULES KEPT");
-        let verdict = "accelerator: a run must not be used (v3.0)";
-        check(Some(true), vec![usable(), stale(false)], Exit::Undecided, verdict);
-        let verdict = "accelerator: 1.2.3 gap and a run must not be used (v3.0)";
-        check(None, vec![stale(false)], Exit::Undecided, verdict);
-        check(Some(false), vec![stale(false)], Exit::Unmet, "BROKEN RULES");
-    }
-
-    #[test]
-    fn a_scaled_rehearsal_names_what_it_does_not_decide() {
-        let verdict = |keeps, unusable| rehearsal(0.1, keeps, vec![run(false, unusable)]).verdict();
-        let kept = verdict(Some(true), None);
-        assert!(kept.ends_with("apart from the scale it breaks no rule (v3.0)"), "{kept}");
-        let unknown = verdict(None, None);
-        let expected = "apart from the scale it breaks no rule; not decided: 1.2.3 gap (v3.0)";
-        assert!(unknown.ends_with(expected), "{unknown}");
-        let unusable = verdict(Some(true), Some("stale_data: other bytes"));
-        assert!(unusable.ends_with("not decided: a run must not be used (v3.0)"), "{unusable}");
-        // Short runs break the rule on the gap between them.
-        let scaled = rehearsal(0.1, Some(false), vec![run(false, None)]);
-        assert_eq!(scaled.verdict(), kept);
-        let line = "scaled  1.2.3 gap (less than 2); runs are longer at full size";
-        assert!(scaled.rest().starts_with(line), "{}", scaled.rest());
-    }
-
-    #[test]
-    fn only_rules_that_the_full_size_would_keep_are_broken_by_the_scale() {
-        for (keeps, full_size, word) in [
-            (Some(false), Some(true), "scaled"),
-            (Some(false), Some(false), "broken"),
-            (Some(false), None, "broken"),
-            (Some(true), Some(true), "kept"),
-            (None, Some(true), "unknown"),
-        ] {
-            let full_size = Some(summary("steps", full_size));
-            assert_eq!(RehearsedRule::new(summary("steps", keeps), full_size, false).word(), word);
-        }
-    }
-
-    #[test]
-    fn training_without_windowed_au_has_the_table_of_training() {
-        let training = rehearsal(1.0, None, vec![run(false, None)]);
-        assert!(training.table().contains("Windowed AU"), "{}", training.table());
-        let checkpoints = RehearsalResult { is_checkpoint_only: true, ..training };
-        assert!(checkpoints.table().contains("Written"), "{}", checkpoints.table());
-    }
-}
+mod tests;

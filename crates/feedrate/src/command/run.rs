@@ -1,6 +1,7 @@
 //! `feedrate run`: generates missing files, runs the workload, and reports whether the storage kept up.
 
 use super::calibrate::{self, ClientSource};
+use super::mlperf::PlannedCommand;
 use super::plan;
 use crate::cli::{CacheArguments, DataArguments, LaunchArguments, OUTPUT, StepArguments, WORKLOAD};
 use crate::exit::Exit;
@@ -150,7 +151,7 @@ impl RunArguments {
 pub(super) fn run(given: &RunArguments) -> anyhow::Result<Exit> {
     let arguments = &given.with_measured_client()?;
     if arguments.dry_run {
-        return plan::dry_run(&arguments.request(1), arguments.data.json);
+        return plan::dry_run(&arguments.request(1), PlannedCommand::Run, arguments.data.json);
     }
     let run = &arguments.run_request();
     let signals = &interrupt::signals();

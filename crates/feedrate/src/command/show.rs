@@ -1,6 +1,7 @@
 //! `feedrate show`: prints the summary of a finished run from its record, or the saved answer of a search, trials, a rehearsal or a
 //! diagnosis.
 
+use super::analyze::analyze_run;
 use super::diagnose;
 use super::rehearse::RehearsalResult;
 use super::scale::SearchResult;
@@ -14,7 +15,7 @@ use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_results::conclusion::Conclusion;
 use feedrate_results::diagnosis::Diagnosis;
 use feedrate_results::trials::TrialsResult;
-use feedrate_session::recognise::{refuse_other, run_of_file};
+use feedrate_session::recognise::{is_run_of_dlio, refuse_other, run_of_file};
 use feedrate_session::resolve;
 use feedrate_spec::escape::path_text;
 use feedrate_spec::refusal::refuse;
@@ -28,7 +29,7 @@ Examples:
   feedrate show results/unet3d/RUN
   feedrate show results/unet3d/RUN --fail-below-au 90 --fail-on warning")]
 pub(super) struct ShowArguments {
-    /// Folder of a run, search or diagnosis. In a folder of several runs, the newest is shown.
+    /// Folder of a run, search or diagnosis. In a folder of several runs, the newest is shown. A run of DLIO is shown as by `analyze --all`.
     run: PathBuf,
     /// Print one JSON object on stdout.
     #[arg(long)]
@@ -50,6 +51,10 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
     let folder = run_of_file(&arguments.run).unwrap_or(&arguments.run);
     let run = resolve::run_folder(folder, &TERMINAL);
     if !resolve::is_run(&run) && run.exists() {
+        // Gates need a record.
+        if is_run_of_dlio(folder) && !arguments.gates.are_given() {
+            return analyze_run(folder, arguments.json);
+        }
         refuse_other(&run)?;
     }
     let record = feedrate_results::load_run(&run)?;

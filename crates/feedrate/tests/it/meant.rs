@@ -181,7 +181,14 @@ fn files_of_other_kinds_are_refused_with_the_command_that_reads_them() {
         answer.refuses(2, &words);
         assert!(answer.stderr.lines().count() <= 2, "{answer:?}");
     }
-    test.feedrate(&["show", "dlio"]).refuses(2, &["`feedrate analyze dlio`"]);
+    let shown = test.feedrate(&["show", "dlio"]);
+    assert_eq!(
+        (shown.code, &shown.stdout),
+        (0, &test.feedrate(&["analyze", "dlio", "--all"]).stdout)
+    );
+    // A condition needs a record.
+    let gate = ["show", "dlio", "--fail-on", "warning"];
+    test.feedrate(&gate).refuses(2, &["`feedrate analyze dlio`"]);
     let shown = test.feedrate(&["show", &format!("{run}/summary.json"), "--json"]);
     assert_eq!(shown.json()["run_dir"], run);
 }

@@ -77,7 +77,7 @@ fn a_scaled_rehearsal_is_judged_and_never_keeps_the_rules() {
     // On a busy machine, the gap may be too long for scaled runs.
     let gap = rule(&page, "gap between starts");
     assert_eq!(gap["is_broken_by_scale"], gap["keeps"] == false, "{gap}");
-    assert_eq!(gap["requires"], "less than 2 times the shortest run");
+    assert_eq!(gap["requires"], "less than 2 ×");
     assert_eq!(gap["full_size"], Value::Null);
 
     let folder = page["results"].as_str().unwrap();
@@ -98,6 +98,7 @@ fn a_scaled_rehearsal_is_judged_and_never_keeps_the_rules() {
     let shown = test.feedrate(&["show", &run]).stdout;
     assert!(shown.contains("changed settings `--scale`"), "{shown}");
 
+    check_copies(&test, folder);
     let again = test.feedrate(&SCALED);
     assert!(again.stderr.contains("no run was made now"), "{}", again.stderr);
     assert_eq!(again.json()["runs"], page["runs"]);
@@ -126,6 +127,46 @@ fn check_extra_run(test: &Test, page: &Value) {
     assert!(broken.contains("2.1.17 runs"), "{shown}");
 }
 
+/// The rules of the first run below `folder`, and the settings that differ from its class.
+fn judged_first(test: &Test, folder: &str) -> (Vec<Value>, Value) {
+    let run = test.feedrate(&["analyze", folder, "--json"]).json()["runs"][0].take();
+    let rules = run["mlperf"]["rules"].as_array().unwrap().clone();
+    (rules, run["mlperf_class"]["differs"].clone())
+}
+
+/// A copy is judged like the original, and an edited copy keeps no rule.
+fn check_copies(test: &Test, folder: &str) {
+    assert!(test.program("cp", &["-r", folder, "copy"]).status().unwrap().success());
+    assert_eq!(
+        test.feedrate(&["analyze", "copy", "--json"]).json()["mlperf"],
+        test.feedrate(&["analyze", folder, "--json"]).json()["mlperf"]
+    );
+    let edit = |file: &Path, from: &str, to: &str| {
+        let text = fs::read_to_string(file).unwrap();
+        assert!(text.contains(from), "{text}");
+        fs::write(file, text.replace(from, to)).unwrap();
+    };
+    for config in test.files_below("copy", "config.yaml") {
+        edit(&config, "batch_size: 24", "batch_size: 12");
+    }
+    let (rules, differs) = judged_first(test, "copy/closed");
+    assert!(rules.iter().all(|rule| rule["keeps"] != true), "{rules:?}");
+    assert_eq!(differs, serde_json::json!(["--scale", "reader.batch_size"]));
+    let run = test.files_below("copy", "record.json").remove(1);
+    let shown = test.feedrate(&["show", run.parent().unwrap().to_str().unwrap()]).stdout;
+    assert!(shown.contains("`12` in `config.yaml`"), "{shown}");
+    for config in test.files_below("copy", "config.yaml") {
+        edit(&config, "batch_size: 12", "batch_size: 24");
+    }
+    // Without its record, a scaled run has the config of the whole dataset, but fewer files and the folder of a scaled rehearsal.
+    test.files_below("copy", "record.json")
+        .iter()
+        .for_each(|record| fs::remove_file(record).unwrap());
+    let (rules, differs) = judged_first(test, "copy/closed");
+    assert!(rules.iter().all(|rule| rule["keeps"] != true), "{rules:?}");
+    assert_eq!(differs, serde_json::json!(["--scale"]));
+}
+
 #[test]
 fn a_broken_rule_is_named() {
     let test = Test::new();
@@ -144,6 +185,7 @@ fn a_broken_rule_is_named() {
     // Repeated runs replace the earlier ones, which are kept.
     let earlier = runs(&page);
     let repeated = test.feedrate(&[&CHANGED[..], &["--again"]].concat());
+    assert!(repeated.stderr.contains("run 1 of 5: marked to run again"), "{}", repeated.stderr);
     let repeated = runs(&repeated.json());
     assert_eq!(repeated.len(), 6);
     for run in earlier {
@@ -165,7 +207,7 @@ fn an_interrupted_rehearsal_is_continued() {
     });
     send_signal("-INT", child.id());
     let interrupted = Answer::from_output(&child.wait_with_output().unwrap());
-    interrupted.refuses(130, &["of 6 runs complete", "the same command"]);
+    interrupted.refuses(130, &["of 6 runs complete", "The same command"]);
     let foreign = test.files_below("results", "checked.json").remove(0).with_file_name("notes.txt");
     fs::write(&foreign, "mine").unwrap();
     let first = fs::read(foreign.with_file_name("record.json")).unwrap();
@@ -186,6 +228,7 @@ fn checkpoints_are_written_and_read_in_one_run() {
     let page =
         test.feedrate(&[&["run", "llama3_8b", "--rehearse", "--json"], &scaled[..]].concat());
     assert_eq!(page.code, 0, "{}", page.stderr);
+    assert!(page.stderr.contains("checkpoints: 10 of "), "{}", page.stderr);
     let page = page.json();
     let [run] = &runs(&page)[..] else { panic!("{page}") };
     assert!(run.parent().unwrap().ends_with("checkpointing/llama3-8b"), "{run:?}");
@@ -210,6 +253,8 @@ fn what_cannot_be_rehearsed_is_refused_before_anything_is_written() {
     let files = "dataset.num_files_train=30000000";
     refuse(&["retinanet_b200", files], &["the dataset needs ", " are free", "`--scale "]);
     refuse(&["llama3_1t"], &["10 checkpoints of ", "free", "`--scale`"]);
+    let whatif = "status: whatif: MLPerf Storage v3.0 accepts no submissions of this workload";
+    refuse(&["unet3d_h100", "--scale", "0.001"], &[whatif]);
     refuse(&["retinanet_b200", "--run-dir", "r"], &["--run-dir"]);
     let mut ranked = test.command(&["run", "retinanet_b200", "--rehearse"]);
     ranked.env("OMPI_COMM_WORLD_RANK", "0").env("OMPI_COMM_WORLD_SIZE", "2");

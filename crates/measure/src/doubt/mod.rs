@@ -48,6 +48,12 @@ use serde::Serialize;
 pub static DOUBTS: &[&RecordDoubt] = &[
     &incomplete_run::DOUBT,
     &stale_data::DOUBT,
+    &reported_doubt(
+        CONFIG_DISAGREES,
+        Severity::Invalid,
+        Bias::Either,
+        "Config, overrides, folder name, result files and record contradict each other, or result files name different machines: the results may belong to another config, or were edited.",
+    ),
     &warning(
         "records_shrunk",
         Bias::Either,
@@ -170,6 +176,9 @@ pub static DOUBTS: &[&RecordDoubt] = &[
         "The compared runs were made once each, so their variation from run to run is unknown. Epochs of one run are not replicates.",
     ),
 ];
+
+/// Name of the doubt about settings that the files of a run state differently.
+pub const CONFIG_DISAGREES: &str = "config_disagrees";
 
 const fn warning(name: &'static str, bias: Bias, meaning: &'static str) -> RecordDoubt {
     reported_doubt(name, Severity::Warning, bias, meaning)

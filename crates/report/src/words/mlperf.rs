@@ -5,11 +5,11 @@ use super::number::list;
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_results::run::{Activity, MlperfCheck, RuleOutcome, Run};
 use feedrate_results::submissions::{MlperfResult, MlperfWorkload, judge_workloads};
-use feedrate_spec::mlperf::rules::keeps_all;
+use feedrate_spec::mlperf::rules::{keeps_all, tenths};
 use feedrate_spec::units;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The name of the lines.
 pub const NAME: &str = "MLPerf rules";
@@ -40,12 +40,14 @@ pub fn line_of_run(run: &Run) -> Option<String> {
     }))
 }
 
-/// The outcomes of the rules for a plan. What it does not decide shows only after the run.
+/// The outcomes of the rules for a plan, a line each. What it does not decide is `unknown` before the run.
 pub fn planned(check: &MlperfCheck) -> String {
-    let rules = [&*check.rules];
-    let sections = [("breaks", Some(false)), ("open before the run", None), ("keeps", Some(true))];
-    let sections = sections.into_iter().filter_map(|(title, keeps)| section(title, &rules, keeps));
-    format!("rules of {}: {}", check.edition, Vec::from_iter(sections).join("; "))
+    let words = [("broken  ", Some(false)), ("unknown ", None), ("kept    ", Some(true))];
+    let lines = words.into_iter().flat_map(|(word, keeps)| {
+        let rules = check.rules.iter().filter(move |rule| rule.keeps == keeps);
+        rules.filter_map(move |rule| Some(format!("{word}{}", described(&[rule])?)))
+    });
+    format!("rules of {}:\n{}", check.edition, Vec::from_iter(lines).join("\n"))
 }
 
 fn line(workload: &MlperfWorkload) -> String {
@@ -57,9 +59,20 @@ fn line(workload: &MlperfWorkload) -> String {
     parts.extend(section("unknown", &rules, None));
     if results.len() == 1 {
         parts.extend(section("kept", &rules, Some(true)));
+    } else {
+        parts.extend(kept_by_all(workload));
     }
     parts.extend(figures(workload));
     parts.join("; ")
+}
+
+/// The titles of the rules that all results and submissions keep, if some rules are not kept by all.
+fn kept_by_all(workload: &MlperfWorkload) -> Option<String> {
+    let summaries = summaries(workload);
+    let kept = summaries.iter().filter(|rule| rule.keeps == Some(true));
+    let titles: Vec<String> = kept.map(RuleSummary::title).collect();
+    let is_part = !titles.is_empty() && titles.len() < summaries.len();
+    is_part.then(|| format!("kept by all: {}", titles.join(", ")))
 }
 
 /// `kept by 605 of 660 runs, unknown for 25 (v1.0)`.
@@ -128,11 +141,8 @@ impl RuleSummary {
         let first = outcomes.first()?;
         let numbers =
             outcomes.iter().filter_map(|outcome| Some((outcome.number?, outcome.value.clone()?)));
-        let names: BTreeSet<&str> =
-            outcomes.iter().flat_map(|outcome| &outcome.names).map(String::as_str).collect();
-        let value = range(numbers)
-            .or_else(|| (!names.is_empty()).then(|| list(names)))
-            .or_else(|| first.value.clone());
+        let value =
+            range(numbers).or_else(|| names_with_counts(outcomes)).or_else(|| first.value.clone());
         let requires: BTreeSet<&str> = outcomes.iter().map(|outcome| &*outcome.requires).collect();
         Some(RuleSummary {
             rule: first.rule.into(),
@@ -143,7 +153,7 @@ impl RuleSummary {
         })
     }
 
-    /// `3.1.2 dataset ÷ memory`.
+    /// `3.1.2 dataset ÷ memory`, without the name of the rule in `Rules.md`.
     pub fn title(&self) -> String {
         format!("{} {}", self.rule.split(' ').next().unwrap_or_default(), self.name)
     }
@@ -153,6 +163,19 @@ impl RuleSummary {
         let value = self.value.iter().map(|value| format!(" {value}"));
         format!("{}{} ({})", self.title(), value.collect::<String>(), self.requires)
     }
+}
+
+/// The judged names of all outcomes. A name that some outcomes lack has the number of those with it. `None` without names.
+fn names_with_counts(outcomes: &[&RuleOutcome]) -> Option<String> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for name in outcomes.iter().flat_map(|outcome| &outcome.names) {
+        *counts.entry(name).or_default() += 1;
+    }
+    let names = counts.iter().map(|(name, count)| match *count {
+        count if count == outcomes.len() => (*name).to_string(),
+        count => format!("{name} in {count}"),
+    });
+    (!counts.is_empty()).then(|| list(Vec::from_iter(names).iter().map(String::as_str)))
 }
 
 /// The rules of a workload, each over all its results, and then those on its submissions.
@@ -196,9 +219,9 @@ fn by_rule<'a>(outcomes: impl Iterator<Item = &'a RuleOutcome>) -> Vec<Vec<&'a R
 /// The reported utilisation beside that over all steps, or the rates of checkpoints.
 fn figures(workload: &MlperfWorkload) -> Option<String> {
     let runs = || workload.results.iter().flat_map(|result| result.runs.iter().copied());
-    let percent = |value: fn(&Run) -> Option<f64>| {
-        range(runs().filter_map(value).map(|au| (au, format!("{au:.1}"))))
-    };
+    // Rounded down like the rule's value.
+    let percent =
+        |value: fn(&Run) -> Option<f64>| range(runs().filter_map(value).map(|au| (au, tenths(au))));
     let rate = |value: fn(&Run) -> Option<f64>| {
         range(runs().filter_map(value).map(|rate| (rate, units::bytes_per_second(rate))))
     };
@@ -268,6 +291,19 @@ mod tests {
     }
 
     #[test]
+    fn a_changed_setting_counts_only_the_runs_that_changed_it() {
+        let changed = |key: Option<&str>, started: &str| Run {
+            started: Some(started.into()),
+            overrides: key.iter().map(|key| format!("++workload.{key}=9")).collect(),
+            batch_size: Some(8),
+            ..run()
+        };
+        let line = lines([changed(None, "1"), changed(Some("train.epochs"), "2")].iter()).remove(0);
+        let broken = "broken: 3.6.2 changed settings `reader.batch_size` and `train.epochs` in 1 (none that the rules fix) in 2; kept by all: 3.1.2 dataset ÷ memory, 3.1.2 steps per epoch, 3.3.2 windowed AU";
+        assert!(line.ends_with(broken), "{line}");
+    }
+
+    #[test]
     fn workloads_of_a_submission_have_one_line_each() {
         let submission = Submission {
             round: None,
@@ -276,6 +312,7 @@ mod tests {
             system: "fast-1".into(),
         };
         let submitted = |memory_bytes, started: &str| Run {
+            path: started.into(),
             submission: Some(submission.clone()),
             memory_bytes,
             started: Some(started.into()),
@@ -293,7 +330,7 @@ mod tests {
             &runs,
             &[
                 "unet3d_a100: not kept (v2.0); broken: 3.6.2 changed settings `train.computation_time` (none that the rules fix); kept: 3.1.2 dataset ÷ memory 6.16 (at least 5), 3.1.2 steps per epoch 600 (at least 500), 3.3.2 windowed AU 91.0 % (at least 90 %)",
-                "unet3d_h100: kept by 1 of 4 runs, unknown for 1 (v2.0); broken: 3.1.2 dataset ÷ memory 2.05 to 3.08 (at least 5) in 2; not judged: 2.1.17 runs 4 (5) in 1 of 1 submission; unknown: 3.1.2 dataset ÷ memory (at least 5) in 1; reported AU 91.1 %, over all steps unknown",
+                "unet3d_h100: kept by 1 of 4 runs, unknown for 1 (v2.0); broken: 3.1.2 dataset ÷ memory 2.05 to 3.08 (at least 5) in 2; not judged: 2.1.17 runs 4 (5) in 1 of 1 submission; unknown: 3.1.2 dataset ÷ memory (at least 5) in 1; kept by all: 3.1.2 steps per epoch, 3.3.2 windowed AU, 3.6.2 changed settings; reported AU 91.0 %, over all steps unknown",
             ],
         );
     }

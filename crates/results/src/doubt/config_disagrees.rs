@@ -3,9 +3,10 @@
 #[cfg(test)]
 use super::tests;
 use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
-use crate::import::{Config, ConfiguredCounts, Imported};
+use crate::import::{ConfiguredCounts, Imported, config_contradictions};
 use crate::run::{FolderNames, Run};
 use crate::setting::Setting;
+use feedrate_measure::doubt::CONFIG_DISAGREES;
 use feedrate_spec::units;
 use std::path::Path;
 
@@ -26,7 +27,7 @@ const RATE_TOLERANCE: f64 = 0.005;
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
-        name: "config_disagrees",
+        name: CONFIG_DISAGREES,
         severity: Severity::Invalid,
         bias: Bias::Either,
         meaning: "Config, overrides, folder name and result files contradict each other, or result files name different machines: the results may belong to another config.",
@@ -34,7 +35,6 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         advice: "find out which of them is right before using any number; folders may have been mixed up",
     },
     check: Check::Import(|run, imported| {
-        let config = &imported.config;
         let mut contradictions = impossible_counts(imported);
         contradictions.extend(different_counts(imported));
         contradictions.extend(different_steps(run, imported));
@@ -45,8 +45,8 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         }));
         contradictions.extend(different_sample_size(imported));
         contradictions.extend(imported.machine_contradictions.iter().cloned());
-        let overrides = config.overrides.iter().flatten();
-        contradictions.extend(overrides.filter_map(|text| ineffective_override(config, text)));
+        contradictions
+            .extend(config_contradictions(&imported.config).into_iter().map(|found| found.text));
         contradictions.extend(different_folder_name(run));
         Facts::from_list("contradictions", contradictions)
     }),
@@ -155,18 +155,6 @@ fn different_sample_size(imported: &Imported) -> Option<String> {
             "the reported rates imply samples of {reported:.0} bytes, but the config has {configured:.0}"
         )
     })
-}
-
-/// Compares an override with the value in the config, where it should have taken effect.
-fn ineffective_override(config: &Config, text: &str) -> Option<String> {
-    let (key, quoted) = text.trim_start_matches('+').strip_prefix("workload.")?.split_once('=')?;
-    let value = quoted.trim().trim_matches(['\'', '"']);
-    let configured = config.text(&[key.trim()])?;
-    let is_same = match (value.parse::<f64>(), configured.parse::<f64>()) {
-        (Ok(a), Ok(b)) => a == b,
-        _ => value.eq_ignore_ascii_case(&configured),
-    };
-    (!is_same).then(|| format!("the override is `{text}`, but the config has `{configured}`"))
 }
 
 /// Compares the run with the settings in the name of its folder: `4_batch_size_1` should have that batch size. The number before them may be the

@@ -4,7 +4,7 @@ use super::{
     Activity, CheckpointSchedule, DatasetUse, FolderNames, Run, StepTimeSummary, Submission,
     WorkloadSource, settings,
 };
-use crate::import::RunOrigin;
+use crate::import::{RunOrigin, record_contradictions};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt;
 use feedrate_measure::metric::{
@@ -78,6 +78,8 @@ impl Run {
         // A watched training loop computes its own steps.
         run.computes_on_devices |= record.watched.is_some();
         run.dataset_use.make_unique(record);
+        let contradictions = record_contradictions(path, record).into_iter();
+        run.contradicted = contradictions.filter_map(|found| found.key).collect();
         run.set_values(metric::measured_values(record), record);
         run
     }

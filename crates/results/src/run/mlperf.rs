@@ -4,6 +4,7 @@ use super::{Activity, CheckpointSchedule, Run};
 use crate::import::RunOrigin;
 use feedrate_measure::checkpoints::{CheckpointMedium, CheckpointSummary};
 use feedrate_measure::dlio::micros;
+use feedrate_measure::doubt::CONFIG_DISAGREES;
 use feedrate_measure::metric::AU_WINDOWED;
 use feedrate_spec::mlperf::rules::{
     CheckpointFacts, Edition, FixedSetting, Judged, Judgement, TrainingFacts, judge_checkpoints,
@@ -70,8 +71,12 @@ impl From<Judgement> for RuleOutcome {
 }
 
 impl MlperfCheck {
-    fn new(edition: Edition, judged: Vec<Judgement>) -> Self {
-        let rules: Vec<RuleOutcome> = judged.into_iter().map(RuleOutcome::from).collect();
+    /// Creates the check. No rule counts as kept if the files of a run contradict each other.
+    fn new(edition: Edition, judged: Vec<Judgement>, is_contradicted: bool) -> Self {
+        let mut rules: Vec<RuleOutcome> = judged.into_iter().map(RuleOutcome::from).collect();
+        for rule in &mut rules {
+            rule.keeps.take_if(|keeps| *keeps && is_contradicted);
+        }
         let keeps = keeps_all(rules.iter().map(|rule| rule.keeps));
         MlperfCheck { edition: edition.name(), keeps, rules }
     }
@@ -82,7 +87,8 @@ impl MlperfCheck {
         let model = CheckpointModel::find(&first.workload)?;
         let edition = first.rules_edition.unwrap_or(Edition::V3_0);
         let facts = checkpoint_facts(runs, model, edition);
-        Some(MlperfCheck::new(edition, judge_checkpoints(&facts, edition)))
+        let is_contradicted = runs.iter().any(|run| run.is_contradicted());
+        Some(MlperfCheck::new(edition, judge_checkpoints(&facts, edition), is_contradicted))
     }
 
     /// Judges a plan that was not run: its utilisation is unknown. `overrides` are those of the user, and `memory_bytes` is the memory of all
@@ -137,7 +143,8 @@ impl Run {
             return None;
         }
         let edition = self.training_edition(step);
-        Some(MlperfCheck::new(edition, judge_training(&self.training_facts(rule, step), edition)))
+        let judged = judge_training(&self.training_facts(rule, step), edition);
+        Some(MlperfCheck::new(edition, judged, self.is_contradicted()))
     }
 
     /// Returns the edition whose rules apply: that of the results, or the last one that accepts the accelerator.
@@ -172,6 +179,11 @@ impl Run {
             changed: self.changed_settings(rule, step),
             is_open: self.is_open(),
         }
+    }
+
+    /// Returns whether the files of the run contradict each other, so that it is unknown what was run.
+    fn is_contradicted(&self) -> bool {
+        self.doubts.iter().any(|doubt| doubt.name == CONFIG_DISAGREES)
     }
 
     fn is_open(&self) -> bool {
@@ -231,7 +243,8 @@ impl Run {
         let fixed = by_class.or_else(|| self.keys_outside_rule(rule, step))?;
         let overridden =
             self.overrides.iter().filter_map(|text| Some(regulated_key(text)?.to_string()));
-        let changed = fixed_settings(fixed.into_iter().chain(overridden));
+        let contradicted = self.contradicted.iter().cloned();
+        let changed = fixed_settings(fixed.into_iter().chain(overridden).chain(contradicted));
         let emulated = self.emulating_keys().map(|key| FixedSetting { key, is_open: false });
         let mut changed: Vec<FixedSetting> = changed.chain(emulated).collect();
         changed.sort();
@@ -286,7 +299,8 @@ fn changed_checkpoint_settings(runs: &[&Run], edition: Edition) -> Option<Vec<Fi
         if class.class.is_some() && !is_of_edition {
             return None;
         }
-        changed.extend(fixed_settings(run.keys_outside_class()?.into_iter()));
+        let contradicted = run.contradicted.iter().cloned();
+        changed.extend(fixed_settings(run.keys_outside_class()?.into_iter().chain(contradicted)));
     }
     changed.sort();
     changed.dedup();
@@ -368,113 +382,4 @@ fn regulated_key(text: &str) -> Option<&str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::run::Submission;
-
-    /// Returns a run that complies with the rules: 4200 files on a host with 100 GB of memory.
-    fn run() -> Run {
-        let settings = [("train.compute.mean", "0.323")];
-        Run {
-            origin: RunOrigin::MlperfStorage,
-            activity: Activity::Training,
-            workload: "unet3d_h100".into(),
-            record_length_bytes: Some(146_600_628.0),
-            files: Some(4200),
-            samples_per_file: Some(1),
-            batch_size: Some(7),
-            steps: 600,
-            format: Some("npz".into()),
-            memory_bytes: Some(100_000_000_000),
-            reported: [("train_au_mean_percentage".into(), 91.0)].into(),
-            settings: settings.map(|(key, value)| (key.into(), value.into())).into(),
-            overrides: vec!["++workload.reader.read_threads=8".into()],
-            ..Run::default()
-        }
-    }
-
-    #[track_caller]
-    fn check(change: impl Fn(&mut Run), keeps: Option<bool>, changed: &[&str]) {
-        let mut run = run();
-        change(&mut run);
-        let found = run.mlperf().unwrap();
-        let names = found.rules.iter().flat_map(|rule| &rule.names);
-        let names: Vec<&str> = names.map(|name| name.trim_matches('`')).collect();
-        assert_eq!((found.keeps, names), (keeps, changed.to_vec()));
-    }
-
-    #[test]
-    fn each_rule_is_checked_and_unknown_values_are_not_violations() {
-        check(|_| {}, Some(true), &[]);
-        check(|run| run.steps = 499, Some(false), &[]);
-        let memory_of = |times: f64| Some((146_600_628.0 * 4200.0 / times) as u64);
-        check(|run| run.memory_bytes = memory_of(4.95), Some(true), &[]);
-        check(|run| run.memory_bytes = memory_of(4.94), Some(false), &[]);
-        let profiler = |run: &mut Run, name| {
-            run.overrides.push(format!("++workload.profiling.profiler={name}"));
-        };
-        check(|run| profiler(run, "none"), Some(true), &[]);
-        check(|run| profiler(run, "iostat"), Some(false), &["profiling.profiler"]);
-        let smallest_resnet50 = |run: &mut Run, steps| {
-            run.workload = "resnet50_h100".into();
-            run.format = Some("tfrecord".into());
-            run.record_length_bytes = Some(114_660.07);
-            run.samples_per_file = Some(1251);
-            run.batch_size = Some(400);
-            run.accelerators = Some(36);
-            run.steps = steps;
-            drop(run.settings.insert("train.compute.mean".into(), "0.224".into()));
-        };
-        check(|run| smallest_resnet50(run, 499), Some(true), &[]);
-        check(|run| smallest_resnet50(run, 498), Some(false), &[]);
-        check(|run| run.memory_bytes = Some(200_000_000_000), Some(false), &[]);
-        check(|run| run.memory_bytes = None, None, &[]);
-        check(
-            |run| run.reported = [("train_au_mean_percentage".into(), 89.9)].into(),
-            Some(false),
-            &[],
-        );
-        check(|run| run.reported.clear(), None, &[]);
-        check(|run| run.format = None, None, &[]);
-        check(|run| run.batch_size = Some(8), Some(false), &["reader.batch_size"]);
-        let slow =
-            |run: &mut Run| drop(run.settings.insert("train.compute.mean".into(), "0.4".into()));
-        check(slow, Some(false), &["train.computation_time"]);
-        let png = |run: &mut Run| {
-            run.format = Some("png".into());
-            run.overrides = vec!["++workload.dataset.format=png".into()];
-        };
-        check(png, Some(false), &["dataset.format` (open only)"]);
-        let submission = Submission {
-            round: None,
-            division: "open".into(),
-            submitter: "X".into(),
-            system: "fast-1".into(),
-        };
-        let open = |run: &mut Run| run.submission = Some(submission.clone());
-        let open_png = |run: &mut Run| {
-            png(run);
-            open(run);
-        };
-        check(open_png, Some(true), &["dataset.format` (open only)"]);
-        let open_batch = |run: &mut Run| {
-            open(run);
-            run.batch_size = Some(8);
-        };
-        check(open_batch, Some(false), &["reader.batch_size"]);
-        let recorded = |run: &mut Run| run.origin = RunOrigin::Feedrate;
-        check(recorded, None, &[]);
-        let without_device = |run: &mut Run| {
-            recorded(run);
-            run.has_no_device = true;
-        };
-        check(without_device, Some(false), &["storage.kind"]);
-        let slowed = |run: &mut Run| {
-            recorded(run);
-            drop(run.settings.insert("storage.throttle_bytes_per_second".into(), "4e8".into()));
-        };
-        check(slowed, Some(false), &["storage.throttle_bytes_per_second"]);
-        assert_eq!(run().mlperf().unwrap().rules[0].value.as_deref(), Some("6.16"));
-        assert_eq!(Run { workload: "mine".into(), ..run() }.mlperf(), None);
-    }
-}
+mod tests;

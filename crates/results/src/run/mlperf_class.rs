@@ -50,12 +50,37 @@ impl MlperfClass {
     }
 }
 
+impl MlperfClass {
+    /// Adds keys whose values are uncertain to those that differ from the class.
+    fn without_settings(mut self, keys: Vec<String>) -> Self {
+        if let Some(class) = self.class.take_if(|_| !keys.is_empty()) {
+            self.comparable_with.clear();
+            self.nearest_class = Some(class);
+        }
+        if self.nearest_class.is_some() {
+            self.differs.extend(keys);
+            self.differs.sort();
+            self.differs.dedup();
+        }
+        self
+    }
+}
+
 impl Run {
+    /// Returns the settings of the class that the files of the run state differently.
+    fn contradicted_core_keys(&self) -> Vec<String> {
+        let is_core = |key: &&String| {
+            self.core_config.as_ref().is_some_and(|core| core.values.contains_key(*key))
+        };
+        self.contradicted.iter().filter(is_core).cloned().collect()
+    }
+
     /// Returns the official class of the run. `None` if its workload has no classes, or if the run is no result of training or checkpoints.
     pub fn mlperf_class(&self) -> Option<MlperfClass> {
         let is_result = self.is_result() || self.activity == Activity::Checkpoints;
         let class =
             is_result.then(|| MlperfClass::new(self.core_config.as_ref(), &self.workload))??;
+        let class = class.without_settings(self.contradicted_core_keys());
         // The classes belong to the closed division. A run of another division is compared with none of them.
         let is_closed = self.submission.as_ref().is_none_or(|found| found.division == "closed");
         (is_closed || class.class.is_none()).then_some(class)

@@ -23,7 +23,7 @@ pub use mlperf_class::MlperfClass;
 pub(crate) use settings::ACCELERATORS;
 pub use settings::{ROWS, Settings, factor, settings};
 pub use step_times::StepTimeSummary;
-pub use submission::Submission;
+pub use submission::{SCALED_REHEARSAL, Submission};
 
 use crate::import::{Bound, RunOrigin};
 use feedrate_measure::doubt::{Doubt, Severity};
@@ -96,6 +96,8 @@ pub struct Run {
     pub workload: String,
     /// Source of the workload's name.
     pub workload_from: Option<WorkloadSource>,
+    /// Keys of settings that the files of the run state differently.
+    pub contradicted: Vec<String>,
     /// The settings by which MLPerf Storage identifies the workload; `None` if they are unknown.
     pub core_config: Option<CoreConfig>,
     /// Required utilisation, as configured or as MLPerf Storage requires for the workload.

@@ -7,6 +7,9 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+/// Name of the submitter in the folders of a scaled rehearsal, which is no submission.
+pub const SCALED_REHEARSAL: &str = "scaled-rehearsal";
+
 /// The submitter and system of results.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "the names suffice")]

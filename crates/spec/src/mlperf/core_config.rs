@@ -73,9 +73,9 @@ impl CoreConfig {
         (!values.is_empty()).then_some(CoreConfig { values })
     }
 
-    /// Adds an option of the command line that changes the workload, so that the configuration belongs to no class.
-    pub fn add_option(&mut self, option: &str, value: f64) {
-        self.values.insert(option.into(), float_text(value));
+    /// Adds an option of the command line that changes the workload, so that the configuration belongs to no class. `value` is `None` if unknown.
+    pub fn add_option(&mut self, option: &str, value: Option<f64>) {
+        self.values.insert(option.into(), value.map_or("null".into(), float_text));
     }
 
     /// Returns the hash: the first 16 hexadecimal digits of the SHA-256 sum of the settings as JSON.
@@ -109,6 +109,11 @@ fn is_included(key: &str, included: &[&str]) -> bool {
         Some(section) => key.starts_with(section),
         None => key == *entry,
     })
+}
+
+/// Returns a value that was given as text as canonical JSON, as in [`CoreConfig::values`].
+pub fn canonical_value(text: &str) -> String {
+    canonical_text(text.trim())
 }
 
 /// Returns a value as JSON, so that `7`, `7.0` and `"7"` are equal, and so are `true` and `"True"`.

@@ -344,17 +344,21 @@ fn count(number_of: u64) -> Option<Judged> {
     number(number_of as f64, units::count(number_of))
 }
 
-/// A ratio in hundredths, or with two digits if it is smaller. A value below the limit is not rounded up to it.
 fn ratio(value: f64, limit: f64) -> Option<Judged> {
+    number(value, ratio_text(value, limit))
+}
+
+/// Formats a ratio in hundredths, or with two digits if it is smaller. A value below the limit is not rounded up to it.
+fn ratio_text(value: f64, limit: f64) -> String {
     if 0.0 < value && value < 0.01 {
         let digits = 1 - value.log10().floor() as i32;
-        return number(value, format!("{value:.*}", digits.unsigned_abs() as usize));
+        return format!("{value:.*}", digits.unsigned_abs() as usize);
     }
     let hundredths = units::round_noise(value * 100.0);
     let rounded = hundredths.round() / 100.0;
     let is_misleading = value < limit && limit <= rounded;
     let shown = if is_misleading { hundredths.floor() / 100.0 } else { rounded };
-    number(value, shown.to_string())
+    shown.to_string()
 }
 
 fn dataset_to_memory(facts: &TrainingFacts) -> Outcome {
@@ -375,9 +379,13 @@ fn steps_per_epoch(facts: &TrainingFacts) -> Outcome {
     }
 }
 
+/// Formats a utilisation in tenths of a percent, rounded down, so that 89.96 % does not look like 90 %.
+pub fn tenths(percent: f64) -> String {
+    format!("{:.1}", (units::round_noise(percent * 10.0)).floor() / 10.0)
+}
+
 fn utilisation(facts: &TrainingFacts) -> Outcome {
-    // Rounded down, so that 89.96 % does not look like 90 %.
-    let text = |au: f64| format!("{:.1} %", (au * 10.0).floor() / 10.0);
+    let text = |au: f64| format!("{} %", tenths(au));
     Outcome {
         keeps: facts.au_percent.map(|au| facts.au_min_percent <= au),
         judged: facts.au_percent.and_then(|au| number(au, text(au))),
@@ -418,16 +426,24 @@ fn number_of_runs(facts: &SubmissionFacts, edition: Edition) -> Outcome {
 fn start_gap(facts: &SubmissionFacts) -> Outcome {
     Outcome {
         keeps: facts.start_gap_ratio.map(|value| value < START_GAP_LIMIT),
-        judged: facts.start_gap_ratio.and_then(|value| ratio(value, START_GAP_LIMIT)),
-        requires: format!("less than {START_GAP_LIMIT} times the shortest run"),
+        judged: facts.start_gap_ratio.and_then(|value| {
+            number(value, format!("{} × the shortest run", ratio_text(value, START_GAP_LIMIT)))
+        }),
+        requires: format!("less than {START_GAP_LIMIT} ×"),
     }
 }
 
 fn written_to_memory(facts: &CheckpointFacts) -> Outcome {
     let is_enough = facts.written_to_memory.map(|ratio| WRITTEN_TO_MEMORY_MIN <= ratio);
+    let keeps =
+        if is_enough == Some(true) { is_enough } else { is_enough.and(facts.reads_storage) };
+    let reads =
+        if is_enough != keeps && keeps == Some(true) { ", read from the storage" } else { "" };
     Outcome {
-        keeps: if is_enough == Some(true) { is_enough } else { is_enough.and(facts.reads_storage) },
-        judged: facts.written_to_memory.and_then(|value| ratio(value, WRITTEN_TO_MEMORY_MIN)),
+        keeps,
+        judged: facts
+            .written_to_memory
+            .and_then(|value| number(value, ratio_text(value, WRITTEN_TO_MEMORY_MIN) + reads)),
         requires: format!("at least {WRITTEN_TO_MEMORY_MIN}, or caches dropped before the reads"),
     }
 }
@@ -457,7 +473,7 @@ fn subset_mode(facts: &CheckpointFacts) -> Outcome {
     Outcome {
         keeps: facts.is_subset.map(|is_subset| !is_subset || is_allowed),
         judged: yes_or_no(facts.is_subset),
-        requires: "only for 8b".into(),
+        requires: "no, except for 8b".into(),
     }
 }
 
@@ -471,7 +487,10 @@ fn processes(facts: &CheckpointFacts) -> Outcome {
     Outcome {
         keeps: facts.processes.map(keeps),
         judged: facts.processes.and_then(count),
-        requires: format!("{} = {tensor} × {pipeline} × {data}", units::count(required)),
+        requires: format!(
+            "{} = tensor {tensor} × pipeline {pipeline} × data {data}",
+            units::count(required)
+        ),
     }
 }
 

@@ -20,7 +20,11 @@ pub(super) fn print(
         messages::print_json(Schema::ScaleDryRun, &forecast)?;
         return Ok(());
     }
-    let numbers = format!("{} to {}", units::count(forecast.from), range.describe(forecast.max));
+    let max = range.describe(forecast.max);
+    let numbers = match forecast.from {
+        from if from == forecast.max => max,
+        from => format!("{} to {max}", units::count(from)),
+    };
     let mut rows = vec![("numbers", numbers), ("data", forecast.place.clone())];
     let status = mlperf_status(&options.request);
     rows.extend(status.map(|status| ("MLPerf status", status.sentence())));

@@ -155,7 +155,7 @@ fn configs_that_contradict_their_results_are_doubted() {
     check(
         "config_disagrees",
         &["4_batch_size_9/a"],
-        "reader.batch_size=9`, but the config has `7`",
+        "`reader.batch_size`: `7` in `config.yaml`, `9` in `overrides.yaml`",
         |root| drop(other.write(root, "w/4_batch_size_9/a")),
     );
     check("config_disagrees", &[], "", |root| drop(batch.write(root, "w/4_batch_size_7/a")));

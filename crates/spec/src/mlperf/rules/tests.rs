@@ -63,9 +63,9 @@ fn a_submission_has_five_scored_runs() {
 #[test]
 fn runs_of_a_submission_follow_each_other() {
     for (start_gap_ratio, keeps, shown) in [
-        (Some(1.01), Some(true), Some("1.01")),
-        (Some(1.999), Some(true), Some("1.99")),
-        (Some(2.0), Some(false), Some("2")),
+        (Some(1.01), Some(true), Some("1.01 × the shortest run")),
+        (Some(1.999), Some(true), Some("1.99 × the shortest run")),
+        (Some(2.0), Some(false), Some("2 × the shortest run")),
         (None, None, None),
     ] {
         let facts = SubmissionFacts { runs: 6, start_gap_ratio };
@@ -76,7 +76,7 @@ fn runs_of_a_submission_follow_each_other() {
             Judged::Names(names) => panic!("{names:?}"),
         });
         assert_eq!(text, shown);
-        assert_eq!(gap.outcome.requires, "less than 2 times the shortest run");
+        assert_eq!(gap.outcome.requires, "less than 2 ×");
         assert_eq!(judge_submission(facts, V1_0).len(), 1, "1.0 has no limit");
     }
 }

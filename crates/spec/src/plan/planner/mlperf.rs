@@ -39,11 +39,11 @@ impl Builder<'_> {
         let mut config = CoreConfig::new(&given_json(self.w))?;
         let PlanOptions { scale, shrink_records, .. } = *self.options;
         if shrink_records != 1.0 {
-            config.add_option("--shrink-records", shrink_records);
+            config.add_option("--shrink-records", Some(shrink_records));
         }
         // A scaled run is no result of the class, even where only the number of files is smaller, which is not among the settings.
         if scale != 1.0 {
-            config.add_option("--scale", scale);
+            config.add_option("--scale", Some(scale));
         }
         Identity::new(&config, &self.options.name).map(|_| config)
     }
