@@ -8,7 +8,7 @@ mod tests;
 pub use declared::DeclaredFactors;
 pub use strata::{HOST, Stratum};
 
-use feedrate_results::run::{ROWS, Settings, factor};
+use feedrate_results::run::{IMPLIED, ROWS, Settings, factor};
 use feedrate_results::setting::{compare_levels, parse_number};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -94,7 +94,15 @@ impl Design {
         let mut appearances: Vec<Vec<usize>> = Vec::new();
         for key in candidate_keys(runs, members, declared) {
             let (levels, run_levels) = levels_by_appearance(runs, members, key);
-            if levels.len() < 2 {
+            let is_implied =
+                IMPLIED.iter().filter(|(implied, _)| *implied == key).any(|(_, by)| {
+                    let mut varied = factors.iter().filter(|(factor, _)| factor.key == *by);
+                    varied.any(|(factor, determining)| {
+                        let pairs: BTreeSet<_> = determining.iter().zip(&run_levels).collect();
+                        pairs.len() == factor.levels.len()
+                    })
+                });
+            if levels.len() < 2 || is_implied {
                 continue;
             }
             let name = factor(key);

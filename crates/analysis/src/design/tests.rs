@@ -43,6 +43,23 @@ fn declared(text: &str) -> DeclaredFactors {
 }
 
 #[test]
+fn a_setting_that_the_format_determines_is_no_factor() {
+    let check = |runs: &[(&str, &str)], expected: &[&str]| {
+        let runs = runs.iter().map(|(format, decodes)| {
+            run(&[("dataset.format", format), ("loader.decodes_members", decodes)])
+        });
+        let design = design(&runs.collect::<Vec<_>>(), &DeclaredFactors::default());
+        assert_eq!(factor_texts(&design), expected);
+        assert!(design.factors.iter().all(|factor| factor.followers.is_empty()));
+    };
+    let sweep = [("npz", "false"), ("hdf5", "false"), ("png", "true")];
+    check(&sweep, &["format: [npz] hdf5 png"]);
+    let undecoded = [("npz", "false"), ("png", "true"), ("png", "false")];
+    let expected = ["format: npz [png]", "loader.decodes_members: [false] true"];
+    check(&undecoded, &expected);
+}
+
+#[test]
 fn settings_that_change_together_are_one_factor() {
     let runs = [("1", "npz", Some("2")), ("2", "npz", None), ("2", "png", None)];
     let runs = runs.map(|(batch, format, threads)| {

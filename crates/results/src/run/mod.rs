@@ -21,7 +21,7 @@ pub use folder_names::FolderNames;
 pub use mlperf::{MlperfCheck, RuleOutcome};
 pub use mlperf_class::MlperfClass;
 pub(crate) use settings::ACCELERATORS;
-pub use settings::{ROWS, Settings, factor, settings};
+pub use settings::{IMPLIED, ROWS, Settings, factor, settings};
 pub use step_times::StepTimeSummary;
 pub use submission::{SCALED_REHEARSAL, Submission};
 

@@ -114,6 +114,9 @@ const DERIVED_KEYS: &[&str] = &[
     "train.steps_per_epoch",
 ];
 
+/// Settings that another setting determines unless the user changes them, each with that setting.
+pub const IMPLIED: &[(&str, &str)] = &[("loader.decodes_members", "dataset.format")];
+
 /// Keys in which replicates may differ.
 const SEEDS: &[&str] = &["loader.order_seed", "loader.preprocess_seed", "train.compute_seed"];
 
