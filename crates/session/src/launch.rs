@@ -79,6 +79,9 @@ pub fn accelerators(
     }
 }
 
+/// Time in which a starting rank 0 reports a refusal.
+const REPORT_TIME: Duration = Duration::from_secs(2);
+
 /// Runs `work` in one of the processes that a launcher started, or in the only process. The arguments of all processes must be equal.
 ///
 /// # Errors
@@ -96,7 +99,7 @@ pub fn run_together<T>(
         return Err(if launched.rank == 0 {
             plain_srun_refusal().into()
         } else {
-            AlreadyReported(FailureKind::Refused).into()
+            leave_report_to_rank_0()
         });
     }
     // Each worker has open files, and rank 0 has a connection to each other rank.
@@ -118,7 +121,7 @@ pub fn run_together<T>(
         Ok(Some(comm)) => Arc::new(comm),
         Ok(None) => Arc::new(Solo),
         Err(error) if !error.must_report() => {
-            return Err(AlreadyReported(FailureKind::Refused).into());
+            return Err(leave_report_to_rank_0());
         }
         Err(error) => {
             return Err(Refusal { message: error.to_string(), hint: error.hint() }.into());
@@ -157,6 +160,13 @@ pub fn run_together<T>(
     .into())
 }
 
+/// Waits while rank 0 reports a refusal, before the ranks are connected, and returns the error of another rank. `mpirun` ends all ranks as soon as
+/// one has ended.
+pub fn leave_report_to_rank_0() -> anyhow::Error {
+    std::thread::sleep(REPORT_TIME);
+    AlreadyReported(FailureKind::Refused).into()
+}
+
 /// Reports a failure that all ranks know, on rank 0. The other ranks wait for it, since some launchers end all ranks as soon as one has ended.
 fn report_on_rank_0(comm: &dyn Comm, report: impl FnOnce()) {
     if comm.rank() == 0 {
@@ -176,7 +186,7 @@ pub fn refuse_several_processes(
 ) -> anyhow::Result<()> {
     let Some(LaunchedRank { rank, size, .. }) = launched else { return Ok(()) };
     match (rank, size) {
-        (1.., _) => Err(AlreadyReported(FailureKind::Refused).into()),
+        (1.., _) => Err(leave_report_to_rank_0()),
         (0, Some(2..)) => refuse(
             format!(
                 "`feedrate {command}` starts its runs itself, but it was itself started in several processes"

@@ -163,19 +163,16 @@ impl Arguments {
 
     /// Refuses a missing data folder instead of creating it: its name may be misspelt, or the storage not mounted. If there are
     /// several processes, only the first prints the message.
-    fn refuse_missing_data(&self, matches: &ArgMatches) -> anyhow::Result<Option<Exit>> {
+    fn refuse_missing_data(&self, matches: &ArgMatches) -> anyhow::Result<()> {
         let data = matches.try_get_one::<PathBuf>("data").ok().flatten();
         let is_plan = matches.try_get_one("dry_run").is_ok_and(|value| value == Some(&true));
         let is_read = self.waits_for_storage();
-        let Some(data) = data.filter(|data| is_read && !data.is_dir()) else { return Ok(None) };
+        let Some(data) = data.filter(|data| is_read && !data.is_dir()) else { return Ok(()) };
         let has_workload = matches.try_contains_id("workload").is_ok();
         if has_workload
             && !resolve::is_in_folder(&DataArguments::from_arg_matches(matches)?.request())
         {
-            return Ok(None);
-        }
-        if !is_first_process() {
-            return Ok(Some(Exit::Usage));
+            return Ok(());
         }
         let folder = data.display();
         if is_plan {
@@ -183,7 +180,10 @@ impl Arguments {
             crate::messages::note(format!(
                 "note: `--data {folder}` {state}, so without `--dry-run` this command is refused"
             ));
-            return Ok(None);
+            return Ok(());
+        }
+        if !is_first_process() {
+            return Err(launch::leave_report_to_rank_0());
         }
         if data.exists() {
             return refuse(
@@ -218,9 +218,7 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
     if is_first_process() {
         note_completed_keys(innermost(matches));
     }
-    if let Some(exit) = arguments.refuse_missing_data(innermost(matches))? {
-        return Ok(exit);
-    }
+    arguments.refuse_missing_data(innermost(matches))?;
     match &arguments.command {
         Command::Run(a) => {
             sweep::refuse_several(a, innermost(matches))?;

@@ -68,6 +68,19 @@ fn ranks_generate_and_train_together() {
     }
 }
 
+/// `mpirun` ends all ranks as soon as one has ended.
+#[test]
+fn a_slow_rank_0_reports_a_refusal() {
+    let test = Test::new();
+    let (program, first) = OPEN_MPI;
+    let rank_0 = ["1", "sh", "-c", "until test -e begun; do :; done; exec \"$@\"", "sh"];
+    let rank_1 = [":", "-np", "1", "sh", "-c", ": > begun; exec \"$@\"", "sh"];
+    let run = [env!("CARGO_BIN_EXE_feedrate"), "run", "quickstart", "--data", "missing"];
+    let words = [first, &rank_0, &run, &rank_1, &run].concat();
+    let answer = Answer::from_output(&test.program(program, &words).output().unwrap());
+    answer.refuses(2, &["`--data missing` does not exist", "hint: is the storage mounted?"]);
+}
+
 /// `mpirun` connects the stdout of a rank to a pseudo-terminal.
 #[test]
 fn files_that_mpirun_writes_have_no_colours() {
