@@ -63,6 +63,7 @@ fn untried_change(Advice { proposal, prediction }: &Advice, replan: &dyn Replan)
             predicted_percent: prediction.map(|prediction| prediction.au_percent),
             interval: prediction.map(|prediction| prediction.interval),
             tried: None,
+            is_mispredicted: None,
             outcome: Outcome::NotTried,
             reason: None,
             break_even_epochs: None,

@@ -89,6 +89,9 @@ pub struct TriedAdvice {
     pub interval: Option<[f64; 2]>,
     /// Runs of the change; `null` if it was not run.
     pub tried: Option<TrialRuns>,
+    /// Whether the measured utilisation is outside of `interval`; `null` if the change was not predicted or not run.
+    #[serde(default, rename = "mispredicted")]
+    pub is_mispredicted: Option<bool>,
     /// Conclusion from the runs.
     pub outcome: Outcome,
     /// Reason why the change was not tried or is not decided.

@@ -14,6 +14,7 @@ use feedrate_measure::record::{EpochRecord, Record};
 use feedrate_measure::summary::Summary;
 use feedrate_measure::verdict::Bound;
 use feedrate_spec::plan::layout::Layout;
+use feedrate_spec::plan::shards::FileSplit;
 use feedrate_spec::plan::{ClientPlan, DatasetPlan, FileAccess, Plan, WorkerSplit};
 use feedrate_spec::shape::{Element, Encoding, FileShape};
 use feedrate_spec::workload::TimeSpec;
@@ -165,6 +166,8 @@ struct Miniature {
     reads: f64,
     /// Number of simulated samples that a worker reads together.
     samples_per_request: u64,
+    /// Number of files from which a simulated accelerator reads in turn; `None` if it does not matter which worker reads which file.
+    interleaved_files: Option<u64>,
     steps: u64,
 }
 
@@ -192,6 +195,7 @@ impl Miniature {
                 real_samples_per_sample: 1.0,
                 reads: 1.0 / samples_per_request as f64,
                 samples_per_request,
+                interleaved_files: None,
                 steps: steps_min.next_multiple_of(workers),
             };
         }
@@ -204,6 +208,11 @@ impl Miniature {
         let batch_size = all_samples.min(samples_affordable.max(samples_wanted));
         let steps = (SAMPLES / (3 * batch_size * u64::from(readers)).max(1)).max(steps_min);
         let real_samples_per_sample = all_samples as f64 / batch_size as f64;
+        // While the last files are read, the other workers are idle. With more files than simulated samples, this hardly matters.
+        let interleaved_files = match FileSplit::new(plan, 0) {
+            Some(FileSplit::Interleave(interleave)) => Some(interleave.files()),
+            _ => None,
+        };
         Miniature {
             readers,
             real_accelerators_per_reader: f64::from(all_readers) / f64::from(readers),
@@ -211,6 +220,7 @@ impl Miniature {
             real_samples_per_sample,
             reads: (cost.reads * real_samples_per_sample).round().clamp(1.0, READS_MAX),
             samples_per_request,
+            interleaved_files: interleaved_files.filter(|files| *files <= steps * batch_size),
             steps: steps.next_multiple_of(workers),
         }
     }
@@ -262,15 +272,24 @@ impl Miniature {
         let relative_stdev = dataset.record_stdev_bytes / dataset.record_bytes.max(1.0);
         let spread = relative_stdev / self.real_samples_per_sample.sqrt();
         let is_drawn = dataset.record_dims.is_empty() && spread > 0.0;
-        // With row groups, each worker reads a file of its own.
-        let files = match self.samples_per_request {
-            1 => steps * self.batch_size * u64::from(self.readers),
-            _ => u64::from(self.readers * plan.loader.workers.max(1)),
+        let readers = u64::from(self.readers);
+        let reader_samples = steps * self.batch_size;
+        let [reader_files, samples_per_file] = match self.interleaved_files {
+            Some(files) => {
+                let real_samples = plan.train.steps_per_epoch * plan.loader.batch_size;
+                let share = reader_samples as f64 / real_samples.max(1) as f64;
+                [files, (dataset.samples_per_file as f64 * share).ceil() as u64]
+            }
+            None if self.samples_per_request == 1 => [reader_samples, 1],
+            // With row groups, each worker reads a file of its own.
+            None => {
+                let files = u64::from(plan.loader.workers.max(1));
+                [files, reader_samples.div_ceil(files)]
+            }
         };
-        let samples = steps * self.batch_size * u64::from(self.readers);
         *dataset = DatasetPlan {
-            files_train: files,
-            samples_per_file: samples.div_ceil(files),
+            files_train: reader_files * readers,
+            samples_per_file,
             record_bytes: SAMPLE_BYTES,
             record_stdev_bytes: if is_drawn { spread * SAMPLE_BYTES } else { 0.0 },
             element: Element::Uint8,
@@ -284,7 +303,9 @@ impl Miniature {
         let loader = &mut plan.loader;
         loader.batch_size = self.batch_size;
         loader.group_accelerators = 1;
-        loader.interleaved_files = 1;
+        if self.interleaved_files.is_none() {
+            loader.interleaved_files = 1;
+        }
         loader.file_access = FileAccess::Multi;
         if loader.requests.is_none() {
             loader.split = WorkerSplit::Samples;

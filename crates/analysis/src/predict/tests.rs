@@ -1,6 +1,7 @@
 //! Tests fits and predictions with records that the simulated driver makes on known storages. Long because one record is made for all storages.
 
 mod client;
+mod interleave;
 mod limits;
 mod requests;
 
@@ -53,7 +54,10 @@ fn storage(
 }
 
 fn run(plan: &Plan, storage: SimulatedStorage) -> Record {
-    let mut driver = SimulatedDriver::new(ReadJob::without_files(plan).unwrap(), storage);
+    record_epoch(plan, SimulatedDriver::new(ReadJob::without_files(plan).unwrap(), storage))
+}
+
+fn record_epoch(plan: &Plan, mut driver: SimulatedDriver) -> Record {
     let accelerators = driver.run_epoch(plan.train.steps_per_epoch).unwrap();
     let end_ns = accelerators[0].blocks[0].end_ns;
     let epoch = EpochRecord {
@@ -294,14 +298,7 @@ fn reads_of_shared_files_depend_on_the_number_of_workers() {
         let simulate = |plan: &Plan| {
             let mut plan = plan.clone();
             plan.dataset.files_train = plan.train.steps_per_epoch * 4 / 20;
-            let mut driver = SimulatedDriver::new(ReadJob::in_memory(&plan).unwrap(), latency);
-            let accelerators = driver.run_epoch(plan.train.steps_per_epoch).unwrap();
-            let end_ns = accelerators[0].blocks[0].end_ns;
-            let causes = Some(driver.take_causes());
-            let epoch =
-                EpochRecord { number: 1, end_ns, accelerators, causes, ..EpochRecord::default() };
-            let system = System { cpus: 16, ..System::default() };
-            Record { system, ..example::record(plan, vec![epoch]) }
+            record_epoch(&plan, SimulatedDriver::new(ReadJob::in_memory(&plan).unwrap(), latency))
         };
         for (workers, changed_workers) in [(4, 1), (1, 4)] {
             let record = simulate(&plan_with(format, workers));

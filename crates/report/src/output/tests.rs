@@ -140,6 +140,7 @@ fn change(name: &str, outcome: Outcome) -> ReportChange {
         predicted_percent: Some(97.0),
         interval: Some([95.25, 98.0]),
         tried: Some(TrialRuns { mean_percent: 62.5, interval: Some([62.0, 63.0]), n: 3 }),
+        is_mispredicted: Some(true),
         outcome,
         reason: None,
         break_even_epochs: None,

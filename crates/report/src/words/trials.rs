@@ -37,8 +37,25 @@ pub fn tried(trials: &TrialsResult) -> Vec<String> {
     let mut says = vec![helps + &without.unwrap_or_default()];
     let withdrawn = all(TriedAdvice::is_withdrawn);
     says.extend((!withdrawn.is_empty()).then(|| format!("withdrawn after trials: {withdrawn}")));
+    says.extend(mispredicted(&trials.advice).map(|rows| format!("mispredicted: {rows}")));
     says.extend(trials.stopped.iter().map(|why| format!("not everything is decided: {why}")));
     says
+}
+
+/// The changes whose measured utilisation is outside of the predicted interval: `` `threads=4` 15.0 % AU, predicted 94.6 [89.2, 100.0] ``.
+/// `None` if there are none.
+pub fn mispredicted(advice: &[TriedAdvice]) -> Option<String> {
+    let rows = advice.iter().filter(|row| row.is_mispredicted == Some(true));
+    let rows = rows.filter_map(|row| {
+        let ([low, high], percent) = row.interval.zip(row.predicted_percent)?;
+        let measured = utilisation(&row.tried?);
+        Some(format!(
+            "{} {measured}, predicted {percent:.1} [{low:.1}, {high:.1}]",
+            tried_name(row)
+        ))
+    });
+    let rows: Vec<String> = rows.collect();
+    (!rows.is_empty()).then(|| rows.join("; "))
 }
 
 /// A change as a name in backticks; the combination has none.
@@ -70,6 +87,7 @@ mod tests {
                 interval: Some([mean_percent - 1.0, 99.0]),
                 n: 2,
             }),
+            is_mispredicted: None,
             outcome,
             reason: None,
             break_even_epochs: None,
@@ -100,6 +118,13 @@ mod tests {
             "not everything is decided: the budget is spent",
         ];
         assert_eq!(tried(&trials), sentences);
+        let threads = &mut trials.advice[0];
+        (threads.predicted_percent, threads.interval) = (Some(60.0), Some([55.0, 65.0]));
+        threads.is_mispredicted = Some(true);
+        assert_eq!(
+            tried(&trials)[2],
+            "mispredicted: `threads=4` 97.0 % [96.0, 99.0] AU, predicted 60.0 [55.0, 65.0]"
+        );
         trials.advice.truncate(0);
         let sentences = "nothing that was tried helped measurably; without a change 31.0 % AU";
         assert_eq!(tried(&trials)[0], sentences);

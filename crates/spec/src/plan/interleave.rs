@@ -76,7 +76,8 @@ impl Interleave {
         self.positions.start / self.samples_per_file
     }
 
-    fn files(&self) -> u64 {
+    /// Returns the number of files that the accelerator reads from.
+    pub fn files(&self) -> u64 {
         self.positions.end.div_ceil(self.samples_per_file) - self.first_file()
     }
 

@@ -18,7 +18,7 @@ use feedrate_measure::stats;
 use feedrate_report::table::ReportTable;
 use feedrate_report::words::advice as words;
 use feedrate_report::words::answer;
-use feedrate_report::words::trials::tried_change;
+use feedrate_report::words::trials::{mispredicted, tried_change};
 use feedrate_results::conclusion::Conclusion;
 use feedrate_results::load_run;
 use feedrate_results::replan::Replan;
@@ -300,6 +300,7 @@ impl Outcomes<'_> {
             predicted_percent: change.prediction.map(|prediction| prediction.au_percent),
             interval: change.prediction.map(|prediction| prediction.interval),
             tried,
+            is_mispredicted: is_mispredicted(change.prediction, tried),
             outcome,
             reason,
             break_even_epochs: break_even_epochs(&baseline, &trial),
@@ -372,6 +373,7 @@ impl Outcomes<'_> {
         if !withdrawn.is_empty() {
             notes.push(format!("Withdrawn: {}", withdrawn.join(", ")));
         }
+        notes.extend(mispredicted(&result.advice).map(|rows| format!("Mispredicted: {rows}")));
         notes.extend(result.stopped.iter().map(|why| format!("Stopped: {why}")));
         let header = ["Change", "Predicted", "Tried", "n", ""];
         let table = ReportTable::from_text("", header, rows);
@@ -397,6 +399,12 @@ fn tried_utilisation(trial: &Trial<'_>) -> Option<TrialRuns> {
         interval: interval.map(|range| [range.low, range.high]),
         n: values.len() as u64,
     })
+}
+
+/// Whether the measured utilisation is outside of the predicted interval; `None` without a prediction or without runs.
+fn is_mispredicted(prediction: Option<Prediction>, tried: Option<TrialRuns>) -> Option<bool> {
+    let [low, high] = prediction?.interval;
+    Some(!(low..=high).contains(&tried?.mean_percent))
 }
 
 /// Compares the waits for checkpoints, which decide whether a change of checkpoints helps.
