@@ -750,6 +750,7 @@ impl<'o> Opener<'o> {
     fn new(storage: &'o dyn Storage, names: FileNames<'o>, decodes_members: bool) -> Self {
         let options = CursorOptions {
             piece_bytes: PIECE_BYTES,
+            library: None,
             check_crc: true,
             wants_payload: false,
             is_payload_only: false,

@@ -126,6 +126,7 @@ fn check(format: &Format, plan: &DatasetPlan, piece_bytes: usize) {
     generate(plan, &layout, &*storage, 1, &|_, _| {}, &AtomicBool::new(false)).unwrap();
     let options = CursorOptions {
         piece_bytes,
+        library: None,
         check_crc: true,
         wants_payload: true,
         is_payload_only: false,
@@ -159,6 +160,7 @@ fn check_members() {
     let archive = archive.into_inner().unwrap();
     let options = CursorOptions {
         piece_bytes: 4096,
+        library: None,
         check_crc: true,
         wants_payload: true,
         is_payload_only: false,

@@ -7,9 +7,9 @@ use feedrate_data::storage::Handle;
 use feedrate_measure::record::IoCounters;
 use feedrate_measure::record::access::ReadPosition;
 use feedrate_spec::catalog::Ability;
-use feedrate_spec::plan::HeadReads;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::order::SampleId;
+use feedrate_spec::plan::{HeadReads, LibraryRequests, OpeningRequest};
 
 /// Upper limit of the parts of a format's file (data and its indexes).
 const PARTS_MAX: usize = 4;
@@ -36,6 +36,10 @@ pub struct SampleReader {
     head_left: u32,
     /// Offset of the next head read.
     head_offset: u64,
+    /// Requests of the format's library after a file is opened.
+    opening: Box<[OpeningRequest]>,
+    /// Number of these requests that were made, or that are beyond the end of the file.
+    opened: usize,
     /// Part of the last operation.
     part: usize,
     /// For each part, the number of the file that was opened last.
@@ -113,6 +117,8 @@ impl SampleReader {
             head: None,
             head_left: 0,
             head_offset: 0,
+            opening: Box::default(),
+            opened: 0,
             part: 0,
             part_files: [0; PARTS_MAX],
             payload_bytes: None,
@@ -129,6 +135,13 @@ impl SampleReader {
     /// Adds reads of the head of each opened file. Their bytes are discarded.
     pub fn with_head(self, head: Option<HeadReads>) -> Self {
         SampleReader { head, ..self }
+    }
+
+    /// Adds the requests of the format's library after a file is opened. Their bytes are discarded.
+    pub fn with_library(self, library: Option<&LibraryRequests>) -> Self {
+        let opening: Box<[OpeningRequest]> =
+            library.map(|library| library.opening.iter().copied().collect()).unwrap_or_default();
+        SampleReader { opened: opening.len(), opening, ..self }
     }
 
     /// Makes a broken sample an error if samples are verified.
@@ -159,6 +172,10 @@ impl SampleReader {
     /// # Errors
     /// The file contradicts its format.
     pub fn next_op(&mut self) -> Result<Op, FormatError> {
+        if let Some(request) = self.opening.get(self.opened) {
+            self.part = 0;
+            return Ok(Op::Read { offset: request.offset, len: request.bytes as usize });
+        }
         if let Some(head) = self.head_to_read() {
             self.part = 0;
             return Ok(Op::Read { offset: self.head_offset, len: head.bytes as usize });
@@ -235,6 +252,7 @@ impl SampleReader {
             if part == 0 {
                 self.head_left = self.head.map_or(0, |head| head.reads);
                 self.head_offset = 0;
+                self.opened = 0;
             }
         }
     }
@@ -277,6 +295,14 @@ impl SampleReader {
     /// # Errors
     /// The file contradicts its format, or the sink refused the payload.
     pub fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        if let Some(request) = self.opening.get(self.opened) {
+            let end = request.offset + bytes.len() as u64;
+            let reached_end = (bytes.len() as u64) < request.bytes;
+            self.opened += 1;
+            let is_beyond = |next: &&OpeningRequest| reached_end && end <= next.offset;
+            self.opened += self.opening[self.opened..].iter().take_while(is_beyond).count();
+            return Ok(());
+        }
         if let Some(head) = self.head_to_read() {
             let reached_end = (bytes.len() as u64) < head.bytes;
             self.head_left = if reached_end { 0 } else { self.head_left - 1 };

@@ -11,6 +11,7 @@ pub mod escape;
 pub mod part;
 pub mod problem;
 pub mod shape;
+pub mod library;
 pub mod catalog;
 pub mod workload;
 pub mod bundled;

@@ -11,6 +11,7 @@ mod asynchronous_checkpoints;
 mod rank_local_checkpoints;
 mod broadcast;
 mod transfer_size;
+mod library_requests;
 mod chunk_is_sample;
 mod contiguous_shards;
 mod shards;
@@ -51,6 +52,7 @@ pub static RULES: &[&Rule] = &[
     &rank_local_checkpoints::RULE,
     &broadcast::RULE,
     &transfer_size::RULE,
+    &library_requests::RULE,
     &chunk_is_sample::RULE,
     &contiguous_shards::RULE,
     &shards::RULE,

@@ -14,7 +14,7 @@ use feedrate_measure::record::access::{FilesRead, ReadPosition};
 use feedrate_measure::record::{
     CheckpointRecord, HostEpoch, IoCounters, Mount, OtherProcess, Record, StepCauses,
 };
-use feedrate_spec::plan::{CheckpointPlan, ClientPlan, FileAccess};
+use feedrate_spec::plan::{CheckpointPlan, ClientPlan, FileAccess, LibraryRequests, LibrarySizes};
 use feedrate_spec::workload::{Override, Shuffle, Strictness, TimeSpec, parse};
 use std::collections::BTreeSet;
 
@@ -105,6 +105,15 @@ pub(super) fn small_requests(record: &mut Record) {
     split_into_requests(record, 4096, ReadPosition::Consecutive);
     record.plan.storage.throttle_bytes_per_second = None;
     record.plan.storage.throttle_latency_s = 0.001;
+}
+
+pub(super) fn small_library_requests(record: &mut Record) {
+    small_requests(record);
+    record.plan.loader.library = Some(LibraryRequests {
+        library: "numpy".into(),
+        opening: Vec::new().into(),
+        sizes: LibrarySizes { period_bytes: Some(4096), ..LibrarySizes::default() },
+    });
 }
 
 pub(super) fn limited_concurrency(record: &mut Record) {
@@ -335,6 +344,7 @@ fn the_first_advice_addresses_the_cause() {
     // The cost of a client with files of another format is unknown.
     assert!(!advised_rules(text_files_with_client).contains(&"binary_format"));
     check_first(&["transfer_size"], small_requests);
+    check_first(&["library_requests"], small_library_requests);
     check_first(&["broadcast"], shared_reads);
     check_first(&["asynchronous_checkpoints"], |record| {
         checkpoint_storm(record);

@@ -35,8 +35,10 @@ fn propose(case: &Case) -> Option<Proposal> {
         (case.sample_bytes() as u64).next_power_of_two().min(PROPOSED_MAX_BYTES)
     };
     let waits_per_read = case.read_limit() != ReadLimit::Bandwidth || request_bytes <= TINY_BYTES;
+    // The requests of a library do not depend on the key.
+    let has_size = case.plan().loader.library.is_none();
     let is_larger = 2 * piece_bytes <= proposed_bytes;
-    (case.is_limited_by_transfer_size() && waits_per_read && is_larger).then(|| {
+    (has_size && case.is_limited_by_transfer_size() && waits_per_read && is_larger).then(|| {
         let evidence = Facts::new()
             .with("request_bytes", request_bytes as u64)
             .with("reads", case.derived.io.reads)

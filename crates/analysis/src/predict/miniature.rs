@@ -315,6 +315,7 @@ impl Miniature {
         loader.verify = false;
         // The cost of a sample and the number of steps include the effects of these settings.
         loader.head = None;
+        loader.library = None;
         loader.shuffle_block = None;
         loader.reread_share = 0.0;
         loader.piece_bytes = (SAMPLE_BYTES / self.reads).ceil() as u64;

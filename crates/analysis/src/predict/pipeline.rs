@@ -420,10 +420,12 @@ impl Pipeline {
         }
         let bytes = self.sample_bytes * growth;
         // The number of requests for the payload changes; the number of requests for headers stays.
-        let payload_requests =
-            |bytes: f64, plan: &Plan| (bytes / plan.loader.piece_bytes.max(1) as f64).ceil();
-        let reads = self.reads_per_sample - payload_requests(self.sample_bytes, recorded)
-            + payload_requests(bytes, plan);
+        let requests = |bytes: f64, plan: &Plan| {
+            let loader = &plan.loader;
+            loader.payload_reads(bytes) + loader.opening_reads() as f64 * self.opens_per_sample
+        };
+        let reads =
+            self.reads_per_sample - requests(self.sample_bytes, recorded) + requests(bytes, plan);
         Ok(SampleCost {
             opens: self.opens_per_sample,
             reads: reads.max(self.opens_per_sample),
@@ -456,7 +458,8 @@ impl Pipeline {
             return Err(NotPredictable::OtherOrder);
         }
         // It is unknown which requests the page cache would make for reads of another size.
-        let has_other_requests = recorded.loader.piece_bytes != plan.loader.piece_bytes;
+        let has_other_requests = recorded.loader.piece_bytes != plan.loader.piece_bytes
+            || recorded.loader.library != plan.loader.library;
         if self.is_limited_by_cache_requests && has_other_requests {
             return Err(NotPredictable::OtherFiles);
         }
@@ -522,12 +525,35 @@ fn has_several_samples_per_file(a: &Plan, b: &Plan) -> bool {
     a.dataset.samples_per_file.max(b.dataset.samples_per_file) > 1
 }
 
-/// Whether two plans read the same files in the same way; only their clients may differ.
+/// Whether two plans make the same requests for their samples. Their clients may differ, and also their numbers of workers if each file is
+/// read by one worker.
 fn reads_the_same(recorded: &Plan, plan: &Plan) -> bool {
-    let client = plan.loader.client.clone();
+    let mut loader = LoaderPlan { client: plan.loader.client.clone(), ..recorded.loader.clone() };
+    if reads_files_by_one_worker(recorded) && reads_files_by_one_worker(plan) {
+        let LoaderPlan { batch_size, workers, prefetch_size, batches_in_flight, .. } = plan.loader;
+        let LoaderPlan { interleaved_files, decode_threads, .. } = plan.loader;
+        let LoaderPlan { held_batches, held_at_start, .. } = plan.loader;
+        loader = LoaderPlan {
+            batch_size,
+            workers,
+            prefetch_size,
+            batches_in_flight,
+            interleaved_files,
+            decode_threads,
+            held_batches,
+            held_at_start,
+            ..loader
+        };
+    }
     recorded.dataset == plan.dataset
-        && LoaderPlan { client, ..recorded.loader.clone() } == plan.loader
+        && loader == plan.loader
         && recorded.accelerators == plan.accelerators
+}
+
+/// Whether each file of an accelerator is read by one worker, in the order of its samples.
+fn reads_files_by_one_worker(plan: &Plan) -> bool {
+    let loader = &plan.loader;
+    loader.interleaved_files > 1 || loader.workers <= 1 && !loader.shuffles_samples()
 }
 
 impl Residual {

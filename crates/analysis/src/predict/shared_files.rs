@@ -7,7 +7,7 @@ use super::miniature::mean_sample_bytes;
 use feedrate_engine::job::ReadJob;
 use feedrate_engine::simulated::{SimulatedDriver, SimulatedStorage};
 use feedrate_measure::record::IoCounters;
-use feedrate_spec::plan::{DatasetPlan, FileAccess, Plan};
+use feedrate_spec::plan::{DatasetPlan, FileAccess, LibrarySizes, Plan};
 use feedrate_spec::shape::{Element, Encoding};
 use feedrate_spec::workload::TimeSpec;
 
@@ -95,6 +95,13 @@ impl CopyScale {
             head.bytes = smaller(head.bytes as f64);
         }
         loader.piece_bytes = smaller(loader.piece_bytes as f64);
+        let sizes = loader.library.as_ref().map(|library| library.sizes);
+        if let Some(LibrarySizes { period_bytes: Some(period), buffer_bytes, .. }) = sizes {
+            // The requests of the library are as long for a shrunk file, so that their mean length represents them.
+            let requests = if buffer_bytes.is_some() { 2.0 } else { 1.0 };
+            loader.piece_bytes = smaller(period as f64 / requests);
+            loader.library = None;
+        }
         loader.held_batches = 0;
         loader.held_at_start = 0;
         loader.decode_threads = None;

@@ -54,6 +54,7 @@ mod tests;
 
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
 use feedrate_spec::escape;
+use feedrate_spec::plan::LibrarySizes;
 use feedrate_spec::shape::{DIMS_MAX, Dims, Element, Encoding, FileShape};
 use std::sync::Arc;
 
@@ -230,6 +231,8 @@ impl Format {
 pub struct CursorOptions {
     /// Upper limit on the bytes of one request when payload is streamed; a multiple of 4096.
     pub piece_bytes: usize,
+    /// Requests of the format's library, whose lengths replace `piece_bytes`.
+    pub library: Option<LibrarySizes>,
     /// Whether to verify the format's checksums.
     pub check_crc: bool,
     /// Whether the sink uses the payload. If not, interleaved samples need not be collected.
@@ -453,11 +456,37 @@ impl FormatError {
     }
 }
 
-/// Length of the next request at `offset`, when `remaining` bytes are needed. Requests end at multiples of the piece length, so
-/// that later pieces are aligned.
-fn piece_len(piece_bytes: usize, offset: u64, remaining: u64) -> usize {
-    let piece = piece_bytes.max(1) as u64;
-    remaining.min(piece - offset % piece) as usize
+/// The lengths of requests.
+#[derive(Clone, Copy, Debug)]
+enum PieceSizes {
+    /// Requests end at multiples of this length, so that later pieces are aligned.
+    Aligned(usize),
+    /// The requests of a library.
+    Library(LibrarySizes),
+}
+
+impl From<usize> for PieceSizes {
+    fn from(piece_bytes: usize) -> Self {
+        PieceSizes::Aligned(piece_bytes)
+    }
+}
+
+impl CursorOptions {
+    /// The lengths of requests for samples.
+    fn piece_sizes(&self) -> PieceSizes {
+        self.library.map_or(PieceSizes::Aligned(self.piece_bytes), PieceSizes::Library)
+    }
+}
+
+/// Length of the next request at `offset`, when `remaining` bytes are needed.
+fn piece_len(sizes: impl Into<PieceSizes>, offset: u64, remaining: u64) -> usize {
+    match sizes.into() {
+        PieceSizes::Aligned(piece_bytes) => {
+            let piece = piece_bytes.max(1) as u64;
+            remaining.min(piece - offset % piece) as usize
+        }
+        PieceSizes::Library(sizes) => sizes.request_bytes(offset, remaining) as usize,
+    }
 }
 
 /// Decodes the answer to [`Need::Length`].

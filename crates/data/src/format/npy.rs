@@ -1,9 +1,13 @@
 //! `npy`: one numpy array per file, with the samples along the last axis, as `numpy.save` writes it.
 
 use super::npy_stream::{self, ArrayStream};
-use super::{Cursor, Format, FormatError, Need, PayloadSink, npy_header, piece_len, truncated};
+use super::{
+    Cursor, Format, FormatError, Need, PayloadSink, PieceSizes, npy_header, piece_len, truncated,
+};
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
+use feedrate_spec::plan::{LibraryRequests, LibrarySizes, OpeningRequest};
 use feedrate_spec::shape::FileShape;
+use std::borrow::Cow;
 
 static MEMBER: Member = Member {
     name: "npy",
@@ -11,10 +15,20 @@ static MEMBER: Member = Member {
     abilities: &[Ability::EvenReads],
 };
 
+/// `numpy.load` reads the header through Python's buffer, seeks in C's, and reads the array with `fread`.
+static NUMPY: LibraryRequests = LibraryRequests {
+    library: Cow::Borrowed("numpy"),
+    opening: Cow::Borrowed(&[OpeningRequest::new(0, 4096), OpeningRequest::new(0, 128)]),
+    sizes: LibrarySizes { first_ends: [4096, 0], period_bytes: None, buffer_bytes: Some(4096) },
+};
+
 pub(super) static FORMAT: Format = Format {
     is_recognised: |head| head.starts_with(npy_header::MAGIC),
     ..Format::new(
-        FormatEntry::new(&MEMBER, |shape, _| npy_header::array_bytes(shape)),
+        FormatEntry {
+            library: Some(&NUMPY),
+            ..FormatEntry::new(&MEMBER, |shape, _| npy_header::array_bytes(shape))
+        },
         |shape, _, content, sink| {
             sink.write(0, &npy_header::write(shape))?;
             npy_stream::write_payload(shape, content, sink, &mut |_| {})?;
@@ -22,7 +36,7 @@ pub(super) static FORMAT: Format = Format {
         },
         |options| {
             Box::new(NpyCursor {
-                piece_bytes: options.piece_bytes,
+                sizes: options.piece_sizes(),
                 array: ArrayStream::new(options.wants_payload),
                 offset: 0,
                 expected_bytes: None,
@@ -33,7 +47,7 @@ pub(super) static FORMAT: Format = Format {
 };
 
 struct NpyCursor {
-    piece_bytes: usize,
+    sizes: PieceSizes,
     array: ArrayStream,
     offset: u64,
     expected_bytes: Option<u64>,
@@ -59,7 +73,7 @@ impl Cursor for NpyCursor {
         if self.array.is_done() {
             return Ok(Need::Done);
         }
-        self.requested = piece_len(self.piece_bytes, self.offset, self.end() - self.offset);
+        self.requested = piece_len(self.sizes, self.offset, self.end() - self.offset);
         Ok(Need::Bytes { part: 0, offset: self.offset, len: self.requested })
     }
 

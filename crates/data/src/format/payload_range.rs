@@ -1,6 +1,6 @@
 //! Reads one range of a part piece by piece.
 
-use super::{FormatError, Need, PayloadSink, piece_len, truncated};
+use super::{FormatError, Need, PayloadSink, PieceSizes, piece_len, truncated};
 
 /// A range of a part, and the position in it.
 #[derive(Default)]
@@ -32,13 +32,13 @@ impl PayloadRange {
         self.bytes
     }
 
-    /// Requests the next piece of `part`, of at most `piece_bytes` bytes.
-    pub(super) fn need(&mut self, part: usize, piece_bytes: usize) -> Need {
+    /// Requests the next piece of `part`.
+    pub(super) fn need(&mut self, part: usize, sizes: impl Into<PieceSizes>) -> Need {
         if self.payload_offset == self.bytes {
             return Need::Done;
         }
         let offset = self.start + self.payload_offset;
-        self.requested = piece_len(piece_bytes, offset, self.bytes - self.payload_offset);
+        self.requested = piece_len(sizes, offset, self.bytes - self.payload_offset);
         Need::Bytes { part, offset, len: self.requested }
     }
 

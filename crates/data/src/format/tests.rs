@@ -77,6 +77,7 @@ impl PayloadSink for CollectingSink {
 pub(super) fn options(piece_bytes: usize) -> CursorOptions {
     CursorOptions {
         piece_bytes,
+        library: None,
         check_crc: true,
         wants_payload: true,
         is_payload_only: false,

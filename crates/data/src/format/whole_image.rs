@@ -7,10 +7,11 @@ use super::ahead::WantedSample;
 use super::kept_content::CachedContent;
 use super::payload_range::PayloadRange;
 use super::{
-    Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
-    decode_length, describe_shape,
+    Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, PieceSizes,
+    SinkError, decode_length, describe_shape,
 };
 use feedrate_spec::catalog::{FormatEntry, Member, UnsupportedSetting};
+use feedrate_spec::plan::LibraryRequests;
 use feedrate_spec::shape::{Dims, Element, Encoding, FileShape};
 use std::fmt::Display;
 use std::io;
@@ -35,6 +36,9 @@ pub(super) trait ImageFormat: Sync + 'static {
     /// Upper limit on the bytes of pixels that one byte of a file can encode.
     const PIXEL_BYTES_PER_BYTE_MAX: u64;
 
+    /// Requests of Pillow.
+    const LIBRARY: &'static LibraryRequests;
+
     /// Estimated length of a file. The exact length depends on the content.
     fn file_bytes(shape: &FileShape) -> u64;
 
@@ -55,6 +59,7 @@ pub(super) const fn format<P: ImageFormat>() -> Format {
     let entry = FormatEntry {
         elements: P::ELEMENTS,
         dlio_dims_max: Some(2),
+        library: Some(P::LIBRARY),
         unsupported_setting: |shape, _| P::LIMITS.find_unsupported_setting(shape),
         ..FormatEntry::new(P::MEMBER, |shape, _| P::file_bytes(shape))
     };
@@ -90,7 +95,7 @@ fn cursor<P: ImageFormat>(options: &CursorOptions) -> Box<dyn Cursor> {
         name: P::MEMBER.name,
         passes_through: options.decodes_members,
         undecoded: None,
-        piece_bytes: options.piece_bytes,
+        sizes: options.piece_sizes(),
         range: PayloadRange::default(),
         next_check_bytes: 0,
         file: Vec::new(),
@@ -199,7 +204,7 @@ struct ImageCursor {
     passes_through: bool,
     /// The name if the foreign file cannot be decoded, so that its bytes are passed through unchanged.
     undecoded: Option<&'static str>,
-    piece_bytes: usize,
+    sizes: PieceSizes,
     /// Bytes of the file that are still missing.
     range: PayloadRange,
     /// Number of bytes read at which the headers are checked next.
@@ -254,7 +259,7 @@ impl Cursor for ImageCursor {
     fn need(&mut self) -> Result<Need, FormatError> {
         Ok(match self.decoder.pixels.length {
             None => Need::Length { part: 0 },
-            Some(_) => self.range.need(0, self.piece_bytes),
+            Some(_) => self.range.need(0, self.sizes),
         })
     }
 

@@ -105,6 +105,7 @@ fn compare_ways(format: &Format, file: &File, expected: Option<&FileShape>) -> O
     }
     let options = CursorOptions {
         piece_bytes: 4096,
+        library: None,
         check_crc: false,
         wants_payload: false,
         is_payload_only: false,
@@ -128,6 +129,7 @@ fn read_all(
 ) -> Vec<Outcome> {
     let options = CursorOptions {
         piece_bytes,
+        library: None,
         check_crc: true,
         wants_payload: true,
         is_payload_only: false,

@@ -54,6 +54,7 @@ fn write_decoded_pixels(case: &Value) {
     let format = format::find(case["format"].as_str().unwrap()).unwrap();
     let options = CursorOptions {
         piece_bytes: 64 << 10,
+        library: None,
         check_crc: true,
         wants_payload: true,
         is_payload_only: false,
@@ -101,6 +102,7 @@ fn broken_images_do_not_panic() {
         let format = format::find(case["format"].as_str().unwrap()).unwrap();
         let options = CursorOptions {
             piece_bytes: 4096,
+            library: None,
             check_crc: false,
             wants_payload: true,
             is_payload_only: false,

@@ -25,6 +25,7 @@ fn cursor(is_payload_only: bool) -> Box<dyn Cursor> {
     let piece_bytes = 4096;
     let options = CursorOptions {
         piece_bytes,
+        library: None,
         check_crc: true,
         wants_payload: true,
         is_payload_only,

@@ -143,6 +143,7 @@ fn read_case(case: &Value) {
     for piece_bytes in [4096, 256 << 10, 16 << 20] {
         let options = CursorOptions {
             piece_bytes,
+            library: None,
             check_crc: true,
             wants_payload: true,
             is_payload_only: false,

@@ -41,6 +41,7 @@ mod trials;
 mod unread;
 /// Requests for rows of HDF5 files.
 mod hdf5_requests;
+mod library_requests;
 /// Generation and reuse of datasets.
 mod data;
 /// Detection of reads from the page cache.

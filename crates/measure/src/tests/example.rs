@@ -66,6 +66,7 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
             reread_share: 0.0,
             head: None,
             requests: None,
+            library: None,
             piece_bytes: 1 << 20,
             materialize: false,
             verify: false,

@@ -22,6 +22,7 @@ mod planner;
 mod explain;
 mod duration;
 
+pub use crate::library::{LibraryRequests, LibrarySizes, OpeningRequest, REQUEST_BYTES_MAX};
 pub use crate::workload::{Shuffle, WriteInterface};
 pub use checkpoint::{CheckpointOnlyPlan, CheckpointPlan};
 pub use client::{CLIENT_PROFILES, ClientPlan, ClientProfile, ClientTimes, MEASURED_ON};
@@ -321,6 +322,9 @@ pub struct LoaderPlan {
     /// Reads of whole files or row groups without decoding; `None` if samples are read one by one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<RequestPlan>,
+    /// Requests as the format's library makes them; `None` if all have up to `piece_bytes` bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub library: Option<LibraryRequests>,
     /// Maximum bytes per read: `reader.transfer_size`, else the format's default. A multiple of the page size if the page cache is
     /// bypassed.
     pub piece_bytes: u64,

@@ -56,6 +56,19 @@ impl LoaderPlan {
         self.requests.map_or(1, |requests| requests.in_flight.max(1))
     }
 
+    /// Returns the number of reads for `bytes` bytes from the start of a file, without those after it is opened.
+    pub fn payload_reads(&self, bytes: f64) -> f64 {
+        match &self.library {
+            Some(library) => library.sizes.requests(bytes as u64) as f64,
+            None => (bytes / self.piece_bytes.max(1) as f64).ceil(),
+        }
+    }
+
+    /// Returns the number of reads after a file is opened, before its samples.
+    pub fn opening_reads(&self) -> u64 {
+        self.library.as_ref().map_or(0, |library| library.opening.len() as u64)
+    }
+
     /// Returns the number of threads of a worker: one for each request, and one that delivers batches while all others read ahead.
     pub fn threads_per_worker(&self) -> u32 {
         let is_ahead = self.requests.is_some_and(|requests| requests.ahead != ReadAhead::None);

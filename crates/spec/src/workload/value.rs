@@ -304,6 +304,7 @@ choices! {
     Scaling: "strong" | "weak";
     StageMoment: "start";
     SplitName: "auto" | "shards" | "samples";
+    RequestsName: "large" | "library";
     CheckpointType: "rank_zero" | "all_ranks";
     CheckpointMode: "default" | "subset";
     Profiler: "none" | "iostat" | "darshan" | "tensorboard";

@@ -45,3 +45,16 @@ fn threads_without_a_file_do_not_speed_up_a_predicted_run() {
         assert!(low <= actual && actual <= high, "{workers}: {actual}: {predicted:?}");
     }
 }
+
+/// The reads of a file do not depend on the number of threads, also if batches are too large to count them in a copy with all samples.
+#[test]
+fn requests_do_not_depend_on_the_number_of_threads() {
+    let large_batches = |workers| {
+        let mut plan = interleaved(workers);
+        plan.loader.batch_size = 512;
+        plan
+    };
+    let pipeline = Pipeline::new(&simulate(&interleaved(4))).unwrap();
+    let cost = |workers| pipeline.cost(&large_batches(workers)).unwrap();
+    assert_eq!(cost(15), cost(1));
+}

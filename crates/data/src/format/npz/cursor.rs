@@ -4,20 +4,20 @@
 //! A single array is read like an npy file. Several arrays are one sample, the bytes of their npy files.
 
 use super::super::npy_header::PICKLED;
-use super::directory::{ArchiveMember, DirectoryReader};
+use super::directory::{ArchiveMember, DirectoryReader, TAIL_BYTES};
 use super::member::{MemberOutput, MemberStream};
 use super::{
     ArrayStream, Cursor, CursorOptions, FileShape, FormatError, Need, PayloadSink, decode_length,
     piece_len, truncated,
 };
-use crate::format::{FileMember, StoredSample, check_sample, shape_of_bytes};
+use crate::format::{FileMember, PieceSizes, StoredSample, check_sample, shape_of_bytes};
 
 /// Reported type of archives without an array that the other files have.
 const LACKS_CHOSEN: &str = "npz without a chosen array";
 
 /// The cursor of the format. Created once per worker.
 pub(super) struct NpzCursor {
-    piece_bytes: usize,
+    sizes: PieceSizes,
     phase: NpzPhase,
     directory: DirectoryReader,
     member: MemberStream,
@@ -47,10 +47,13 @@ enum NpzPhase {
 
 impl NpzCursor {
     pub(super) fn new(options: &CursorOptions) -> Self {
+        // A library does not read a whole file to find its directory.
+        let directory_piece_bytes =
+            options.library.map_or(options.piece_bytes, |_| TAIL_BYTES as usize);
         NpzCursor {
-            piece_bytes: options.piece_bytes,
+            sizes: options.piece_sizes(),
             phase: NpzPhase::Length,
-            directory: DirectoryReader::new(options.piece_bytes, options.members.clone()),
+            directory: DirectoryReader::new(directory_piece_bytes, options.members.clone()),
             member: MemberStream::new(options.check_crc),
             array: ArrayStream::new(options.wants_payload),
             sample: 0,
@@ -153,7 +156,7 @@ impl Cursor for NpzCursor {
             NpzPhase::Done => Ok(Need::Done),
             NpzPhase::Member => {
                 self.requested =
-                    piece_len(self.piece_bytes, self.offset, self.member.remaining(self.offset));
+                    piece_len(self.sizes, self.offset, self.member.remaining(self.offset));
                 Ok(Need::Bytes { part: 0, offset: self.offset, len: self.requested })
             }
         }

@@ -19,7 +19,7 @@ const HEADER_BYTES: u64 = 128;
 /// An array of less than the largest divided by this number is not read, unless the user names it.
 const SHARE_DIVISOR: u64 = 10;
 /// Length of the first read at the end of a file.
-const TAIL_BYTES: u64 = 4096;
+pub(super) const TAIL_BYTES: u64 = 4096;
 const END_BYTES: usize = 22;
 const ZIP64_END_BYTES: u64 = 56;
 const ZIP64_LOCATOR_BYTES: usize = 20;

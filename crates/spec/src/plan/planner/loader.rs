@@ -3,8 +3,8 @@
 use super::{Builder, Context};
 use crate::catalog::{Ability, LoaderEntry};
 use crate::plan::{
-    DatasetPlan, FileAccess, HeadReads, LoaderPlan, PIECE_BYTES, RequestUnit, Shuffle, StoragePlan,
-    TrainPlan, WorkerSplit,
+    DatasetPlan, FileAccess, HeadReads, LoaderPlan, PIECE_BYTES, REQUEST_BYTES_MAX, RequestUnit,
+    Shuffle, StoragePlan, TrainPlan, WorkerSplit,
 };
 use crate::units;
 
@@ -81,6 +81,7 @@ impl Builder<'_> {
             reread_share: self.reread_share(file_access, split, accelerators),
             head: self.head(storage),
             requests: None,
+            library: None,
             piece_bytes: self.piece_bytes(storage),
             materialize: w.reader_materialize,
             verify: self.verifies(),
@@ -416,6 +417,38 @@ impl Builder<'_> {
         }
     }
 
+    /// Lets workers make the requests of the format's library, if they are known and nothing else determines the requests.
+    pub(super) fn set_library_requests(
+        &mut self,
+        dataset: &DatasetPlan,
+        loader: &mut LoaderPlan,
+        storage: &StoragePlan,
+    ) {
+        let key = "reader.requests";
+        if self.w.reader_requests != "library" {
+            return;
+        }
+        let format = self.catalog.format(&dataset.format);
+        let engine = storage.engine.as_deref().and_then(|name| self.catalog.engine(name));
+        let decides = [Ability::ServesSamples, Ability::Mapped, Ability::BypassesPageCache];
+        let is_decided_by_engine =
+            engine.is_some_and(|engine| decides.into_iter().any(|ability| engine.has(ability)));
+        let obstacle = match format.and_then(|format| format.library) {
+            _ if self.w.reader_transfer_size.is_some() => "`reader.transfer_size` is given",
+            _ if loader.requests.is_some() => "whole files or row groups are read",
+            _ if loader.file_access == FileAccess::Mpio => "MPI-IO reads whole samples",
+            _ if is_decided_by_engine => "the engine determines the requests",
+            None => "the requests of this format's library are not known",
+            Some(library) => {
+                let file_bytes = largest_request(dataset);
+                loader.piece_bytes = library.sizes.period_bytes.unwrap_or(file_bytes);
+                loader.library = Some(library.clone());
+                return;
+            }
+        };
+        self.warn_unused(key, obstacle);
+    }
+
     /// Returns the maximum bytes of a read.
     fn piece_bytes(&mut self, storage: &StoragePlan) -> u64 {
         let format = self.catalog.format(&self.w.dataset_format);
@@ -442,6 +475,19 @@ impl Builder<'_> {
         }
         whole_pages
     }
+}
+
+/// Returns an upper bound of the requests for a file of typical length, in whole pages.
+fn largest_request(dataset: &DatasetPlan) -> u64 {
+    let dims = dataset.record_dims.iter().map(|dim| *dim as f64).product::<f64>();
+    let sample_bytes = match &dataset.record_dims[..] {
+        [] => dataset.record_bytes,
+        _ => dims * dataset.element.bytes() as f64,
+    };
+    let file_bytes = sample_bytes * dataset.samples_per_file as f64;
+    ((file_bytes as u64).saturating_add(PAGE_BYTES))
+        .next_multiple_of(PAGE_BYTES)
+        .min(REQUEST_BYTES_MAX)
 }
 
 /// Whether samples are shuffled on arrival.

@@ -176,6 +176,7 @@ impl Builder<'_> {
         self.check_client_costs(&dataset, &loader, steps);
         self.plan_held_batches(&mut loader, &train);
         self.check_transfer_size(&dataset, &loader);
+        self.set_library_requests(&dataset, &mut loader, &storage);
         if self.trains() {
             self.check_limits(&loader, accelerators);
         }
