@@ -73,7 +73,7 @@ impl<'a> Case<'a> {
     pub fn new(derived: &'a Derived<'a>, answer: &'a Answer, doubts: &'a [Doubt]) -> Self {
         let pipeline = match answer.verdict {
             // Memory served samples faster than the client uses them, and would do so with a changed client.
-            Bound::ClientBound => Pipeline::of_cached_samples(derived),
+            Bound::ClientBound => Pipeline::with_cached_samples(derived),
             _ => Pipeline::from_derived(derived),
         };
         let pool = pipeline.ok().map(PipelinePool::new);

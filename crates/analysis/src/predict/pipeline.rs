@@ -151,7 +151,7 @@ impl Pipeline {
     }
 
     /// Fits the pipeline of a record, also if memory served its samples. It is assumed to serve them again.
-    pub(crate) fn of_cached_samples(derived: &Derived) -> Result<Self, NotPredictable> {
+    pub(crate) fn with_cached_samples(derived: &Derived) -> Result<Self, NotPredictable> {
         let epochs = trained_epochs(derived.record);
         Pipeline::from_counters(derived, &epochs)?.fit_if_precise(derived, &epochs)
     }

@@ -1,5 +1,7 @@
 //! `feedrate calibrate`: finds the processor time that the data loader of a training needs, and writes it as the `client:` section of a
 //! workload. A helper in the user's own Python measures it, or it is estimated from the record of a loop that `feedrate.watch` recorded.
+//!
+//! Long because measured and estimated costs are written in the same way.
 
 use crate::exit::Exit;
 use crate::progress::{LiveLine, Progress};

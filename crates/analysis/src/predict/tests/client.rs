@@ -81,7 +81,7 @@ fn an_ideal_client_is_predicted_for_cached_reads() {
     let actual = au(&run(&with_client(0.0), storage(0.1, None, None)));
     assert!((predicted.au_percent - actual).abs() < 2.0, "{predicted:?} {actual}");
     // So would they with a faster client, which advice proposes.
-    let pipeline = Pipeline::of_cached_samples(&Derived::new(&record)).unwrap();
+    let pipeline = Pipeline::with_cached_samples(&Derived::new(&record)).unwrap();
     let predicted = pipeline.predict(&with_client(10.0 * MS), &[]).unwrap();
     let actual = au(&run(&with_client(10.0 * MS), storage(0.1, None, None)));
     assert!((predicted.au_percent - actual).abs() < 2.0, "{predicted:?} {actual}");
