@@ -264,18 +264,24 @@ fn is_equal(value: &OsStr, default: &OsStr) -> bool {
 }
 
 /// Parses a number of things, of which there is at least one.
-pub(crate) fn parse_count<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
+pub(crate) fn parse_count<T: TryFrom<u64> + ToString>(text: &str) -> Result<T, String> {
     if text.parse() == Ok(0_u64) {
         return Err("the smallest number is 1".into());
     }
-    let count = text.parse::<u64>().ok();
-    let count = count.ok_or_else(|| match units::parse_bytes(text) {
-        Some(number) if number.fract() == 0.0 && number >= 1.0 => {
-            format!("it is not a number without a unit: write `{number}`")
+    if let Some(count) = text.parse().ok().and_then(|count: u64| T::try_from(count).ok()) {
+        return Ok(count);
+    }
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err("the number is too large".into());
+    }
+    let whole = units::parse_bytes(text).filter(|number| (1.0..1e15).contains(number));
+    let count = whole.and_then(|number| T::try_from(number as u64).ok());
+    Err(match count {
+        Some(count) if !text.contains('.') => {
+            format!("it is not a number without a unit: write `{}`", count.to_string())
         }
         _ => "it is not a whole number".into(),
-    })?;
-    T::try_from(count).map_err(|_| "the number is too large".into())
+    })
 }
 
 /// Finds a metric by its name.

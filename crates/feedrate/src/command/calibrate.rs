@@ -3,6 +3,7 @@
 //!
 //! Long because measured and estimated costs are written in the same way.
 
+use crate::cli::parse_count;
 use crate::exit::Exit;
 use crate::progress::{LiveLine, Progress};
 use crate::{messages, time};
@@ -53,10 +54,10 @@ pub(super) struct CalibrateArguments {
     #[arg(value_name = "SCRIPT.py:FUNCTION|RUN")]
     source: String,
     /// Samples per batch [default: the DataLoader's, else 32].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_count::<u64>)]
     batch: Option<u64>,
     /// Worker processes [default: the DataLoader's, else 2].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_count::<u64>)]
     workers: Option<u64>,
     /// Duration of the measurement, in addition to starting Python and importing its modules.
     #[arg(long, value_name = "TIME", value_parser = time::seconds, default_value = DEFAULT_TIME)]

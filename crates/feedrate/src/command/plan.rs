@@ -1,11 +1,11 @@
 //! `feedrate plan`: prints the plan of a run and what it requires, without running it.
 
 use super::mlperf::{self, PlannedCommand};
-use crate::cli::DataArguments;
+use crate::cli::{DataArguments, parse_count};
 use crate::exit::Exit;
 use crate::progress::TERMINAL;
 use crate::{messages, text};
-use clap::{Args, value_parser};
+use clap::Args;
 use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_report::output::{OpenObject, Schema};
 use feedrate_report::words::{self, schedule};
@@ -38,7 +38,7 @@ pub(crate) struct PlanArguments {
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = HEADING)]
     memory: Option<u64>,
     /// Number of client hosts.
-    #[arg(long, value_name = "H", default_value_t = 1, value_parser = value_parser!(u32).range(1..), help_heading = HEADING)]
+    #[arg(long, value_name = "H", default_value_t = 1, value_parser = parse_count::<u32>, help_heading = HEADING)]
     hosts: u32,
 }
 

@@ -29,8 +29,7 @@ use std::sync::Arc;
 Examples:
   feedrate run unet3d_h100 -n 4 --data /mnt/fs    enough for 4 accelerators?
   feedrate run my.yaml reader.read_threads=8 --scale 0.1    a tenth of the data
-  feedrate run --data DIR --batch 64 --compute 50ms    your own files
-  feedrate run --data DIR --client train.py:make_loader --compute 50ms    your own files and code")]
+  feedrate run --data DIR --batch 64 --compute 50ms    your own files")]
 pub(super) struct RunArguments {
     #[command(flatten)]
     pub(super) data: DataArguments,

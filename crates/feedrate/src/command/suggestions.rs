@@ -356,7 +356,10 @@ mod tests {
             ("run w -n eight", "it is not a whole number"),
             ("run w -n 1.5", "it is not a whole number"),
             ("run w --batch 64k", "it is not a number without a unit: write `64000`"),
+            ("run w -n 8GiB", "it is not a whole number"),
             ("run w -n 5000000000", "the number is too large"),
+            ("run w --batch 99999999999999999999", "the number is too large"),
+            ("plan w --hosts 0", "the smallest number is 1"),
         ] {
             check(&format!("feedrate {words}"), says, "--help` explains it");
         }

@@ -25,7 +25,7 @@ const NOT_RUN: &[(&str, usize)] = &[
     ("gpu", 1),
     ("minutes", 6),
     ("mpi", 2),
-    ("python", 4),
+    ("python", 5),
     ("storage", 12),
     ("tutorial", 1),
 ];

@@ -68,10 +68,10 @@ fn histogram(reads: &Histogram) -> ReportTable {
             "#".repeat(length as usize),
         ]
     });
-    ReportTable::from_text("", ["Read took", "Reads", "Share", ""], rows)
+    ReportTable::from_text("", ["Read took about", "Reads", "Share", ""], rows)
 }
 
-/// Reads that took no longer than `limit_ns`, but longer than the limit of the bin before.
+/// Reads that took no longer than `limit_ns`, but longer than the limit of the bin before, to one sixteenth of a latency.
 #[derive(Debug, PartialEq)]
 struct Bin {
     limit_ns: u64,

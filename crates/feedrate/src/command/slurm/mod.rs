@@ -6,7 +6,7 @@ mod study;
 
 use super::run::RunArguments;
 use super::study::StudyLaunch;
-use crate::cli::{DataArguments, LaunchArguments, given_options};
+use crate::cli::{DataArguments, LaunchArguments, given_options, parse_count};
 use crate::exit::Exit;
 use crate::messages::write_or_print;
 use crate::progress::TERMINAL;
@@ -101,19 +101,19 @@ pub(super) struct BatchArguments {
     #[arg(long, value_name = "NAME", value_parser = parse_word)]
     account: Option<String>,
     /// Number of nodes.
-    #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
+    #[arg(long, value_name = "N", value_parser = parse_nonzero, default_value_t = NonZeroU32::MIN)]
     nodes: NonZeroU32,
     /// Time limit in Slurm's format [default for a workload: twice the estimated time plus ten minutes].
     #[arg(long, value_name = "TIME")]
     time: Option<String>,
     /// Submit an array of this many jobs, which run one after another. For a study, each makes one run.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_nonzero)]
     array: Option<NonZeroU32>,
     /// Processes per node.
-    #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
+    #[arg(long, value_name = "N", value_parser = parse_nonzero, default_value_t = NonZeroU32::MIN)]
     tasks_per_node: NonZeroU32,
     /// Cores per process [default: the cluster's, usually 1].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_nonzero)]
     cpus_per_task: Option<NonZeroU32>,
     /// Module to load. May be repeated.
     #[arg(long = "module", value_name = "NAME", value_parser = parse_modules)]
@@ -295,6 +295,11 @@ fn time_limit(
     let minutes = ((duration.total_s() * MARGIN + MARGIN_S) / 60.0).ceil() as u64;
     let limit = format!("{}-{:02}:{:02}:00", minutes / 1440, minutes / 60 % 24, minutes % 60);
     Ok((limit, limit_comment(&duration, rate)))
+}
+
+/// Parses a number of nodes, jobs, processes or cores.
+fn parse_nonzero(text: &str) -> Result<NonZeroU32, String> {
+    Ok(NonZeroU32::new(parse_count(text)?).unwrap_or(NonZeroU32::MIN))
 }
 
 /// Parses a time limit of sbatch into seconds: `MINUTES[:SECONDS]`, `HOURS:MINUTES:SECONDS`, `DAYS-HOURS[:MINUTES[:SECONDS]]`.

@@ -1,6 +1,6 @@
 //! `feedrate study new`: turns an experimental design into the CSV of its runs. Nothing is run.
 
-use crate::cli::names_parser;
+use crate::cli::{names_parser, parse_count};
 use crate::exit::Exit;
 use crate::messages::{self, StdoutError};
 use crate::progress::TERMINAL;
@@ -61,10 +61,10 @@ pub(in crate::command) struct StudyNewArguments {
     #[arg(long, value_name = "WORKLOAD")]
     model: Option<String>,
     /// Epochs of the baseline [default: the workload's].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_count::<u32>)]
     epochs: Option<u32>,
     /// Emulated accelerators of the baseline [default: 1].
-    #[arg(short = 'n', long, alias = "accelerators", value_name = "N")]
+    #[arg(short = 'n', long, alias = "accelerators", value_name = "N", value_parser = parse_count::<u32>)]
     processes: Option<u32>,
     /// Setting of the baseline, such as `reader.batch_size=4`. May be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -77,7 +77,7 @@ pub(in crate::command) struct StudyNewArguments {
     #[arg(long = "hook", value_name = "NAME=COMMAND")]
     hooks: Vec<String>,
     /// Number of runs of each point of the design [default: 1].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_count::<u32>)]
     replicates: Option<u32>,
     /// Make each replicate a separate block, with all points once. `--blocks` alone means `replicates`.
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "replicates", value_parser = names_parser(Blocking::ALL, Blocking::name, Blocking::meaning))]

@@ -4,7 +4,7 @@ use super::dry_run::dry_run;
 use super::precision::parse_until;
 use super::run_settings::{StudyLaunch, StudyRunSettings};
 use super::{runner_host, silent_host};
-use crate::cli::{metric, names_parser};
+use crate::cli::{metric, names_parser, parse_count};
 use crate::exit::Exit;
 use crate::messages::{self, StdoutError};
 use crate::progress::TERMINAL;
@@ -45,7 +45,7 @@ pub(in crate::command) struct StudyRunArguments {
     #[arg(long, value_name = "ROWS")]
     only: Vec<String>,
     /// Maximum number of runs.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_count::<usize>)]
     limit: Option<usize>,
     /// Start no run that would end after this time, such as `90s`, `30m` or `8h`.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
@@ -63,7 +63,7 @@ pub(in crate::command) struct StudyRunArguments {
     #[arg(long, value_name = "NAME", value_parser = metric, default_value = "au_all_steps_percent", requires = "until")]
     response: &'static Metric,
     /// Maximum number of runs of an experiment, with `--until`.
-    #[arg(long, value_name = "N", default_value_t = 20, requires = "until")]
+    #[arg(long, value_name = "N", value_parser = parse_count::<u64>, default_value_t = 20, requires = "until")]
     max_replicates: u64,
     /// Keep all datasets that this study generated, or delete datasets if space is short, first those that are needed last.
     #[arg(long, value_parser = names_parser(Policy::ALL, Policy::name, Policy::meaning), default_value = Policy::default().name())]
