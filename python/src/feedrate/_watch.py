@@ -145,10 +145,15 @@ class _Epoch:
             part = slice(first, end)
             length = sum(load[part]) + sum(compute[part])
             if first < end:
-                # After the last batch, a loader may take time to stop its workers.
-                block_end = start + length if end < len(compute) or paused else max(start + length, ended - origin)
-                blocks.append({"start_ns": start, "end_ns": block_end, "load_ns": load[part], "compute_ns": compute[part]})
+                blocks.append({"start_ns": start, "end_ns": start + length, "load_ns": load[part], "compute_ns": compute[part]})
             first, start = end, start + length + paused
+        # After the last batch, a loader may take time to stop its workers. It belongs to the last block, so checkpoints in the last step follow it.
+        stop_ns = max(ended - origin - start, 0)
+        blocks[-1]["end_ns"] += stop_ns
+        checkpoints = []
+        for saved in self.checkpoints:
+            shift = stop_ns - origin if saved["after_step"] == len(compute) else -origin
+            checkpoints.append({**saved, "start_ns": saved["start_ns"] + shift, "end_ns": saved["end_ns"] + shift})
         before = self.before
         busy, ticks = (_machine.difference(a, b) for a, b in zip(after[4:6], before[4:6]))
         host = {
@@ -161,14 +166,11 @@ class _Epoch:
         return {
             "number": self.number,
             "start_ns": self.start - origin,
-            "end_ns": max(ended - origin, start),
+            "end_ns": start + stop_ns,
             "started": self.started,
             "ended": _machine.local_time(),
             "blocks": blocks,
-            "checkpoints": [
-                {**saved, "start_ns": saved["start_ns"] - origin, "end_ns": saved["end_ns"] - origin}
-                for saved in self.checkpoints
-            ],
+            "checkpoints": checkpoints,
             "host": host,
             "read_call_bytes": _machine.difference(after.read_call_bytes, before.read_call_bytes),
             "device_read_ns": _machine.difference(after.data_device_read_ns, before.data_device_read_ns),

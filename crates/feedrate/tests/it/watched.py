@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -52,6 +53,11 @@ def starved():
                     Path("model.pt").write_bytes(bytes(100_000))
         if epoch == 0:
             save()
+
+
+def save_in(clock, length_ns):
+    with feedrate.checkpoint():
+        clock.now += length_ns
 
 
 @feedrate.checkpoint()
@@ -309,28 +315,52 @@ def forked():
             assert record("fork")["complete"]
 
 
-class StoppingLoader(Loader):
-    """Takes time to stop its workers after the last batch, like a `DataLoader`."""
+class Clock:
+    """Replaces the clock of the module. Time passes only where a test says so."""
+
+    now = 1
+
+    def __call__(self):
+        return self.now
+
+
+class StoppingLoader:
+    """Takes 6 ns for each of 4 batches, and 500 ns to stop its workers after the last one, like a `DataLoader`."""
+
+    def __init__(self, clock):
+        self.clock = clock
 
     def __iter__(self):
-        yield from super().__iter__()
-        time.sleep(0.05)
+        for step in range(4):
+            self.clock.now += 6
+            yield step
+        self.clock.now += 500
 
 
 def ended():
-    """The record of a loop that has ended is complete while its process is alive, and its last block contains the time that the loader takes to stop."""
-    loader = StoppingLoader(4, 0.001)
-    for passes in (1, 2):
-        before = time.perf_counter_ns()
-        for _ in feedrate.watch(loader, name="ended"):
+    """The record of a loop that has ended is complete while its process is alive. The time in which its loader stops belongs to its last block, also if
+    there is a checkpoint in the last step."""
+    clock = feedrate._watch.clock = Clock()
+    loader = StoppingLoader(clock)
+    # For each pass, the step with a checkpoint and the lengths of the blocks. The checkpoint of "step" 4 follows the pass.
+    for passes, (saving_step, lengths) in enumerate([(None, [540]), (3, [540]), (2, [30, 510]), (4, [540])], 1):
+        for step in feedrate.watch(loader, name="ended"):
             assert not record("ended")["complete"], passes
-        elapsed = time.perf_counter_ns() - before
+            clock.now += 4
+            if step == saving_step:
+                save_in(clock, 44)
+        if saving_step == 4:
+            save_in(clock, 44)
         written = record("ended")
         assert written["complete"] and written["ended"] and len(written["epochs"]) == passes, written
         epoch = written["epochs"][-1]
-        (block,) = epoch["accelerators"][0]["blocks"]
-        steps_ns = sum(block["load_ns"]) + sum(block["compute_ns"])
-        assert steps_ns + 50_000_000 <= block["end_ns"] - block["start_ns"] == epoch["end_ns"] - epoch["start_ns"] <= elapsed, epoch
+        blocks = epoch["accelerators"][0]["blocks"]
+        assert [block["end_ns"] - block["start_ns"] for block in blocks] == lengths, (saving_step, blocks)
+        is_within = saving_step in (2, 3)
+        assert epoch["end_ns"] - epoch["start_ns"] == 540 + 44 * is_within, epoch
+        if is_within:
+            (saved,) = epoch["checkpoints"]
+            assert (saved["start_ns"], saved["end_ns"] - saved["start_ns"]) == (blocks[0]["end_ns"], 44), epoch
     for _ in feedrate.watch(loader, name="ended"):
         break
     assert record("ended")["complete"]
@@ -377,17 +407,19 @@ def interrupted():
 
 
 def ranks(wanted):
-    """Starts two ranks like a launcher. With `lost`, one kills itself; with `alive`, both wait until the record is complete."""
+    """Starts two ranks like a launcher. With `lost`, one kills itself; with `alive`, the record must be complete before they end."""
     children = []
     for rank in range(2):
-        child = os.fork()
-        if child == 0:
-            os.environ.update(OMPI_COMM_WORLD_RANK=str(rank), OMPI_COMM_WORLD_SIZE="2")
-            script = [sys.executable, __file__, "rank", wanted]
-            os.execv(script[0], script)
-        children.append(child)
-    codes = [os.waitpid(child, 0)[1] for child in children]
-    assert wanted == "lost" or codes == [0, 0], codes
+        environment = {**os.environ, "OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2"}
+        command = [sys.executable, __file__, "rank", wanted]
+        children.append(subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+    # A rank that is killed closes its output.
+    ended = [child.stdout.readline() for child in children]
+    if wanted == "alive":
+        assert ended == [b"ended\n"] * 2 and record("alive")["complete"], "the record is complete when the last rank has ended its loop"
+    for child in children:
+        child.communicate()
+    assert wanted == "lost" or [child.returncode for child in children] == [0, 0], children
 
 
 def rank(wanted):
@@ -395,11 +427,9 @@ def rank(wanted):
         for step, _ in enumerate(feedrate.watch(Loader(6, 0.001), name=wanted)):
             if wanted == "lost" and os.environ["OMPI_COMM_WORLD_RANK"] == "1" and (epoch, step) == (1, 3):
                 os.kill(os.getpid(), signal.SIGKILL)
-    if wanted == "alive":
-        limit = time.monotonic() + 30
-        while not any(json.loads(path.read_text())["complete"] for path in Path("results/alive").glob("*/record.json")):
-            assert time.monotonic() < limit, "the record is complete when the last rank has ended its loop"
-            time.sleep(0.001)
+    print("ended", flush=True)
+    # The rank lives until its input is closed.
+    sys.stdin.read()
 
 
 if __name__ == "__main__":
