@@ -9,7 +9,7 @@ import re
 import sys
 import time
 from pathlib import Path
-from typing import Any, NamedTuple, Optional, TextIO
+from typing import Any, NamedTuple, Optional
 
 from . import _machine
 
@@ -90,10 +90,9 @@ def write(job: Job, part: dict[str, Any]) -> bool:
         _replace(job.folder / "record.json", record)
         return bool(record["complete"])
     _replace(job.folder / PART.format(job.rank), part)
-    with open(job.folder / ".watch-lock", "a+", encoding="utf-8") as lock:
+    with open(os.open(job.folder / ".watch-lock", os.O_RDWR | os.O_CREAT, 0o666), "rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        before, ended = _update_ended(lock, job.rank, bool(part["ended"]))
-        if job.rank != 0 and max(len(before), len(ended)) < job.ranks and not part["is_closed"]:
+        if not _update_ended(lock.fileno(), job, bool(part["ended"])) and job.rank != 0 and not part["is_closed"]:
             # Rank 0 writes the record during a pass; the last rank that ends a pass completes it, and the first that begins another one reopens it.
             return False
         paths = [job.folder / PART.format(rank) for rank in range(job.ranks)]
@@ -109,16 +108,14 @@ def write(job: Job, part: dict[str, Any]) -> bool:
     return bool(record["complete"])
 
 
-def _update_ended(lock: TextIO, rank: int, is_ended: bool) -> tuple[set[int], set[int]]:
-    """Stores in the locked file whether the last pass of `rank` ended. Returns the ranks whose last pass ended, before and after that."""
-    lock.seek(0)
-    before = {int(word) for word in lock.read().split()}
-    ended = before - {rank} | ({rank} if is_ended else set())
-    lock.seek(0)
-    lock.truncate()
-    lock.write(" ".join(map(str, sorted(ended))))
-    lock.flush()
-    return before, ended
+def _update_ended(lock: int, job: Job, is_ended: bool) -> bool:
+    """Stores in the locked file whether the last pass of this rank ended, and returns whether those of all ranks had or have ended.
+
+    The file has a byte for each rank, since the parts of many ranks would take long to read. A damaged byte cannot make a record complete.
+    """
+    before = os.pread(lock, job.ranks, 0)
+    os.pwrite(lock, b"1" if is_ended else b"0", job.rank)
+    return b"1" * job.ranks in (before, os.pread(lock, job.ranks, 0))
 
 
 def merge(parts: list[dict[str, Any]], ranks: int) -> dict[str, Any]:

@@ -339,7 +339,7 @@ class _Log:
         start = clock()
         try:
             _record.write(self.job, self.part(self.job.rank, more))
-        except OSError as error:
+        except (OSError, ValueError) as error:  # The part of another rank may be damaged.
             sys.stderr.write(f"feedrate: cannot write the record in `{self.job.folder}`: {error}\n")
         self.spent += clock() - start
 

@@ -379,6 +379,14 @@ def reopened():
     for rank, ended, complete in [(0, "", False), (1, "", False), (0, "time", False), (1, "time", True), (1, "", False), (1, "time", True), (0, "", False)]:
         _record.write(_record.Job(rank, 2, folder), {**log.part(rank, []), "ended": ended})
         assert json.loads((folder / "record.json").read_text())["complete"] is complete, (rank, ended)
+    # A full disk or another program may have damaged the file of the lock.
+    for content in [b"0 x", b"\xff" * 9, b"1"]:
+        (folder / ".watch-lock").write_bytes(content)
+        for rank in (0, 1):
+            _record.write(_record.Job(rank, 2, folder), {**log.part(rank, []), "ended": "time"})
+        assert json.loads((folder / "record.json").read_text())["complete"], content
+        for rank in (1, 0):
+            _record.write(_record.Job(rank, 2, folder), log.part(rank, []))
 
 
 def frames():
