@@ -2,11 +2,13 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import feedrate
@@ -390,15 +392,37 @@ def reopened():
 
 
 def frames():
-    """`load_results` reads complete records of watched loops with the keys of summary.json."""
-    Path("results/torn").mkdir()
-    Path("results/torn/record.json").write_text(json.dumps({**record("starved"), "complete": False}))
+    """`load_results` reads complete records of watched loops with the keys of summary.json, in one call of the program, and no records of other programs."""
+    files = {
+        "torn/record.json": json.dumps({**record("starved"), "complete": False}),
+        "damaged/record.json": '{"version":1,"program":"feedrate.watch',
+        "music/record.json": "not JSON",
+        "own/summary.json": json.dumps({"num_accelerators": 2}),
+    }
+    for path, text in files.items():
+        Path("results", path).parent.mkdir()
+        Path("results", path).write_text(text)
+    shutil.copytree("results/starved", "results/twice")
+    calls = []
+    call = feedrate._results.call
+    feedrate._results.call = lambda *arguments: calls.append(arguments) or call(*arguments)
     frame = feedrate.load_results("results")
-    assert len(frame) == 1, frame
-    (row,) = frame.to_dict("records")
-    assert row["path"].startswith("starved/") and row["num_accelerators"] == 1 and row["epochs"] == 2, row
+    assert len(calls) == 1, calls
+    own, row, _ = frame.to_dict("records")
+    assert own["path"] == "own" and own["num_accelerators"] == 2, own
+    assert row["path"].startswith("starved/") and row["num_accelerators"] == row["num_hosts"] == 1 and row["epochs"] == 2, row
+    assert row["start"] == record("starved")["started"] and row["end"] == record("starved")["ended"], row
     assert 5 < row["train_au_all_steps_percentage"] < 40 and 5 < row["train_au_mean_percentage"] < 40, row
-    assert row["train_throughput_mean_samples_per_second"] > 0 and len(row["train_au_percentage"]) == 2, row
+    assert row["train_throughput_mean_samples_per_second"] > 0, row
+
+    def missing(*_):
+        raise FileNotFoundError("there is no `feedrate`")
+
+    feedrate._results.call = missing
+    with warnings.catch_warnings(record=True) as caught:
+        frame = feedrate.load_results("results")
+    assert frame["path"].tolist() == ["own"], frame
+    assert "4 records of watched loops are left out: there is no `feedrate`" in str(caught[0].message), caught
 
 
 def killed():
