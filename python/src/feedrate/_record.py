@@ -183,6 +183,7 @@ def _watched(parts: list[dict[str, Any]]) -> dict[str, Any]:
         "loader": first["loader"],
         "workers": first["workers"],
         "synchronised": all(synchronised) if synchronised else None,
+        "closed": all(part["is_closed"] for part in parts),
         "read_call_bytes": total("read_call_bytes"),
         "device_read_ns": _sum(list(devices.values())),
         "loader_cpu_ns": total("loader_cpu_ns"),

@@ -145,6 +145,7 @@ fn watched_runs_are_compared_analyzed_and_reported() {
     let (page, json) = show(&test, "fed");
     assert!(page.stdout.starts_with("YES: "), "{}", page.stdout);
     assert_eq!(json["verdict"]["name"], "compute-bound");
+    assert!(!page.stdout.contains("watch_not_closed"), "{}", page.stdout);
     assert_eq!(
         json["throughput"]["samples_per_second"]["whole"],
         Value::Null,
@@ -175,7 +176,7 @@ fn watched_runs_are_compared_analyzed_and_reported() {
     assert_eq!(report.code, 0, "{}", report.stderr);
 }
 
-/// Between two epochs and after the last one, only the process knows whether the loop goes on.
+/// Between two epochs and after the last one, only the process knows whether the loop goes on, so a doubt remains if it is killed there.
 #[test]
 fn an_ended_loop_is_complete_while_its_process_is_alive() {
     let test = Test::new();
@@ -188,6 +189,12 @@ fn an_ended_loop_is_complete_while_its_process_is_alive() {
     let au = json["au"]["all_steps_percent"].as_f64().unwrap();
     assert!((au - 100.0 * 16.0 / 540.0).abs() < 1e-9, "{au}");
     assert!(page.stdout.starts_with("NO: "), "{}", page.stdout);
+    let doubt = "the record ends after 4 epochs, and its process has not closed it: it was killed, or is still running";
+    assert!(
+        page.stdout.contains("`watch_not_closed` (warning)") && page.stdout.contains(doubt),
+        "{}",
+        page.stdout
+    );
 }
 
 #[test]
@@ -228,6 +235,7 @@ fn several_ranks_write_one_record() {
         (&json["accelerators"], &json["epochs"], &json["complete"]),
         (&2.into(), &2.into(), &true.into())
     );
+    assert!(!json["doubts"].to_string().contains("watch_not_closed"), "{}", json["doubts"]);
     let entries =
         std::fs::read_dir(folder(&test, "both")).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(

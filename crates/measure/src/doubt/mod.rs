@@ -21,6 +21,7 @@ mod compute_overshoot;
 mod first_epoch_differs;
 mod no_step_causes;
 mod watched;
+mod watch_not_closed;
 mod members_not_decoded;
 mod bytes_left_unread;
 mod values_elsewhere;
@@ -90,6 +91,7 @@ pub static DOUBTS: &[&RecordDoubt] = &[
     &metadata_warm::DOUBT,
     &no_step_causes::DOUBT,
     &watched::DOUBT,
+    &watch_not_closed::DOUBT,
     &members_not_decoded::DOUBT,
     &bytes_left_unread::DOUBT,
     &values_elsewhere::DOUBT,

@@ -12,6 +12,9 @@ pub struct Watched {
     pub workers: Option<u32>,
     /// Whether each step waited for the GPU before its end was timed; `None` if no GPU was found.
     pub synchronised: Option<bool>,
+    /// Whether all processes have closed the record, which each does when it ends; `None` in old records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<bool>,
     /// Bytes that read calls of the processes and their children returned, from any file; `None` if unknown.
     pub read_call_bytes: Option<u64>,
     /// Sum of the times of all reads of the data's block device during the epochs, over all machines; `None` if unknown.
