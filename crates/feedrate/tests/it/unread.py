@@ -58,24 +58,6 @@ def late_links():
                     file["masks"] = h5py.ExternalLink("../elsewhere.h5", "/masks")
 
 
-def demonstrations():
-    """As robomimic stores them, with the numbers of steps in `demonstrations.txt`."""
-    steps = [5 + number * 7 % 9 for number in range(12)]
-    for name in ["a", "b"]:
-        with h5py.File(path("demonstrations", f"{name}.hdf5"), "w") as file:
-            for number, length in enumerate(steps):
-                demo = file.create_group(f"data/demo_{number}")
-                demo.attrs["num_samples"] = length
-                demo["obs/agentview_image"] = image_bytes(length, 40, 40, 3)
-                demo["obs/wrist_image"] = image_bytes(length, 40, 40, 3)
-                demo["obs/robot0_eef_pos"] = np.zeros((length, 3))
-                demo["actions"] = np.zeros((length, 7))
-                demo["dones"] = np.zeros(length, dtype="int64")
-            file["mask/train"] = np.array([b"demo_0", b"demo_1"])
-    with open(f"{folder}/demonstrations.txt", "w") as file:
-        file.write(str(sum(steps)))
-
-
 def one_each():
     with h5py.File(path("one_each", "a.h5"), "w") as file:
         for number in range(100):

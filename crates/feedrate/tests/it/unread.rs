@@ -78,27 +78,6 @@ fn links_in_late_files_are_found_by_a_scan_and_by_a_run() {
     }
 }
 
-/// Robomimic's loader reads a step as a sample.
-#[test]
-fn samples_are_the_steps_of_episodes_of_different_lengths() {
-    let test = files(&["demonstrations"]);
-    let steps: u64 = fs::read_to_string(test.path("demonstrations.txt")).unwrap().parse().unwrap();
-    let scanned = test.feedrate(&["scan", "demonstrations", "--json"]).json();
-    assert_eq!(scanned["samples"], 2 * steps);
-    let in_order = ["--workers", "1", "reader.file_shuffle=off", "reader.sample_shuffle=off"];
-    let json = run(&test, "demonstrations", &in_order);
-    assert_eq!(json["latency"]["sample"]["count"], 2 * steps);
-    let bytes = json["bytes"]["logical"].as_u64().unwrap();
-    let images = 2 * steps * 2 * 40 * 40 * 3;
-    assert!((images..images * 3 / 2).contains(&bytes), "{bytes} instead of {images}");
-    let found = evidence(&json, "samples_guessed").unwrap_or_default();
-    assert!(found.starts_with("each of 12 parts like `data/demo_0/obs/"), "{found}");
-    assert!(found.ends_with("could be a sample, but samples were taken to be rows"), "{found}");
-    let members = "dataset.members=[data/demo_0/actions, data/demo_1/actions]";
-    let json = run(&test, "demonstrations", &["--workers", "1", members]);
-    assert_eq!(json["latency"]["sample"]["count"], 2 * (5 + 12));
-}
-
 #[test]
 fn the_share_of_unread_bytes_is_that_of_all_files() {
     let test = files(&["late"]);

@@ -8,7 +8,6 @@ use super::super::ahead::WantedSample;
 use super::super::payload_range::PayloadRange;
 use super::blocks::{FileBlocks, ParseResult, ParseStop, invalid};
 use super::cache::ChunkCache;
-use super::episodes::SamplePlace;
 use super::filter::{ChunkInflate, Unfilter, applied_filters};
 use super::index;
 use super::message::{Filter, RecordDataset};
@@ -37,9 +36,6 @@ pub(super) struct Hdf5Cursor {
     contents: Contents,
     shape: Option<FileShape>,
     walk: SampleWalk,
-    /// Row of the sample in its datasets, and the end of these.
-    row: u64,
-    datasets_end: usize,
     piece: ChunkPiece,
     /// Bytes of the piece that are still missing.
     range: PayloadRange,
@@ -146,8 +142,6 @@ impl Hdf5Cursor {
             contents: Contents::new(options.members.clone()),
             shape: None,
             walk: SampleWalk::default(),
-            row: 0,
-            datasets_end: 0,
             piece: ChunkPiece::default(),
             range: PayloadRange::default(),
             sent_bytes: 0,
@@ -173,24 +167,20 @@ impl Hdf5Cursor {
         self.caches.resize_with(datasets, ChunkCache::default);
         self.caches.iter_mut().for_each(|cache| cache.set_share(datasets));
         self.sieves.resize_with(datasets, Sieve::default);
-        let SamplePlace { row, datasets } = self.contents.place(self.wanted.sample);
-        self.walk = SampleWalk { dataset: datasets.start, ..SampleWalk::default() };
-        self.row = row;
-        self.datasets_end = datasets.end;
+        self.walk = SampleWalk::default();
         self.phase = SamplePhase::Find;
         Ok(())
     }
 
     /// Finds the piece at the current position of the walk.
     fn find(&mut self) -> ParseResult<()> {
-        if self.walk.dataset == self.datasets_end {
+        let Some(dataset) = self.contents.datasets.get(self.walk.dataset) else {
             self.phase = SamplePhase::Done;
             return Ok(());
-        }
-        let dataset = &self.contents.datasets[self.walk.dataset];
+        };
         let dataset_filter = dataset.unknown_filter();
         self.piece = self.find_piece(dataset)?;
-        let samples = self.piece.geometry.sharing_samples(self.row);
+        let samples = self.piece.geometry.sharing_samples(self.wanted.sample);
         self.stored_bytes += self.piece.stored_bytes as f64 / samples as f64;
         self.phase = SamplePhase::Piece;
         match self.piece.work {
@@ -216,7 +206,7 @@ impl Hdf5Cursor {
     fn find_piece(&self, dataset: &RecordDataset) -> ParseResult<ChunkPiece> {
         let geometry = ChunkGeometry::new(dataset)?;
         let mut grid = [0; RANK_MAX];
-        grid[0] = self.row / geometry.samples;
+        grid[0] = self.wanted.sample / geometry.samples;
         grid[1..].copy_from_slice(&self.walk.grid[..RANK_MAX - 1]);
         let found =
             index::find(&self.blocks, dataset, &grid[..dataset.rank], geometry.chunk_bytes)?;
@@ -242,7 +232,7 @@ impl Hdf5Cursor {
                 format!("a chunk of {stored} bytes extends beyond the end"),
             );
         }
-        let share_start = self.row % geometry.samples * geometry.slab_bytes;
+        let share_start = self.wanted.sample % geometry.samples * geometry.slab_bytes;
         let is_deflated = applied_filters(filters, skipped).eq([(0, Filter::Deflate)]);
         let unknown_filter = dataset.unknown_filter();
         let cache = &self.caches[self.walk.dataset];
@@ -379,7 +369,7 @@ impl Hdf5Cursor {
     /// Start of the sample's share of the unfiltered chunk.
     fn share_start(&self) -> usize {
         let geometry = &self.piece.geometry;
-        (self.row % geometry.samples * geometry.slab_bytes) as usize
+        (self.wanted.sample % geometry.samples * geometry.slab_bytes) as usize
     }
 
     /// Keeps the unfiltered chunk for the next samples.
@@ -611,10 +601,11 @@ impl Cursor for Hdf5Cursor {
 
     /// Unknown for elements of variable length, because they share heaps.
     fn stored_sample(&self) -> Option<StoredSample> {
+        let first = self.contents.datasets.first()?;
         if self.contents.datasets.iter().any(|dataset| dataset.element.is_reference()) {
             return None;
         }
-        let samples = self.contents.samples.max(1) as f64;
+        let samples = first.dims[0].max(1) as f64;
         let file_bytes = self.blocks.file_bytes as f64 / samples;
         let with_metadata = self.stored_bytes + self.blocks.metadata_bytes() as f64 / samples;
         let bytes = if self.contents.are_all { file_bytes } else { with_metadata.min(file_bytes) };

@@ -16,7 +16,6 @@ mod message;
 mod tree2;
 mod heap;
 mod group;
-mod episodes;
 mod open;
 mod arrays;
 mod index;
@@ -58,8 +57,6 @@ const RANK_MAX: usize = DIMS_MAX + 1;
 const UNDEFINED: u64 = u64::MAX;
 /// Upper limit on a chunk, band or heap that must be in memory at once.
 const MEMORY_BYTES_MAX: u64 = 256 << 20;
-/// A dataset of less than the largest divided by this number is not read, unless the user names it.
-const SHARE_DIVISOR: u64 = 10;
 /// First bytes of every file.
 const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 /// Positions of the signature in the head of a file, which can have a block of another program before it, as MATLAB's files have.

@@ -1,22 +1,19 @@
 //! Finds the datasets that contain the samples of a file, and determines the shape of a sample.
 //!
 //! Files of DLIO have their samples in `records_0`, `records_1`, …. In other files a sample is a row of each dataset that the
-//! user named, or else of each dataset with as many rows as the largest and at least a tenth of its length. Groups that differ in their
-//! numbers and in the rows of their datasets are episodes ([`super::episodes`]): a sample is a row of the datasets of one of them.
+//! user named, or else of each dataset with as many rows as the largest and at least a tenth of its length.
 //!
 //! Long because the choice of datasets needs all properties that make one readable.
 
 use super::super::ahead::WantedSample;
 use super::super::{FileMember, shape_of_bytes};
 use super::blocks::{FileBlocks, ParseResult, ParseStop, invalid};
-use super::episodes::{Episode, EpisodePart, SamplePlace, find_episodes};
 use super::group::VisitedLinks;
 use super::message::{self, ObjectKind, RecordDataset};
 use super::piece::ChunkGeometry;
 use super::referenced::ReferencedBytes;
 use super::{
-    Dims, FileShape, FormatError, RANK_MAX, SHARE_DIVISOR, UNDEFINED, describe_shape, group, index,
-    superblock,
+    Dims, FileShape, FormatError, RANK_MAX, UNDEFINED, describe_shape, group, index, superblock,
 };
 use std::collections::HashSet;
 use std::ops::Range;
@@ -30,17 +27,15 @@ const OBJECTS_MAX: usize = 16_384;
 const PATH_BYTES_MAX: usize = 1024;
 /// Upper limit on the length of the names that an error lists.
 const NAMES_BYTES_MAX: usize = 200;
+/// A dataset of less than the largest divided by this number is not read, unless the user names it.
+const SHARE_DIVISOR: u64 = 10;
 /// Number of chunks from which the length of a filtered dataset is estimated.
 const CHUNKS_SAMPLED: u64 = 4;
 
 /// Contents of a file. Opening continues where metadata was missing. The memory is reused for the next file.
 pub(super) struct Contents {
-    /// The datasets that are read, in the order of episodes.
+    /// The datasets that are read.
     pub(super) datasets: Vec<RecordDataset>,
-    /// The episodes; a single one in other files.
-    episodes: Vec<Episode>,
-    /// Number of samples in the file.
-    pub(super) samples: u64,
     /// Names of datasets that the user chose.
     chosen: Arc<[String]>,
     step: OpenStep,
@@ -131,8 +126,6 @@ impl Contents {
     pub(super) fn new(chosen: Arc<[String]>) -> Self {
         Contents {
             datasets: Vec::new(),
-            episodes: Vec::new(),
-            samples: 0,
             chosen,
             step: OpenStep::Root,
             records: Vec::new(),
@@ -345,73 +338,28 @@ impl Contents {
     /// Chooses the datasets that are read.
     fn choose(&mut self, blocks: &FileBlocks) -> ParseResult<()> {
         self.datasets.clear();
-        self.episodes.clear();
         self.are_all = false;
         if self.is_record_file() {
-            self.choose_records(blocks)?;
-            self.set_single_episode();
-            return Ok(());
+            return self.choose_records(blocks);
         }
-        if !self.chosen.is_empty() {
+        if self.chosen.is_empty() {
+            self.choose_largest()?
+        } else {
             self.choose_named()?
         }
-        let has_episodes = self.choose_episodes();
-        if !has_episodes {
-            if self.chosen.is_empty() {
-                self.choose_largest()?
-            }
-            for object in self.objects.iter().filter(|object| object.is_read) {
-                self.datasets.extend(object.array().copied());
-            }
-            self.set_single_episode();
+        for object in self.objects.iter().filter(|object| object.is_read) {
+            self.datasets.extend(object.array().copied());
         }
         let is_unread = |object: &FoundObject| match object.content {
             ObjectContent::Broken(..) | ObjectContent::Linked => true,
             _ => object.array().is_some() && !object.is_read,
         };
         self.are_all = self.chosen.is_empty() && !self.objects.iter().any(is_unread);
-        let has_equal_rows = self.datasets.iter().all(|dataset| dataset.dims[0] == self.samples);
-        if !has_episodes && !has_equal_rows {
+        let samples = self.datasets[0].dims[0];
+        if self.datasets.iter().any(|dataset| dataset.dims[0] != samples) {
             return invalid(0, "the datasets to read differ in their numbers of samples");
         }
         Ok(())
-    }
-
-    fn set_single_episode(&mut self) {
-        self.samples = self.datasets.first().map_or(0, |dataset| dataset.dims[0]);
-        self.episodes.push(Episode::default());
-    }
-
-    /// Chooses the datasets of episodes, among those that the user named or else all. Returns whether the file has episodes.
-    fn choose_episodes(&mut self) -> bool {
-        let arrays = self.objects.iter().enumerate().filter_map(|(number, object)| {
-            let array = object.array().filter(|_| self.chosen.is_empty() || object.is_read)?;
-            Some(EpisodePart { name: self.name(object), object: number, array })
-        });
-        let Some(found) = find_episodes(arrays.collect(), !self.chosen.is_empty()) else {
-            return false;
-        };
-        self.episodes.extend(found.episodes);
-        self.samples = found.samples;
-        self.objects.iter_mut().for_each(|object| object.is_read = false);
-        for number in found.objects {
-            self.objects[number].is_read = true;
-            self.datasets.extend(self.objects[number].array().copied());
-        }
-        true
-    }
-
-    /// The row of a sample, and the datasets that have it.
-    pub(super) fn place(&self, sample: u64) -> SamplePlace {
-        let next = self.episodes.partition_point(|episode| episode.first_sample <= sample);
-        let Episode { first_sample, first_dataset } = self.episodes[next.saturating_sub(1)];
-        let end = self.episodes.get(next).map_or(self.datasets.len(), |next| next.first_dataset);
-        SamplePlace { row: sample - first_sample, datasets: first_dataset..end }
-    }
-
-    /// The datasets with parts of the first sample.
-    fn first_parts(&self) -> &[RecordDataset] {
-        &self.datasets[self.place(0).datasets]
     }
 
     fn choose_records(&mut self, blocks: &FileBlocks) -> ParseResult<()> {
@@ -540,26 +488,20 @@ impl Contents {
     /// Shape of the file. Parts with equal dimensions and types are joined along the record's first dimension; otherwise a sample is
     /// a sequence of bytes.
     fn shape(&self) -> ParseResult<FileShape> {
-        let parts = self.first_parts();
-        let first = &parts[0];
+        let first = &self.datasets[0];
         let mut dims = [1; RANK_MAX + 1];
         dims[..RANK_MAX].copy_from_slice(&first.dims);
         let mut rank = first.rank;
-        let datasets = parts.len() as u64;
+        let datasets = self.datasets.len() as u64;
         let is_equal =
             |other: &RecordDataset| other.dims() == first.dims() && other.element == first.element;
-        let has_references = parts.iter().any(|dataset| dataset.element.is_reference());
-        if has_references || !parts.iter().all(is_equal) {
-            // Episodes have no references.
-            let read = self.objects.iter().filter(|object| object.is_read);
-            let bytes: u64 = if has_references {
-                read.filter_map(|object| Some(object.decoded_bytes(object.array()?)))
-                    .fold(0, |sum, bytes| sum.saturating_add(bytes / dims[0].max(1)))
-            } else {
-                let rows = parts.iter().map(|part| part.bytes() / part.dims[0].max(1));
-                rows.fold(0, u64::saturating_add)
-            };
-            return Ok(shape_of_bytes(bytes, self.samples));
+        let has_references = self.datasets.iter().any(|dataset| dataset.element.is_reference());
+        if has_references || !self.datasets.iter().all(is_equal) {
+            let bytes = self.objects.iter().filter(|object| object.is_read).map(|object| {
+                let array = object.array();
+                array.map_or(0, |array| object.decoded_bytes(array)) / dims[0].max(1)
+            });
+            return Ok(shape_of_bytes(bytes.fold(0, u64::saturating_add), dims[0]));
         }
         if datasets > 1 {
             // A part that is one element has no dimension.
@@ -570,14 +512,14 @@ impl Contents {
         let Some(element) = first.element.number else {
             dims[rank] = first.element.bytes;
             let bytes = super::product(&dims[1..=rank]);
-            let plain = shape_of_bytes(bytes, self.samples);
+            let plain = shape_of_bytes(bytes, dims[0]);
             let sample = Dims::new(&dims[1..=rank]);
             return Ok(sample.map_or(plain, |dims| FileShape { dims, ..plain }));
         };
         let Some(sample) = Dims::new(&dims[1..rank]) else {
             return invalid(0, "samples of too many dimensions");
         };
-        Ok(FileShape { dims: sample, element, samples: self.samples })
+        Ok(FileShape { dims: sample, element, samples: dims[0] })
     }
 
     /// Checks the found shape against the plan, and returns it. Equivalent dimensions are replaced by the plan's.
@@ -586,11 +528,10 @@ impl Contents {
         found: FileShape,
         wanted: &WantedSample,
     ) -> Result<FileShape, FormatError> {
-        let parts = self.first_parts();
-        let datasets = parts.len() as u64;
+        let datasets = self.datasets.len() as u64;
         // DLIO leaves out a part's first dimension if it is 1.
         let plan = wanted.expected.as_ref().filter(|plan| match plan.dims.as_slice() {
-            [first, rest @ ..] => *first == datasets && rest == &parts[0].dims()[1..],
+            [first, rest @ ..] => *first == datasets && rest == &self.datasets[0].dims()[1..],
             [] => false,
         });
         let shape = plan.map_or(found, |plan| FileShape { dims: plan.dims, ..found });
