@@ -83,7 +83,7 @@ pub fn probe_foreign(
     }
     check_counts(found_files, plan)?;
     let is_encoded = names.format.member().has(Ability::EncodesSamples);
-    let mut opener = Opener::new(storage, names, is_encoded);
+    let mut opener = Opener::new(storage, names, &probe_options(plan, is_encoded));
     let needs_plan = names.format.member().has(Ability::NeedsPlan) && plan.samples_per_file > 1;
     // In larger folders, a scan does not open each file. Otherwise it leaves out the broken ones.
     let may_be_broken =
@@ -441,17 +441,20 @@ impl FoundMembers {
     }
 
     /// Adds members with values that are stored elsewhere in some file.
-    fn add_elsewhere(&mut self, names: BTreeSet<String>) {
+    fn add_elsewhere(&mut self, names: BTreeSet<String>, format: &Format) {
+        // Other formats read all members.
+        let is_read = !format.member().has(Ability::ChoosesMembers);
         for name in names {
             if let Some(member) = self.members.iter_mut().find(|member| member.name == name) {
                 member.is_elsewhere = true;
             } else if self.members.len() < MEMBERS_MAX {
-                let member =
-                    FileMember { name, stored_bytes: 0, is_read: false, is_elsewhere: true };
-                self.members.push(member);
+                self.members.push(FileMember {
+                    name,
+                    stored_bytes: 0,
+                    is_read,
+                    is_elsewhere: true,
+                });
             }
-            // The files without these values may read something else.
-            self.choice.clear();
         }
     }
 
@@ -519,7 +522,7 @@ pub fn find_samples(
     let has_many_samples = names.format.member().has(Ability::KeepsOpen);
     let has_parts = names.format.parts.iter().filter(|part| !part.optional).count() > 1;
     let is_text = names.format.member().has(Ability::Undescribed);
-    let mut opener = Opener::new(storage, names, true);
+    let mut opener = Opener::new(storage, names, &probe_options(plan, true));
     let mut files = Vec::new();
     let mut broken = BTreeMap::new();
     for file in file_numbers_to_probe(plan.files_train) {
@@ -542,50 +545,40 @@ pub fn find_samples(
     found.probed_files =
         if has_many_samples { plan.files_train } else { plan.files_train.min(PROBED_MAX) };
     if has_many_samples {
-        let counted = Mutex::new((vec![0; plan.files_train as usize], BTreeMap::new()));
-        let elsewhere = Mutex::new(BTreeSet::new());
+        let counted = Mutex::new(CountedFiles {
+            samples: vec![0; plan.files_train as usize],
+            ..CountedFiles::default()
+        });
         let cancel = AtomicBool::new(false);
         let watch = Watch::new(&|_, _| {}, &cancel);
         let chosen_names = FileNames { plan: &chosen_plan, ..names };
-        let openers = || [chosen_names, names].map(|names| Opener::new(storage, names, false));
-        walk::for_each(plan.files_train, threads, &watch, openers, |[opener, examiner], file| {
+        let examines_members = plan.members.is_empty();
+        let options = CursorOptions { examines_members, ..probe_options(&chosen_plan, false) };
+        let opener = || Opener::new(storage, chosen_names, &options);
+        walk::for_each(plan.files_train, threads, &watch, opener, |opener, file| {
             // Any text has lines, so the first row is parsed to check that the text is a table.
             let first_row_error = if is_text { opener.probe(file, 0, None).err() } else { None };
-            let examined = if plan.members.is_empty() && !chosen_plan.members.is_empty() {
-                examiner.probe(file, 0, None).ok()
-            } else {
-                None
-            };
-            let chosen_samples = examined.as_ref().and_then(|file| {
-                let read = file.members.iter().filter(|member| member.is_read);
-                let is_chosen = read.map(|member| &member.name).eq(&chosen_plan.members);
-                file.shape.filter(|_| is_chosen).map(|shape| shape.samples)
-            });
-            let samples = match (first_row_error, chosen_samples) {
-                (Some(error), _) => Err(error),
-                (None, Some(samples)) => Ok(samples),
-                (None, None) => opener.count_samples(file),
-            };
-            let members = examined.map_or_else(|| opener.cursor.members(), |file| file.members);
-            let is_noted = |member: &FileMember| samples.is_ok() && member.is_elsewhere;
-            for member in members.into_iter().filter(is_noted) {
-                elsewhere.lock().unwrap_or_else(PoisonError::into_inner).insert(member.name);
-            }
+            let samples = first_row_error.map_or_else(|| opener.count_samples(file), Err);
             let mut counted = counted.lock().unwrap_or_else(PoisonError::into_inner);
             match samples {
                 Err(error) if is_file_error(&error) => {
-                    counted.1.insert(file, error);
+                    counted.broken.insert(file, error);
                 }
-                samples => counted.0[file as usize] = samples?,
+                samples => {
+                    counted.samples[file as usize] = samples?;
+                    counted.elsewhere.extend(opener.cursor.elsewhere().map(str::to_string));
+                }
             }
             Ok::<(), DatasetError>(())
         })?;
-        if plan.members.is_empty() {
-            let names = elsewhere.into_inner().unwrap_or_else(PoisonError::into_inner);
-            found.members.add_elsewhere(names);
+        let counted = counted.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let counts = counted.samples;
+        broken = counted.broken;
+        if plan.members.is_empty() && !counted.elsewhere.is_empty() {
+            // The files without these values may read something else.
+            found.members.choice.clear();
         }
-        let (counts, unreadable) = counted.into_inner().unwrap_or_else(PoisonError::into_inner);
-        broken = unreadable;
+        found.members.add_elsewhere(counted.elsewhere, names.format);
         let has_many_files = UNEQUAL_FILES_MAX < plan.files_train;
         let common_samples = if has_many_files { best_samples_per_file(&counts) } else { 1 };
         let samples_min = plan.samples_per_file.max(common_samples);
@@ -658,7 +651,8 @@ fn list_members(
     chosen: FoundMembers,
 ) -> Result<FoundMembers, DatasetError> {
     let plan = DatasetPlan { members: Vec::new(), ..names.plan.clone() };
-    let mut opener = Opener::new(storage, FileNames { plan: &plan, ..names }, true);
+    let names_of_all = FileNames { plan: &plan, ..names };
+    let mut opener = Opener::new(storage, names_of_all, &probe_options(&plan, true));
     let probed = file_numbers_to_probe(plan.files_train).map(|file| opener.probe(file, 0, None));
     let files: Vec<ProbedFile> = probed.flatten().collect();
     let mut found = FoundMembers::new(&files, names.format);
@@ -737,6 +731,29 @@ fn mean_shape(shapes: &[FileShape]) -> FoundSamples {
     }
 }
 
+/// Files of which the samples were counted.
+#[derive(Default)]
+struct CountedFiles {
+    /// Number of samples in each file; 0 in broken ones.
+    samples: Vec<u64>,
+    broken: BTreeMap<u64, DatasetError>,
+    /// Names of members with values that are stored elsewhere.
+    elsewhere: BTreeSet<String>,
+}
+
+fn probe_options(plan: &DatasetPlan, decodes_members: bool) -> CursorOptions {
+    CursorOptions {
+        piece_bytes: PIECE_BYTES,
+        library: None,
+        check_crc: true,
+        wants_payload: false,
+        is_payload_only: false,
+        decodes_members,
+        members: plan.members.as_slice().into(),
+        examines_members: false,
+    }
+}
+
 /// Opens one file after another and reads each until its shape is known.
 struct Opener<'o> {
     storage: &'o dyn Storage,
@@ -747,17 +764,8 @@ struct Opener<'o> {
 }
 
 impl<'o> Opener<'o> {
-    fn new(storage: &'o dyn Storage, names: FileNames<'o>, decodes_members: bool) -> Self {
-        let options = CursorOptions {
-            piece_bytes: PIECE_BYTES,
-            library: None,
-            check_crc: true,
-            wants_payload: false,
-            is_payload_only: false,
-            decodes_members,
-            members: names.plan.members.as_slice().into(),
-        };
-        let cursor = names.format.reader(&options);
+    fn new(storage: &'o dyn Storage, names: FileNames<'o>, options: &CursorOptions) -> Self {
+        let cursor = names.format.reader(options);
         let piece = Piece::new(PIECE_BYTES);
         Opener { storage, names, cursor, piece, handles: Vec::new() }
     }

@@ -132,6 +132,7 @@ fn check(format: &Format, plan: &DatasetPlan, piece_bytes: usize) {
         is_payload_only: false,
         decodes_members: false,
         members: [].into(),
+        examines_members: false,
     };
     let cursor = (format.cursor)(&options);
     let data_path = String::with_capacity(256);
@@ -166,6 +167,7 @@ fn check_members() {
         is_payload_only: false,
         decodes_members: true,
         members: [].into(),
+        examines_members: false,
     };
     let mut cursor = format::find("webdataset").unwrap().reader(&options);
     let mut allocations = 0;

@@ -266,6 +266,7 @@ impl ReadJob {
                 .is_some_and(|engine| engine.member().has(Ability::ServesSamples)),
             decodes_members: loader.decodes_members && !self.trusts_plan,
             members: self.plan.dataset.members.as_slice().into(),
+            examines_members: false,
         }
     }
 

@@ -87,6 +87,11 @@ pub(super) trait Finder: Send {
         Vec::new()
     }
 
+    /// See [`Cursor::elsewhere`].
+    fn elsewhere(&self) -> Option<&str> {
+        None
+    }
+
     /// See [`Cursor::stored_sample`].
     fn stored_sample(&self) -> Option<StoredSample> {
         None
@@ -296,6 +301,10 @@ impl<S: Finder> Cursor for ReadAheadCursor<S> {
 
     fn members(&self) -> Vec<FileMember> {
         self.finder.members()
+    }
+
+    fn elsewhere(&self) -> Option<&str> {
+        self.finder.elsewhere()
     }
 
     fn stored_sample(&self) -> Option<StoredSample> {

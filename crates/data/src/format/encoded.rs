@@ -161,6 +161,10 @@ impl Cursor for DecodingCursor {
         self.container.members()
     }
 
+    fn elsewhere(&self) -> Option<&str> {
+        self.container.elsewhere()
+    }
+
     fn stored_sample(&self) -> Option<StoredSample> {
         self.container.stored_sample()
     }

@@ -31,8 +31,13 @@ pub(super) trait Locator: Default + Send {
     fn reset(&mut self);
 
     /// See [`Cursor::members`].
-    fn members(&self) -> Vec<FileMember> {
+    fn members(&self, _file: u64) -> Vec<FileMember> {
         Vec::new()
+    }
+
+    /// See [`Cursor::elsewhere`].
+    fn elsewhere(&self, _file: u64) -> Option<&str> {
+        None
     }
 }
 
@@ -113,6 +118,10 @@ impl<L: Locator> Cursor for LocatedCursor<L> {
     }
 
     fn members(&self) -> Vec<FileMember> {
-        self.locator.members()
+        self.locator.members(self.wanted.file)
+    }
+
+    fn elsewhere(&self) -> Option<&str> {
+        self.locator.elsewhere(self.wanted.file)
     }
 }

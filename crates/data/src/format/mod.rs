@@ -244,6 +244,8 @@ pub struct CursorOptions {
     pub decodes_members: bool,
     /// Names of the members that are read in foreign files, as in [`FileMember::name`]; the cursor chooses if there are none.
     pub members: Arc<[String]>,
+    /// Whether [`Cursor::elsewhere`] is wanted of all members, because `members` are not the user's choice.
+    pub examines_members: bool,
 }
 
 /// A named part of a foreign file with a share of every sample: a dataset, an array or a column.
@@ -300,7 +302,8 @@ pub trait Cursor: Send {
     }
 
     /// Name of a member of the current file whose values samples could include although they are elsewhere, as in
-    /// [`FileMember::is_elsewhere`]. `None` if there is none, or if members were chosen.
+    /// [`FileMember::is_elsewhere`], once the file's metadata is known, also if it has no such sample. `None` if there is none. Unless
+    /// [`CursorOptions::examines_members`] is set, only the members that were chosen count.
     fn elsewhere(&self) -> Option<&str> {
         None
     }

@@ -83,6 +83,7 @@ pub(super) fn options(piece_bytes: usize) -> CursorOptions {
         is_payload_only: false,
         decodes_members: true,
         members: [].into(),
+        examines_members: false,
     }
 }
 

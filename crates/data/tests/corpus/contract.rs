@@ -111,6 +111,7 @@ fn compare_ways(format: &Format, file: &File, expected: Option<&FileShape>) -> O
         is_payload_only: false,
         decodes_members: false,
         members: [].into(),
+        examines_members: false,
     };
     let mut cursor = format.reader(&options);
     for sample in [0, last] {
@@ -135,6 +136,7 @@ fn read_all(
         is_payload_only: false,
         decodes_members: expected.is_none(),
         members: [].into(),
+        examines_members: false,
     };
     let mut cursor = format.reader(&options);
     let mut outcomes = Vec::new();

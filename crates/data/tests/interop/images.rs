@@ -60,6 +60,7 @@ fn write_decoded_pixels(case: &Value) {
         is_payload_only: false,
         decodes_members: false,
         members: [].into(),
+        examines_members: false,
     };
     let parts = [std::fs::read(path).unwrap()];
     let payload = read(&mut *(format.cursor)(&options), &parts, 0, None).unwrap();
@@ -108,6 +109,7 @@ fn broken_images_do_not_panic() {
             is_payload_only: false,
             decodes_members: false,
             members: [].into(),
+            examines_members: false,
         };
         let mut cursor = (format.cursor)(&options);
         let file = std::fs::read(path).unwrap();

@@ -31,6 +31,7 @@ fn cursor(is_payload_only: bool) -> Box<dyn Cursor> {
         is_payload_only,
         decodes_members: false,
         members: [].into(),
+        examines_members: false,
     };
     (format::find("hdf5").unwrap().cursor)(&options)
 }

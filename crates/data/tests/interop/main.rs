@@ -149,6 +149,7 @@ fn read_case(case: &Value) {
             is_payload_only: false,
             decodes_members: case["decodes"].as_bool().unwrap_or_default(),
             members: names_of_members(case),
+            examines_members: false,
         };
         let mut cursor = format.reader(&options);
         if let Some(reason) = case["refused"].as_str() {

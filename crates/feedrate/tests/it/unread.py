@@ -58,6 +58,16 @@ def late_links():
                     file["masks"] = h5py.ExternalLink("../elsewhere.h5", "/masks")
 
 
+def late_paths():
+    features = datasets.Features({"image": datasets.Image(), "label": datasets.Value("int64")}).arrow_schema
+    for number in range(FILES):
+        images = [{"bytes": None if number == LATE else png(), "path": f"/images/{number}_{row}.png"} for row in range(4)]
+        table = pa.Table.from_pydict({"image": images, "label": list(range(4))}, schema=features)
+        pq.write_table(table, path("late_paths", f"{number:02}.parquet"))
+        with pa.ipc.new_stream(path("late_paths_arrow", f"{number:02}.arrow"), features) as stream:
+            stream.write_table(table)
+
+
 def one_each():
     with h5py.File(path("one_each", "a.h5"), "w") as file:
         for number in range(100):
@@ -86,8 +96,8 @@ def png():
 
 def paths():
     features = datasets.Features({"image": datasets.Image(), "label": datasets.Value("int64")}).arrow_schema
-    for kind in ["paths", "embedded"]:
-        images = [{"bytes": png() if kind == "embedded" else None, "path": f"/images/{number}.png"} for number in range(50)]
+    for kind, embedded in [("paths", 0), ("mixed", 1), ("embedded", 50)]:
+        images = [{"bytes": png() if number < embedded else None, "path": f"/images/{number}.png"} for number in range(50)]
         table = pa.Table.from_pydict({"image": images, "label": list(range(50))}, schema=features)
         pq.write_table(table, path(kind, "train-00000-of-00001.parquet"))
         with pa.ipc.new_stream(path(f"{kind}_arrow", "imagefolder-train.arrow"), features) as stream:
@@ -101,6 +111,15 @@ def missing():
     pq.write_table(table, path("missing", "train-00000-of-00001.parquet"))
     with pa.ipc.new_stream(path("missing_arrow", "imagefolder-train.arrow"), features) as stream:
         stream.write_table(table)
+
+
+def saved_missing():
+    """In the saved table, the path of an image that is missing is hidden by its group."""
+    with open(f"{folder}/image.png", "wb") as file:
+        file.write(png())
+    features = datasets.Features({"image": datasets.Image()})
+    images = [f"{folder}/image.png", None] * 25
+    datasets.Dataset.from_dict({"image": images}, features).save_to_disk(f"{folder}/saved_missing")
 
 
 def saved():

@@ -57,25 +57,36 @@ fn files_with_external_links_leave_the_answer_unknown() {
     }
 }
 
-/// The file with the link is not among those that are opened for their members.
+/// The file with the link or the paths is not among those that are opened for their members.
 #[test]
-fn links_in_late_files_are_found_by_a_scan_and_by_a_run() {
-    let test = files(&["late_links"]);
-    for folder in ["late_links", "late_links_latest"] {
+fn values_outside_of_late_files_are_found_by_a_scan_and_by_a_run() {
+    let test = files(&["late_links", "late_paths"]);
+    for (folder, name, choice) in [
+        ("late_links", "masks", Some("dataset.members=[images]")),
+        ("late_links_latest", "masks", Some("dataset.members=[images]")),
+        ("late_paths", "image", Some("dataset.parquet.columns=[label]")),
+        ("late_paths_arrow", "image", None),
+    ] {
         let yaml = format!("{folder}.yaml");
         let scanned = run(&test, folder, &["--write-yaml", &yaml]);
-        // The run itself has to find the link.
+        // The run itself has to find the values.
         let again = test.feedrate(&[&["run", &yaml], &FED[..]].concat());
         assert_eq!(again.code, 0, "{}", again.stderr);
         for json in [scanned, again.json()] {
             assert!(is_data_unread(&json), "{folder}: {}", json["answer"]);
-            let expected = "values of masks are stored elsewhere and not read";
-            assert_eq!(evidence(&json, "values_elsewhere"), Some(expected), "{folder}");
+            let expected = format!("values of {name} are stored elsewhere and not read");
+            assert_eq!(evidence(&json, "values_elsewhere"), Some(&*expected), "{folder}");
         }
-        let chosen = run(&test, folder, &["dataset.members=[images]"]);
-        assert_eq!(evidence(&chosen, "values_elsewhere"), None, "{folder}");
-        assert!(!is_data_unread(&chosen), "{folder}: {}", chosen["answer"]);
+        if let Some(choice) = choice {
+            let chosen = run(&test, folder, &[choice]);
+            assert_eq!(evidence(&chosen, "values_elsewhere"), None, "{folder}");
+            assert!(!is_data_unread(&chosen), "{folder}: {}", chosen["answer"]);
+        }
     }
+    let chosen = run(&test, "late_paths", &["dataset.parquet.columns=[image]"]);
+    assert!(is_data_unread(&chosen), "{}", chosen["answer"]);
+    let scanned = test.feedrate(&["scan", "late_paths_arrow"]).stdout;
+    assert!(scanned.contains("reads `image`; values of `image` are stored elsewhere"), "{scanned}");
 }
 
 #[test]
@@ -138,14 +149,17 @@ fn unused_parts_of_chunks_are_not_left_unread() {
 /// Hugging Face's tables of images contain their paths, unless the images are embedded.
 #[test]
 fn images_outside_of_their_table_leave_the_answer_unknown() {
-    let test = files(&["paths", "saved", "missing"]);
+    let test = files(&["paths", "saved", "saved_missing", "missing"]);
     for (folder, elsewhere) in [
         ("paths", Some("image")),
         ("paths_arrow", Some("image")),
+        ("mixed", Some("image")),
+        ("mixed_arrow", Some("image")),
         ("embedded", None),
         ("embedded_arrow", None),
         // Paths of embedded images are null.
         ("saved", None),
+        ("saved_missing", None),
         ("pages", Some("pages")),
         // Images that are missing are nowhere else.
         ("missing", None),

@@ -85,28 +85,22 @@ pub(super) struct FileContent {
     /// Name of the outermost field that contains it.
     pub(super) name: String,
     node: usize,
-    /// Number of its values in the batches that were counted, of those that are null, and of the paths that are null.
-    values: u64,
-    nulls: u64,
-    null_paths: u64,
+    /// Whether a batch that was counted has paths of files that it does not contain.
+    pub(super) is_elsewhere: bool,
 }
 
 impl FileContent {
     /// Adds the values of a batch.
     pub(super) fn count(&mut self, nodes: Nodes<'_>) {
-        let read = |number: usize, offset| {
+        let nulls = |number: usize| {
             let node = nodes.0.chunks_exact(NODE_BYTES).nth(number);
-            node.and_then(|node| read_length(node, offset)).unwrap_or(0)
+            node.and_then(|node| read_length(node, 8)).unwrap_or(0)
         };
-        self.values = self.values.saturating_add(read(self.node, 0));
-        self.nulls = self.nulls.saturating_add(read(self.node, 8));
-        // The path follows, and contents have no fields.
-        self.null_paths = self.null_paths.saturating_add(read(self.node + 1, 8));
-    }
-
-    /// Whether the batches had paths of files, and none of the files. Files that are missing have no paths.
-    pub(super) fn is_elsewhere(&self) -> bool {
-        self.nulls == self.values && self.null_paths < self.values
+        // The group precedes its content, and the path follows, because contents have no fields.
+        let [groups, contents, paths] = [self.node - 1, self.node, self.node + 1].map(nulls);
+        // Files that are missing have no paths. A group that is null hides its path; Hugging Face's saved datasets have such groups
+        // exactly where they have no content.
+        self.is_elsewhere |= paths < contents && contents != groups;
     }
 }
 

@@ -12,7 +12,6 @@ use super::{FileMember, Format, FormatError, decode_length, shape_of_bytes};
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
 use message::{FileContent, Header, Message};
 use std::collections::HashMap;
-use std::sync::Arc;
 
 static MEMBER: Member = Member {
     name: "arrow",
@@ -90,13 +89,17 @@ impl Batch {
 /// Finds rows in the record batches of files.
 #[derive(Default)]
 struct Batches {
-    /// Batches of the files that were read completely, by file number.
-    known: HashMap<u64, Arc<[Batch]>>,
+    /// The files that were read completely, by their numbers.
+    known: HashMap<u64, KnownFile>,
     /// Number of batches in `known`.
     known_batches: usize,
-    /// Columns of the file that was read last whose files are stored elsewhere.
-    elsewhere: Vec<String>,
     walk: Walk,
+}
+
+struct KnownFile {
+    batches: Box<[Batch]>,
+    /// Columns whose files, or some of them, are stored elsewhere.
+    elsewhere: Box<[String]>,
 }
 
 /// Position in the messages of a file.
@@ -191,28 +194,29 @@ impl Walk {
 }
 
 impl Batches {
-    fn keep(&mut self, file: u64, batches: Vec<Batch>) {
+    fn keep(&mut self, file: u64, Walk { batches, files, .. }: Walk) {
         if self.known_batches + batches.len() > BATCHES_MAX {
             self.known.clear();
             self.known_batches = 0;
         }
         self.known_batches += batches.len();
-        self.known.insert(file, batches.into());
+        let elsewhere = files.into_iter().filter(|content| content.is_elsewhere);
+        let mut elsewhere: Vec<String> = elsewhere.map(|content| content.name).collect();
+        elsewhere.dedup();
+        let known = KnownFile { batches: batches.into(), elsewhere: elsewhere.into() };
+        self.known.insert(file, known);
     }
 }
 
 impl Locator for Batches {
     fn locate(&mut self, wanted: &WantedSample) -> Result<Lookup, FormatError> {
-        let Some(batches) = self.known.get(&wanted.file) else {
+        let Some(KnownFile { batches, .. }) = self.known.get(&wanted.file) else {
             let Some(length) = self.walk.length else { return Ok(Lookup::Length { part: 0 }) };
             if let Some(range) = self.walk.next_range(length) {
                 return Ok(Lookup::Bytes { part: 0, range });
             }
             let walk = std::mem::take(&mut self.walk);
-            let elsewhere = walk.files.into_iter().filter(FileContent::is_elsewhere);
-            self.elsewhere = elsewhere.map(|content| content.name).collect();
-            self.elsewhere.dedup();
-            self.keep(wanted.file, walk.batches);
+            self.keep(wanted.file, walk);
             return self.locate(wanted);
         };
         let rows = batches.last().map_or(0, |batch| batch.first_row + batch.rows);
@@ -239,13 +243,18 @@ impl Locator for Batches {
         self.walk = Walk::default();
     }
 
-    fn members(&self) -> Vec<FileMember> {
+    fn members(&self, file: u64) -> Vec<FileMember> {
         let member = |name: &String| FileMember {
             name: name.clone(),
             stored_bytes: 0,
             is_read: true,
             is_elsewhere: true,
         };
-        self.elsewhere.iter().map(member).collect()
+        let known = self.known.get(&file);
+        known.map_or_else(Vec::new, |known| known.elsewhere.iter().map(member).collect())
+    }
+
+    fn elsewhere(&self, file: u64) -> Option<&str> {
+        self.known.get(&file)?.elsewhere.first().map(String::as_str)
     }
 }

@@ -139,7 +139,7 @@ impl Hdf5Cursor {
             wanted: WantedSample::default(),
             phase: SamplePhase::Length,
             blocks: FileBlocks::default(),
-            contents: Contents::new(options.members.clone()),
+            contents: Contents::new(options),
             shape: None,
             walk: SampleWalk::default(),
             piece: ChunkPiece::default(),

@@ -6,7 +6,7 @@
 //! Long because the choice of datasets needs all properties that make one readable.
 
 use super::super::ahead::WantedSample;
-use super::super::{FileMember, shape_of_bytes};
+use super::super::{CursorOptions, FileMember, shape_of_bytes};
 use super::blocks::{FileBlocks, ParseResult, ParseStop, invalid};
 use super::group::VisitedLinks;
 use super::message::{self, ObjectKind, RecordDataset};
@@ -38,6 +38,8 @@ pub(super) struct Contents {
     pub(super) datasets: Vec<RecordDataset>,
     /// Names of datasets that the user chose.
     chosen: Arc<[String]>,
+    /// Whether all objects are examined, although some datasets were chosen.
+    examines_all: bool,
     step: OpenStep,
     /// Object headers of `records_0`, `records_1`, …
     records: Vec<Option<u64>>,
@@ -123,10 +125,11 @@ impl FoundObject {
 }
 
 impl Contents {
-    pub(super) fn new(chosen: Arc<[String]>) -> Self {
+    pub(super) fn new(options: &CursorOptions) -> Self {
         Contents {
             datasets: Vec::new(),
-            chosen,
+            chosen: Arc::clone(&options.members),
+            examines_all: options.examines_members || options.members.is_empty(),
             step: OpenStep::Root,
             records: Vec::new(),
             objects: Vec::new(),
@@ -142,6 +145,7 @@ impl Contents {
     /// Starts opening another file.
     pub(super) fn begin(&mut self) {
         self.step = OpenStep::Root;
+        self.elsewhere = None;
         self.datasets.clear();
         self.records.clear();
         self.objects.clear();
@@ -158,7 +162,7 @@ impl Contents {
                     let address = superblock::read_root_address(blocks)?;
                     self.add_object(0..0, address, ObjectContent::Other);
                     self.objects[0].content = ObjectContent::Group;
-                    if self.chosen.is_empty() { OpenStep::Examine(0) } else { OpenStep::LookUp(0) }
+                    if self.examines_all { OpenStep::Examine(0) } else { OpenStep::LookUp(0) }
                 }
                 OpenStep::LookUp(i) if i < self.chosen.len() => match self.look_up(blocks, i)? {
                     Some(dataset) => {
@@ -194,7 +198,7 @@ impl Contents {
                     self.choose(blocks)?;
                     let comparable_bytes = self.comparable_bytes();
                     self.elsewhere = self.objects.iter().position(|object| {
-                        self.chosen.is_empty() && object.is_elsewhere(comparable_bytes)
+                        self.examines_all && object.is_elsewhere(comparable_bytes)
                     });
                     OpenStep::Done
                 }
@@ -313,7 +317,7 @@ impl Contents {
     /// Whether object `i` can be, or contain, a dataset that is read.
     fn leads_to_chosen(&self, i: usize) -> bool {
         let path = self.name(&self.objects[i]);
-        self.chosen.is_empty()
+        self.examines_all
             || self.chosen.iter().any(|name| {
                 let rest = name.trim_start_matches('/').strip_prefix(path);
                 rest.is_some_and(|rest| path.is_empty() || rest.is_empty() || rest.starts_with('/'))
@@ -578,7 +582,7 @@ impl Contents {
         self.objects.iter().filter_map(member).collect()
     }
 
-    /// Name of an object with values that samples could include, but that are elsewhere. `None` if the user chose the datasets.
+    /// See [`Cursor::elsewhere`](super::Cursor::elsewhere).
     pub(super) fn elsewhere(&self) -> Option<&str> {
         self.elsewhere.map(|i| self.name(&self.objects[i]))
     }

@@ -401,11 +401,25 @@ fn a_link_to_another_file_is_named() {
     let external = [&[1, 8, 64, 1][..], b"b", &[5, 0, 0, b'f', 0, b'/', 0]].concat();
     let root = file.put(&object_header(&[(0x06, external), (0x06, hard)]));
     let file = file.finish(root);
+    let files = [file];
     let mut cursor = (FORMAT.cursor)(&options(4096));
-    read_with(&mut *cursor, 4096, &[file], 0, None).unwrap();
+    read_with(&mut *cursor, 4096, &files, 0, None).unwrap();
     let members = cursor.members();
     let found: Vec<_> = members.iter().map(|m| (&*m.name, m.is_read, m.is_elsewhere)).collect();
     assert_eq!(found, [("b", false, true), ("a", true, false)]);
+    let chosen = CursorOptions { members: ["a".to_string()].into(), ..options(4096) };
+    let examining = CursorOptions { examines_members: true, ..chosen.clone() };
+    for (options, elsewhere) in [(options(4096), Some("b")), (chosen, None), (examining, Some("b"))]
+    {
+        let mut cursor = (FORMAT.cursor)(&options);
+        read_with(&mut *cursor, 4096, &files, 0, None).unwrap();
+        assert_eq!(cursor.elsewhere(), elsewhere);
+        // A file follows that ends before anything is known of it.
+        cursor.begin(u64::MAX, 0, None);
+        cursor.need().unwrap();
+        cursor.feed(&4u64.to_le_bytes(), &mut Discard).unwrap();
+        assert_eq!(cursor.elsewhere(), None);
+    }
 }
 
 #[test]

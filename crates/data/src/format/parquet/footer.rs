@@ -124,6 +124,11 @@ impl Footer {
         self.schema.members()
     }
 
+    /// See [`Schema::elsewhere`].
+    pub(super) fn elsewhere(&self) -> Option<&str> {
+        self.schema.elsewhere()
+    }
+
     /// Number of rows in all groups so far.
     fn rows(&self) -> u64 {
         self.groups.last().map_or(0, |group| group.first + group.rows)
@@ -189,7 +194,6 @@ impl<'b> FooterParser<'b> {
                 chunk.odd_encoding = Some(u8::try_from(code).unwrap_or(u8::MAX));
             }
             ([4, 1, 3, 4], ThriftValue::Int(codec)) => chunk.codec = codec,
-            ([4, 1, 3, 5], ThriftValue::Int(values)) => chunk.values = values,
             ([4, 1, 3, 12, 3], ThriftValue::Int(nulls)) => chunk.nulls = nulls,
             ([4, 1, 3, 7], ThriftValue::Int(bytes)) => chunk.bytes = bytes,
             ([4, 1, 3, 9], ThriftValue::Int(start)) => chunk.data_start = Some(start),
@@ -212,9 +216,7 @@ impl<'b> FooterParser<'b> {
         self.chunk_index += 1;
         let Some(column) = self.footer.schema.columns.get_mut(number) else { return };
         column.bytes = column.bytes.saturating_add(u64::try_from(chunk.bytes).unwrap_or_default());
-        let count = |number: i64| u64::try_from(number).unwrap_or_default();
-        column.value_count = column.value_count.saturating_add(count(chunk.values));
-        column.nulls = column.nulls.saturating_add(count(chunk.nulls));
+        column.nulls = u64::try_from(chunk.nulls).unwrap_or_default();
         if !column.is_read {
             return;
         }
@@ -229,6 +231,7 @@ impl<'b> FooterParser<'b> {
         let rows = std::mem::take(&mut self.group_rows);
         let error = self.group_error.take();
         self.chunk_index = 0;
+        self.footer.schema.end_row_group();
         // Empty groups are skipped without a check: their positions may be invalid, for example 0 in files of pyarrow.
         if rows == 0 {
             self.footer.chunks.truncate(self.chunks_start);
@@ -325,7 +328,6 @@ fn parse_sample_type(dims: Option<&[u8]>, element: Option<&[u8]>) -> Option<(Dim
 struct ColumnChunk {
     is_elsewhere: bool,
     codec: i64,
-    values: i64,
     nulls: i64,
     bytes: i64,
     data_start: Option<i64>,

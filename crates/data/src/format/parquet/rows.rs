@@ -179,7 +179,11 @@ impl Finder for RowFinder {
     }
 
     fn members(&self) -> Vec<FileMember> {
-        if self.phase == FooterPhase::Group { self.footer.members() } else { Vec::new() }
+        if self.phase == FooterPhase::Footer { Vec::new() } else { self.footer.members() }
+    }
+
+    fn elsewhere(&self) -> Option<&str> {
+        if self.phase == FooterPhase::Footer { None } else { self.footer.elsewhere() }
     }
 
     fn stored_sample(&self) -> Option<StoredSample> {

@@ -49,8 +49,7 @@ pub(super) struct Column {
     pub(super) level: u32,
     /// Length of its chunks.
     pub(super) bytes: u64,
-    /// Number of its values, and of those that are null.
-    pub(super) value_count: u64,
+    /// Number of its values in the current row group that are null.
     pub(super) nulls: u64,
     file_part: Option<FilePart>,
 }
@@ -63,16 +62,14 @@ enum FilePart {
 }
 
 impl Column {
-    /// Whether one of two neighbours has paths of files, and the other the contents of none of them. Files that are missing have no paths.
+    /// Whether one of two neighbours has paths of files of which the other has no contents. Files that are missing have no paths.
     fn are_elsewhere(first: &Column, second: &Column) -> bool {
         let (content, path) = match (first.file_part, second.file_part) {
             (Some(FilePart::Content), Some(FilePart::Path)) => (first, second),
             (Some(FilePart::Path), Some(FilePart::Content)) => (second, first),
             _ => return false,
         };
-        first.field == second.field
-            && content.nulls == content.value_count
-            && path.nulls < path.value_count
+        first.field == second.field && path.nulls < content.nulls
     }
 
     /// Whether it contains bytes without another meaning, and is in no list.
@@ -97,6 +94,8 @@ struct OutermostField {
     /// Range in the names.
     name: Range<usize>,
     is_read: bool,
+    /// Whether it has paths of files that are not in the table.
+    is_elsewhere: bool,
 }
 
 impl Schema {
@@ -160,17 +159,28 @@ impl Schema {
             name: self.names[field.name.clone()].to_string(),
             stored_bytes: 0,
             is_read: field.is_read,
-            is_elsewhere: false,
+            is_elsewhere: field.is_elsewhere,
         };
         let mut members: Vec<FileMember> = self.fields.iter().map(member).collect();
         for column in &self.columns {
             let member = &mut members[column.field];
             member.stored_bytes = member.stored_bytes.saturating_add(column.bytes);
         }
-        for [first, second] in self.columns.array_windows() {
-            members[first.field].is_elsewhere |= Column::are_elsewhere(first, second);
-        }
         members
+    }
+
+    /// Name of an outermost field that is read and has paths of files that are not in the table.
+    pub(super) fn elsewhere(&self) -> Option<&str> {
+        let field = self.fields.iter().find(|field| field.is_read && field.is_elsewhere)?;
+        Some(&self.names[field.name.clone()])
+    }
+
+    /// Ends a row group, whose values were counted.
+    pub(super) fn end_row_group(&mut self) {
+        for [first, second] in self.columns.array_windows() {
+            self.fields[first.field].is_elsewhere |= Column::are_elsewhere(first, second);
+        }
+        self.columns.iter_mut().for_each(|column| column.nulls = 0);
     }
 
     /// Bytes of the columns that `counts` accepts.
@@ -191,7 +201,7 @@ impl Schema {
             if self.depth == 1 {
                 let text = &self.names[name.clone()];
                 let is_read = selected.is_empty() || selected.iter().any(|chosen| chosen == text);
-                self.fields.push(OutermostField { name, is_read });
+                self.fields.push(OutermostField { name, is_read, is_elsewhere: false });
             } else {
                 element.file_part = match &self.names[name.clone()] {
                     FILE_CONTENT => Some(FilePart::Content),
@@ -265,7 +275,6 @@ impl SchemaElement {
             lists: self.lists,
             level: self.level,
             bytes: 0,
-            value_count: 0,
             nulls: 0,
             file_part: self.file_part,
         }
