@@ -54,7 +54,7 @@ pub fn results_report(
     replan: ReplanOf<'_>,
     figure_use: FigureUse,
 ) -> Result<Report, RunsError> {
-    let options = ReadOptions { threads, records_max: DETAILED_MAX };
+    let options = ReadOptions { threads, records_max: DETAILED_MAX, ..ReadOptions::default() };
     let mut found = FoundRuns::read(paths, &options)?;
     found.data.overview = overview(paths)?;
     let (figures, not_drawn) = figures(&found.data, figure_use);
@@ -187,7 +187,7 @@ pub fn plot_data(
     let needs_records = matches!(needs, Needs::Records | Needs::Diagnosis);
     let records_max = if needs_records { usize::MAX } else { 0 };
     let FoundRuns { data, others, mut left_out, .. } =
-        FoundRuns::read(paths, &ReadOptions { threads, records_max })?;
+        FoundRuns::read(paths, &ReadOptions { threads, records_max, ..ReadOptions::default() })?;
     let mut unused: Vec<&Run> = data.runs.iter().chain(&others).collect();
     unused.sort_by(|a, b| a.start_key().cmp(&b.start_key()));
     for run in unused {

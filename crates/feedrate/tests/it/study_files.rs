@@ -2,6 +2,7 @@
 
 use crate::harness::{Answer, Test};
 use crate::study::{WORKLOAD, run, run_dirs, study};
+use feedrate_results::import::fake::Fake;
 use feedrate_results::load_run;
 use serde_json::Value;
 use std::fs::{self, Permissions};
@@ -194,6 +195,35 @@ fn rows_that_a_notebook_ran_are_adopted() {
     let states: Vec<_> =
         states["rows"].as_array().unwrap().iter().map(|row| row["status"].clone()).collect();
     assert_eq!(states, ["done", "done", "done"]);
+}
+
+/// A folder of adopted results may contain thousands of other runs.
+#[test]
+fn status_reads_each_adopted_result_once_and_no_others() {
+    let test = Test::new();
+    let rows = "w,4,Y\n".repeat(3);
+    test.write("study.csv", format!("model,processes,run\n{rows}"));
+    let adopted = ["2026-01-01", "2026-01-02", "2026-01-03"].map(|time| format!("4/{time}"));
+    let others = ["8/2026-01-04", "8/2026-01-05"].map(String::from);
+    for (number, run) in (1..).zip(adopted.iter().chain(&others)) {
+        let start_s = 3600.0 * f64::from(number);
+        Fake { start_s, ..Fake::default() }.write(&test.path("results/w"), run);
+    }
+    // The number of times that each run's file of steps is opened.
+    let opens = |arguments: &[&str]| {
+        let strace = ["-f", "-qq", "-e", "trace=openat", "-o", "calls"];
+        let feedrate = [env!("CARGO_BIN_EXE_feedrate"), "study", "status", "study.csv"];
+        let output = test.program("strace", &[&strace[..], &feedrate, arguments].concat()).output();
+        let answer =
+            Answer::from_output(&output.expect("cannot start strace: run `cargo xtask setup`"));
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        let calls = fs::read_to_string(test.path("calls")).unwrap();
+        let count = |run: &String| calls.matches(&format!("/w/{run}/0_output.json")).count();
+        (adopted.each_ref().map(count), others.each_ref().map(count))
+    };
+    assert_eq!(opens(&[]), ([1; 3], [0; 2]));
+    assert_eq!(opens(&["--json"]), ([1; 3], [0; 2]));
+    assert_eq!(opens(&["w"]), ([1; 3], [1; 2]), "details compare with all runs of a workload");
 }
 
 #[test]

@@ -7,12 +7,13 @@ mod published;
 #[cfg(test)]
 mod tests;
 
+use self::published::PublishedTable;
 use crate::diagnosis::DIAGNOSIS_FILE;
 use crate::doubt;
 use crate::files::{FilesError, StudyFiles, study_csv};
 pub use crate::import::LeftOut;
 
-use crate::import::{FoundRun, Imported, RunOrigin, find, load_dlio, load_run};
+use crate::import::{FoundRun, Imported, RunOrigin, find, find_within, load_dlio, load_run};
 use crate::place::label;
 use crate::relations::Relations;
 use crate::row::Row;
@@ -26,7 +27,7 @@ use feedrate_measure::supply::Supply;
 use feedrate_spec::escape::bash_word;
 use feedrate_spec::refusal::Refusal;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
@@ -51,6 +52,9 @@ pub struct ReadOptions {
     pub threads: usize,
     /// Maximum number of runs for which records are kept in [`Run::record`]. Records of thousands of runs would take too much memory.
     pub records_max: usize,
+    /// Whether to leave out the other runs of the workload of a source that is itself a run. They show that a run may have read the dataset of another
+    /// run.
+    pub skips_siblings: bool,
 }
 
 /// Errors of reading runs.
@@ -123,36 +127,61 @@ impl RunIndex {
             });
             index.sources.push(found_indices.collect());
         }
+        if found.is_empty() && index.unread.is_empty() {
+            return Err(RunsError::NoRuns(sources.first().cloned().unwrap_or_default()));
+        }
+        Ok(index.with_runs(&found, &tables, options))
+    }
+
+    /// Reads the runs in `folders`, each of which is a source, without searching below them. Folders that cannot be read are in [`RunIndex::unread`].
+    pub fn read_folders(folders: &[PathBuf], options: &ReadOptions) -> Self {
+        let mut index = RunIndex::default();
+        let mut found: Vec<(FoundRun, String)> = Vec::new();
+        for folder in folders {
+            let (runs, left_out) = find_within(folder, 0).unwrap_or_else(|error| {
+                (Vec::new(), vec![LeftOut::new(folder, error.to_string())])
+            });
+            index.unread.extend(left_out);
+            index.sources.push((found.len()..found.len() + runs.len()).collect());
+            found.extend(runs.into_iter().map(|run| (run, folder.display().to_string())));
+        }
+        index.with_runs(&found, &[], options)
+    }
+
+    /// Reads the found folders, to whose indices `sources` refers, and compares the runs.
+    fn with_runs(
+        mut self,
+        found: &[(FoundRun, String)],
+        tables: &[PublishedTable],
+        options: &ReadOptions,
+    ) -> Self {
         let keeps_records = found.len() <= options.records_max;
         // The index in `runs` of each found folder; `None` if the folder is unreadable.
         let mut run_indices = Vec::new();
-        for result in read_all(&found, options.threads, keeps_records) {
-            run_indices.push(result.is_ok().then_some(index.runs.len()));
+        for result in read_all(found, options.threads, keeps_records) {
+            run_indices.push(result.is_ok().then_some(self.runs.len()));
             match result {
-                Ok(run) => index.runs.push(run),
-                Err(left_out) => index.unread.push(left_out),
+                Ok(run) => self.runs.push(run),
+                Err(left_out) => self.unread.push(left_out),
             }
         }
-        let submissions = index.runs.iter_mut().filter_map(|run| run.submission.as_mut());
+        let submissions = self.runs.iter_mut().filter_map(|run| run.submission.as_mut());
         Submission::shorten_rounds(submissions);
-        let joined_indices = hosts::join(&mut index.runs);
-        for source in &mut index.sources {
+        let joined_indices = hosts::join(&mut self.runs);
+        for source in &mut self.sources {
             let runs = source.iter().filter_map(|&found| Some(joined_indices[run_indices[found]?]));
             *source = runs.collect();
             source.dedup();
         }
-        if index.runs.is_empty() && index.unread.is_empty() {
-            return Err(RunsError::NoRuns(sources.first().cloned().unwrap_or_default()));
-        }
-        names::join_workloads(&mut index.runs);
-        names::complete_settings(&mut index.runs);
-        names::name_varied_parameters(&mut index.runs);
-        names::distinguish(&mut index.runs);
-        names::number_replicates(&mut index.runs);
-        index.unread.extend(tables.iter().flat_map(|table| table.unmatched_rows(&index.runs)));
-        add_set_doubts(&mut index.runs, read_siblings(&found, options));
-        names::number_order(&mut index.runs);
-        Ok(index)
+        names::join_workloads(&mut self.runs);
+        names::complete_settings(&mut self.runs);
+        names::name_varied_parameters(&mut self.runs);
+        names::distinguish(&mut self.runs);
+        names::number_replicates(&mut self.runs);
+        self.unread.extend(tables.iter().flat_map(|table| table.unmatched_rows(&self.runs)));
+        add_set_doubts(&mut self.runs, read_siblings(found, options));
+        names::number_order(&mut self.runs);
+        self
     }
 
     /// Returns the part of the index below the source with this index and path. Doubts from comparisons with runs of other sources are kept.
@@ -328,23 +357,31 @@ fn compare_all(runs: &[Run]) -> Vec<Vec<Doubt>> {
 
 /// Reads the other DLIO runs of the same workload for sources that are themselves a run, `WORKLOAD/EXPERIMENT/RUN`.
 fn read_siblings(found: &[(FoundRun, String)], options: &ReadOptions) -> Vec<Run> {
+    if options.skips_siblings {
+        return Vec::new();
+    }
     let single_runs = found
         .iter()
         .filter(|(run, source)| run.origin != RunOrigin::Feedrate && run.path == Path::new(source));
-    let mut folders: Vec<(FoundRun, String)> = Vec::new();
+    // The source of the first run of each workload.
+    let mut workloads: BTreeMap<PathBuf, &String> = BTreeMap::new();
     for (run, source) in single_runs {
         let path = canonical(&run.path);
-        if FolderNames::new(&path).processes().is_none() {
-            continue;
+        if FolderNames::new(&path).processes().is_some()
+            && let Some(workload) = path.ancestors().nth(2)
+        {
+            workloads.entry(workload.into()).or_insert(source);
         }
-        let Some(workload) = path.ancestors().nth(2) else { continue };
-        let (others, _) = find(workload).unwrap_or_default();
+    }
+    let mut folders: Vec<(FoundRun, String)> = Vec::new();
+    for (workload, source) in workloads {
+        let (others, _) = find(&workload).unwrap_or_default();
         folders.extend(others.into_iter().map(|other| (other, source.clone())));
     }
     folders.sort_by(|a, b| a.0.path.cmp(&b.0.path));
     folders.dedup_by(|a, b| a.0.path == b.0.path);
-    let is_new = |path: &Path| found.iter().all(|(run, _)| canonical(&run.path) != path);
-    folders.retain(|(sibling, _)| is_new(&sibling.path));
+    let known: HashSet<PathBuf> = found.iter().map(|(run, _)| canonical(&run.path)).collect();
+    folders.retain(|(sibling, _)| !known.contains(&sibling.path));
     folders.truncate(SIBLINGS_MAX);
     read_all(&folders, options.threads, false).into_iter().flatten().collect()
 }

@@ -9,7 +9,7 @@ use feedrate_measure::record::file::{self, RECORD_FILE};
 use std::fs;
 
 fn read(folder: &Path) -> Result<RunIndex, RunsError> {
-    RunIndex::read(&[folder.into()], &ReadOptions { threads: 2, records_max: 0 })
+    RunIndex::read(&[folder.into()], &ReadOptions { threads: 2, ..ReadOptions::default() })
 }
 
 fn index(folder: &Path) -> RunIndex {
@@ -323,6 +323,19 @@ fn siblings_of_a_single_run_show_that_its_dataset_is_stale() {
     assert!(stale(&run));
     fs::remove_dir_all(root.join("w/4_x")).unwrap();
     assert!(!stale(&run));
+}
+
+#[test]
+fn folders_without_a_run_do_not_keep_others_from_being_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let runs = ["w/4/a", "w/4/b"].map(|name| Fake::default().write(root, name));
+    fs::create_dir(root.join("empty")).unwrap();
+    let folders = [root.join("none"), runs[0].clone(), root.join("empty"), runs[1].clone()];
+    let index = RunIndex::read_folders(&folders, &ReadOptions::default());
+    assert_eq!(index.sources, [vec![], vec![0], vec![], vec![1]]);
+    assert_eq!(index.runs.iter().map(|run| &run.path).collect::<Vec<_>>(), runs.each_ref());
+    assert_eq!(index.unread.len(), 1, "{:?}", index.unread);
 }
 
 #[test]

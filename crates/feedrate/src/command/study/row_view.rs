@@ -2,7 +2,9 @@
 
 use crate::text;
 use feedrate_analysis::answer::{AnsweredSummary, relevant_doubts};
-use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, Metric};
+use feedrate_measure::metric::{
+    AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, METRICS, Metric, MetricId,
+};
 use feedrate_report::document::Block;
 use feedrate_report::table::ReportTable;
 use feedrate_results::index::{ReadOptions, RunIndex};
@@ -12,11 +14,13 @@ use feedrate_results::row::Row;
 use feedrate_results::run::Run;
 use feedrate_results::setting::Setting;
 use feedrate_results::state::{ADOPTED, Attempt, Outcome, RowState, Status};
+use feedrate_session::threads;
 use feedrate_spec::units;
 use feedrate_study::ledger::Ledger;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// A row of a study with its state and result.
 #[derive(Serialize, JsonSchema)]
@@ -74,7 +78,7 @@ struct ImportedView {
     /// Names of the doubts that are no notes.
     doubts: Vec<String>,
     #[serde(skip)]
-    run: Run,
+    values: BTreeMap<MetricId, f64>,
 }
 
 /// An attempt to run a row.
@@ -94,13 +98,35 @@ struct AttemptView<'a> {
 }
 
 impl<'a> RowView<'a> {
-    /// Creates the view of the row at `index` with its state.
-    pub(super) fn new(ledger: &'a Ledger, index: usize, state: &RowState<'a>) -> Self {
+    /// Creates the views of the rows at `indices`. The results of other programs are read at once and compared with each other, and unless `skips_siblings`
+    /// with the other runs of their workloads.
+    pub(super) fn all(
+        ledger: &'a Ledger,
+        states: &[RowState<'a>],
+        indices: impl IntoIterator<Item = usize>,
+        skips_siblings: bool,
+    ) -> Vec<Self> {
+        let indices = indices.into_iter();
+        let mut views: Vec<Self> =
+            indices.map(|index| RowView::new(ledger, index, &states[index])).collect();
+        let without_summary = views.iter_mut().filter(|view| view.summary.is_none());
+        let (imports, folders): (Vec<_>, Vec<PathBuf>) = without_summary
+            .filter_map(|view| Some((&mut view.imported, view.run_dir?.to_path_buf())))
+            .unzip();
+        let options = ReadOptions { threads: threads(), skips_siblings, ..ReadOptions::default() };
+        let RunIndex { runs, sources, .. } = RunIndex::read_folders(&folders, &options);
+        for (imported, indices) in imports.into_iter().zip(sources) {
+            *imported = indices.first().map(|&index| ImportedView::new(&runs[index]));
+        }
+        views
+    }
+
+    /// Creates the view of the row at `index` with its state, without a result of another program.
+    fn new(ledger: &'a Ledger, index: usize, state: &RowState<'a>) -> Self {
         let row: &Row = &ledger.rows[index];
         let attempt = state.result();
         let run_dir = attempt.map(|attempt| &*attempt.run_dir);
         let record = run_dir.and_then(|run_dir| load_run(run_dir).ok());
-        let imported = if record.is_none() { run_dir.and_then(ImportedView::read) } else { None };
         RowView {
             row: index + 1,
             label: label(row, &ledger.rows),
@@ -116,7 +142,7 @@ impl<'a> RowView<'a> {
             reason: state.reason(),
             run_dir,
             summary: record.map(|record| AnsweredSummary::new(&record)),
-            imported,
+            imported: None,
             attempts: None,
             short_label: short_label(row, &ledger.rows),
             note: &row.note,
@@ -187,7 +213,7 @@ impl<'a> RowView<'a> {
 
     fn value(&self, metric: &Metric) -> String {
         let summary = self.summary.as_ref();
-        let imported = || self.imported.as_ref()?.run.metric(metric);
+        let imported = || self.imported.as_ref()?.values.get(&metric.id).copied();
         let value = summary.and_then(|run| run.summary.figures.value(metric)).or_else(imported);
         text::known(value, |value| metric.unit.text(value))
     }
@@ -212,18 +238,18 @@ impl<'a> RowView<'a> {
 }
 
 impl ImportedView {
-    /// Reads the result folder of another program; `None` if it cannot be read.
-    fn read(run_dir: &Path) -> Option<Self> {
-        let index = RunIndex::read(&[run_dir.into()], &ReadOptions::default()).ok()?;
-        let run = index.runs.into_iter().next()?;
+    fn new(run: &Run) -> Self {
         let doubts = relevant_doubts(None, &run.doubts).into_iter();
-        Some(ImportedView {
+        ImportedView {
             au_all_steps_percent: run.metric(&AU_ALL_STEPS),
             au_windowed_percent: run.metric(&AU_WINDOWED),
             delivered_bytes_per_second: run.metric(&DELIVERED_WHOLE),
             doubts: doubts.map(|doubt| doubt.name.to_string()).collect(),
-            run,
-        })
+            values: METRICS
+                .iter()
+                .filter_map(|metric| Some((metric.id, run.metric(metric)?)))
+                .collect(),
+        }
     }
 }
 

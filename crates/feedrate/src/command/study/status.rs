@@ -98,13 +98,11 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     let places = ledger.row_states();
     let orphans = folder_names(orphans(&ledger.rows, &ledger.state));
     if arguments.json {
-        let views = places.iter().enumerate();
-        let rows = views.map(|(index, place)| RowView::new(&ledger, index, place));
         let output = StudyStatusOutput {
             study: &ledger.machine.files.csv,
             overview: &overview,
             left_s,
-            rows: rows.collect(),
+            rows: RowView::all(&ledger, &places, 0..places.len(), true),
             precision: known.as_ref().map(PrecisionOutput::new),
             without_a_row: &orphans,
         };
@@ -135,8 +133,8 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
 
 fn show_rows(ledger: &Ledger, arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     let places = ledger.row_states();
-    let indices = select_rows(&ledger.rows, &arguments.rows)?.into_iter();
-    let views = indices.map(|index| RowView::new(ledger, index, &places[index]));
+    let indices = select_rows(&ledger.rows, &arguments.rows)?;
+    let views = RowView::all(ledger, &places, indices, false).into_iter();
     let views: Vec<RowView> = views.map(|view| view.with_attempts(ledger)).collect();
     if arguments.json {
         messages::print_json(Schema::StudyShow, &StudyShowOutput { runs: views })?;
@@ -197,9 +195,10 @@ fn bar(counts: &StatusCounts, width: usize) -> String {
 fn row_blocks(ledger: &Ledger, places: &[RowState], all: bool) -> Vec<Block> {
     let order = run_order(&ledger.rows);
     let shown = if all { order.len() } else { order.len().min(ROWS_MAX) };
-    let rows =
-        order[..shown].iter().map(|&index| RowView::new(ledger, index, &places[index]).cells());
-    let mut blocks = vec![Block::Table(ReportTable::from_text("", RowView::HEADER, rows))];
+    // The other runs of a workload may be thousands.
+    let rows = RowView::all(ledger, places, order[..shown].iter().copied(), true);
+    let cells = rows.iter().map(RowView::cells);
+    let mut blocks = vec![Block::Table(ReportTable::from_text("", RowView::HEADER, cells))];
     if shown < order.len() {
         blocks.push(Block::Sentence(format!("{} more rows with `--all`", order.len() - shown)));
     }
