@@ -338,7 +338,7 @@ mod tests {
         }
 
         fn node(&self) -> RankNode {
-            RankNode { node: 0, nodes: 1, local_rank: self.rank, local_size: 3 }
+            RankNode { node: 0, nodes: 1, local_rank: self.rank, local_size: 3, local_size_max: 3 }
         }
 
         fn barrier(&self) -> Result<(), CommError> {

@@ -28,15 +28,15 @@ pub struct Request {
     pub verify: bool,
     /// Number of processes that share the accelerators; `None` if nothing is run.
     pub processes: Option<u32>,
-    /// Number of machines on which these processes run.
-    pub hosts: u32,
+    /// Number of these processes on the machine with the most; `None` for all.
+    pub host_processes: Option<u32>,
     /// Whether only the dataset is needed.
     pub generate_only: bool,
 }
 
 impl Default for Request {
     fn default() -> Self {
-        let PlanOptions { scale, shrink_records, cache, hosts, .. } = PlanOptions::default();
+        let PlanOptions { scale, shrink_records, cache, .. } = PlanOptions::default();
         Request {
             workload: String::new(),
             overrides: Vec::new(),
@@ -49,7 +49,7 @@ impl Default for Request {
             now_s: None,
             verify: false,
             processes: None,
-            hosts,
+            host_processes: None,
             generate_only: false,
         }
     }
@@ -94,7 +94,7 @@ impl Request {
             accelerators: self.accelerators,
             scale: self.scale,
             processes: self.processes,
-            hosts: self.hosts,
+            host_processes: self.host_processes,
             shrink_records: self.shrink_records,
             cache: self.cache,
             verify: self.verify,

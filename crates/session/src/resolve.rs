@@ -438,19 +438,23 @@ mod tests {
         };
         let source = find(&request.workload).unwrap();
         let workload = parse(&source, &request, &ProcessSurroundings::at_no_time()).unwrap().0;
-        let plan = |hosts: u32, memory_bytes: u64| {
-            let options = Request { hosts, ..request.clone() }.plan_options("unet3d_b200".into());
+        let plan = |host_processes: Option<u32>, memory_bytes: u64| {
+            let request = Request { host_processes, ..request.clone() };
+            let options = request.plan_options("unet3d_b200".into());
             let context = Context { memory_bytes: Some(memory_bytes), ..Context::default() };
             plan::build(&workload, &options, &catalog(), context)
         };
-        let needed = estimate(&plan(1, u64::MAX).unwrap().0).loader_memory_bytes as u64;
+        let needed = estimate(&plan(None, u64::MAX).unwrap().0).loader_memory_bytes as u64;
         assert!(56 * 140_000_000 < needed, "{needed}");
-        // Of 8 processes, one of 3 hosts has at least 3.
-        for (hosts, host_bytes) in
-            [(1, needed), (2, needed / 2), (3, needed / 8 * 3), (8, needed / 8)]
-        {
-            assert!(plan(hosts, host_bytes + 10).is_ok(), "{hosts}");
-            let refused = plan(hosts, host_bytes - 10).unwrap_err().to_string();
+        for (host_processes, host_bytes) in [
+            (None, needed),
+            (Some(8), needed),
+            (Some(7), needed / 8 * 7),
+            (Some(4), needed / 2),
+            (Some(1), needed / 8),
+        ] {
+            assert!(plan(host_processes, host_bytes + 10).is_ok(), "{host_processes:?}");
+            let refused = plan(host_processes, host_bytes - 10).unwrap_err().to_string();
             assert!(refused.contains("the loaders on a machine need"), "{refused}");
         }
     }

@@ -230,15 +230,19 @@ impl RunRequest {
         observer: &mut dyn RunObserver,
         listener: &dyn Listener,
     ) -> anyhow::Result<Prepared> {
-        let (processes, hosts) = (comm.size(), comm.node().nodes);
+        let processes = comm.size();
         for file in self.traces(processes)? {
             // Bad paths are refused before folders are examined and data is generated, which is slow.
             drop(create_trace_file(&file)?);
         }
         let per_rank = self.launch.accelerators_per_rank;
         let accelerators = launch::accelerators(processes, self.request.accelerators, per_rank)?;
-        let request =
-            &Request { accelerators, processes: Some(processes), hosts, ..self.request.clone() };
+        let request = &Request {
+            accelerators,
+            processes: Some(processes),
+            host_processes: Some(comm.node().local_size_max),
+            ..self.request.clone()
+        };
         if request.workload.is_empty() {
             return self.prepare_found(request, observer, listener);
         }

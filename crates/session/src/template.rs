@@ -6,6 +6,7 @@ use feedrate_measure::record::{DataRequest, Record};
 use feedrate_results::load_run;
 use feedrate_results::replan::Replan;
 use feedrate_results::run::Run;
+use feedrate_run::comm::most_on_one_machine;
 use feedrate_spec::escape::bash_command;
 use feedrate_spec::plan::{Cache, Plan};
 use feedrate_spec::refusal::refuse;
@@ -31,11 +32,12 @@ impl RunTemplate {
     pub fn from_run(folder: &str, record: &Record, request: &Request) -> anyhow::Result<Self> {
         let plan = &record.plan;
         let source = resolve::run_source(folder, plan.workload.clone())?;
+        let machines: Vec<u32> = record.processes.iter().map(|process| process.node).collect();
         let mut request = Request {
             workload: folder.into(),
             accelerators: Some(plan.accelerators),
             processes: Some(record.processes.len().max(1) as u32),
-            hosts: record.machines().len() as u32,
+            host_processes: Some(most_on_one_machine(&machines).max(1)),
             cache: plan.train.cache,
             verify: plan.loader.verify,
             ..request.clone()

@@ -13,6 +13,7 @@ pub use solo::Solo;
 use feedrate_spec::catalog::Member;
 use feedrate_spec::units;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -155,6 +156,17 @@ pub struct RankNode {
     pub local_rank: u32,
     /// Number of processes on its machine.
     pub local_size: u32,
+    /// Number of processes on the machine with the most.
+    pub local_size_max: u32,
+}
+
+/// Returns the number of processes on the machine with the most; `machines` has the machine of each process.
+pub fn most_on_one_machine(machines: &[u32]) -> u32 {
+    let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
+    for machine in machines {
+        *counts.entry(*machine).or_default() += 1;
+    }
+    counts.into_values().max().unwrap_or(0)
 }
 
 /// An error of communication.

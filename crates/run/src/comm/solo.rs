@@ -20,7 +20,7 @@ impl Comm for Solo {
     }
 
     fn node(&self) -> RankNode {
-        RankNode { node: 0, nodes: 1, local_rank: 0, local_size: 1 }
+        RankNode { node: 0, nodes: 1, local_rank: 0, local_size: 1, local_size_max: 1 }
     }
 
     fn barrier(&self) -> Result<(), CommError> {

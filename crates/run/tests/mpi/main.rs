@@ -167,8 +167,9 @@ fn ranks_keep_the_contract_under_every_mpi() {
         let ranks = mpi.ranks("contract");
         assert_eq!(ranks.code, Some(0), "{}: {ranks}", mpi.run.display());
         for rank in 0..4 {
-            let node =
-                format!("RankNode {{ node: 0, nodes: 1, local_rank: {rank}, local_size: 4 }}");
+            let node = format!(
+                "RankNode {{ node: 0, nodes: 1, local_rank: {rank}, local_size: 4, local_size_max: 4 }}"
+            );
             let line = format!("rank {rank} of 4: {node}");
             assert!(ranks.out.contains(&line), "{}: {ranks}", mpi.run.display());
         }
@@ -182,7 +183,7 @@ fn ranks_on_two_machines_keep_the_contract() {
         assert_eq!(ranks.code, Some(0), "{}: {ranks}", mpi.run.display());
         for rank in 0..4 {
             let node = format!(
-                "RankNode {{ node: {}, nodes: 2, local_rank: {}, local_size: 2 }}",
+                "RankNode {{ node: {}, nodes: 2, local_rank: {}, local_size: 2, local_size_max: 2 }}",
                 rank / 2,
                 rank % 2
             );

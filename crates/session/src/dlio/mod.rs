@@ -147,7 +147,7 @@ impl DlioSession<'_> {
             name: composed.name.clone(),
             accelerators: self.accelerators(processes, workload)?,
             processes: Some(processes),
-            hosts: comm.node().nodes,
+            host_processes: Some(comm.node().local_size_max),
             as_dlio: true,
             ..PlanOptions::default()
         };

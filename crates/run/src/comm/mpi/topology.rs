@@ -3,7 +3,7 @@
 use super::link::{Barriers, Link};
 use super::shared_barrier::SharedBarrier;
 use crate::clock::machine_ns;
-use crate::comm::{ClockOffset, CommError, RankNode};
+use crate::comm::{ClockOffset, CommError, RankNode, most_on_one_machine};
 use std::collections::BTreeSet;
 
 /// Number of round trips for comparing clocks of two machines; the shortest counts.
@@ -58,6 +58,7 @@ impl Topology {
         let distinct_leaders: BTreeSet<u32> = leaders.iter().copied().collect();
         let node = distinct_leaders.range(..leader).count() as u32;
         let nodes = distinct_leaders.len() as u32;
+        let local_size_max = most_on_one_machine(&leaders);
         let mut barriers =
             barrier.ok().map(|barrier| Barriers { barrier, is_leader, leaders: None });
         if nodes > 1 {
@@ -70,7 +71,7 @@ impl Topology {
             rank,
             leaders,
             hosts: all.into_iter().map(|(_, host, _)| host).collect(),
-            node: RankNode { node, nodes, local_rank, local_size },
+            node: RankNode { node, nodes, local_rank, local_size, local_size_max },
             slow_barrier_reason,
         };
         let usable_barriers = barriers.filter(|_| topology.slow_barrier_reason.is_none());

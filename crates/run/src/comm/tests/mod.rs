@@ -4,7 +4,7 @@ mod threads;
 
 pub(crate) use threads::ThreadRank;
 
-use super::{Comm, CommError, End, Solo};
+use super::{Comm, CommError, End, Solo, most_on_one_machine};
 use std::sync::atomic::AtomicBool;
 
 fn check_contract(rank: &dyn Comm) {
@@ -23,6 +23,13 @@ fn check_contract(rank: &dyn Comm) {
     assert_eq!(received, b"from 0");
     let node = rank.node();
     assert!(node.node < node.nodes && node.local_rank < node.local_size);
+    assert!(node.local_size <= node.local_size_max && node.local_size_max <= rank.size());
+}
+
+#[test]
+fn processes_may_be_distributed_unevenly_over_machines() {
+    assert_eq!(most_on_one_machine(&[0, 1, 1, 1, 4, 1, 4]), 4);
+    assert_eq!(most_on_one_machine(&[0; 8]), 8);
 }
 
 #[test]

@@ -68,7 +68,14 @@ impl Comm for ThreadRank {
     }
 
     fn node(&self) -> RankNode {
-        RankNode { node: 0, nodes: 1, local_rank: self.rank, local_size: self.size() }
+        let size = self.size();
+        RankNode {
+            node: 0,
+            nodes: 1,
+            local_rank: self.rank,
+            local_size: size,
+            local_size_max: size,
+        }
     }
 
     fn barrier(&self) -> Result<(), CommError> {

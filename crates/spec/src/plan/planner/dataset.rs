@@ -152,8 +152,7 @@ impl Builder<'_> {
     /// Refuses loaders that need more memory on a machine than this one has. Without a number of processes, nothing runs on this machine.
     pub(super) fn check_memory(&mut self, plan: &Plan, layout: &Layout, context: Context) {
         let Some(processes) = self.options.processes else { return };
-        // The machine with the most processes has at least its even share.
-        let host_processes = processes.div_ceil(self.options.hosts.max(1));
+        let host_processes = self.options.host_processes.unwrap_or(processes);
         let host_share = f64::from(host_processes) / f64::from(processes.max(1));
         let needed = estimate_with(plan, self.catalog, layout).loader_memory_bytes * host_share;
         let Some(memory) = context.memory_bytes.filter(|&memory| needed > memory as f64) else {

@@ -50,8 +50,8 @@ pub struct PlanOptions {
     pub scale: f64,
     /// Number of processes that share the accelerators; `None` if nothing is run now.
     pub processes: Option<u32>,
-    /// Number of machines on which these processes run.
-    pub hosts: u32,
+    /// Number of these processes on the machine with the most; `None` for all. The machines are taken to be alike.
+    pub host_processes: Option<u32>,
     /// Factor on the size of records (`--shrink-records`).
     pub shrink_records: f64,
     /// Preparation of the page cache (`--cold`, `--warm`).
@@ -72,7 +72,7 @@ impl Default for PlanOptions {
             accelerators: None,
             scale: 1.0,
             processes: None,
-            hosts: 1,
+            host_processes: None,
             shrink_records: 1.0,
             cache: Cache::AsIs,
             verify: false,
