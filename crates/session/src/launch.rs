@@ -326,6 +326,8 @@ mod tests {
         rank: u32,
         all_ranks: &'t Barrier,
         message: &'t Mutex<Vec<u8>>,
+        /// Number of times that ranks arrived at a barrier.
+        arrivals: &'t AtomicU32,
     }
 
     impl Comm for Rank<'_> {
@@ -342,6 +344,7 @@ mod tests {
         }
 
         fn barrier(&self) -> Result<(), CommError> {
+            self.arrivals.fetch_add(1, Relaxed);
             self.all_ranks.wait();
             Ok(())
         }
@@ -367,11 +370,11 @@ mod tests {
 
     fn run_on_three_ranks(check: impl Fn(&Rank<'_>) + Sync) {
         let all_ranks = &Barrier::new(3);
-        let message = &Mutex::default();
+        let (message, arrivals) = (&Mutex::default(), &AtomicU32::new(0));
         std::thread::scope(|scope| {
             for rank in 0..3 {
                 let check = &check;
-                scope.spawn(move || check(&Rank { rank, all_ranks, message }));
+                scope.spawn(move || check(&Rank { rank, all_ranks, message, arrivals }));
             }
         });
     }
@@ -383,19 +386,18 @@ mod tests {
         });
     }
 
+    /// The barrier ends when all ranks have arrived, rank 0 after its report.
     #[test]
     fn no_rank_ends_before_rank_0_has_reported() {
-        let (others, is_reported) = (AtomicU32::new(0), AtomicBool::new(false));
-        run_on_three_ranks(|rank| {
-            others.fetch_add(u32::from(rank.rank() > 0), Relaxed);
-            report_on_rank_0(rank, || {
-                while others.load(Relaxed) < 2 {
-                    std::thread::yield_now();
-                }
-                is_reported.store(true, Relaxed);
-            });
-            assert!(is_reported.load(Relaxed));
-        });
+        for number in 0..3 {
+            let arrivals = AtomicU32::new(0);
+            let (all_ranks, message) = (&Barrier::new(1), &Mutex::default());
+            let rank = Rank { rank: number, all_ranks, message, arrivals: &arrivals };
+            let mut arrivals_before_report = None;
+            report_on_rank_0(&rank, || arrivals_before_report = Some(arrivals.load(Relaxed)));
+            assert_eq!(arrivals_before_report, (number == 0).then_some(0));
+            assert_eq!(arrivals.load(Relaxed), 1, "rank {number} waits");
+        }
     }
 
     #[test]
