@@ -8,7 +8,7 @@ mod tests;
 
 use super::{Checkpoint, CheckpointSink, NamedContent};
 use feedrate_spec::catalog::Member;
-use feedrate_spec::plan::state::{StateFile, StateType};
+use feedrate_spec::plan::state::{StateFile, StateType, Tensor};
 use message::Message;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -43,16 +43,19 @@ impl Checkpoint for Tf {
 
     fn write(&self, sink: &mut dyn CheckpointSink, state: &StateFile) -> io::Result<Vec<Vec<u8>>> {
         let mut bundle = Bundle::default();
-        for (number, tensor) in (0..).zip(&state.tensors) {
-            let crc = sink.put_tensor_crc32c(number, tensor)?;
-            let key = variable_key(&path(&tensor.name));
-            bundle.add(key, data_type(tensor.element), &[tensor.elements], tensor.bytes(), crc);
+        let variables = variables(state);
+        let Graph { bytes: graph, variables } = object_graph(&variables);
+        for Variable { path, tensor } in variables {
+            let key = variable_key(path);
+            if let Some((number, tensor)) = *tensor {
+                let crc = sink.put_tensor_crc32c(number, tensor)?;
+                bundle.add(key, data_type(tensor.element), &[tensor.elements], tensor.bytes(), crc);
+            } else {
+                let counter = 1_u64.to_le_bytes();
+                sink.put(&counter)?;
+                bundle.add(key, INT64, &[], counter.len() as u64, crc32c::crc32c(&counter));
+            }
         }
-        let counter = 1_u64.to_le_bytes();
-        sink.put(&counter)?;
-        let counter_crc = crc32c::crc32c(&counter);
-        bundle.add(variable_key(&[COUNTER]), INT64, &[], counter.len() as u64, counter_crc);
-        let graph = object_graph(state);
         let (head, graph_crc) = string_head(&graph);
         sink.put(&head)?;
         sink.put(&graph)?;
@@ -72,10 +75,6 @@ impl Checkpoint for Tf {
 /// Returns the name by which TensorFlow restores a state. `-1` is the value of the counter.
 fn prefix(state: &str) -> String {
     format!("{state}.pb-1")
-}
-
-fn path(tensor: &str) -> Vec<&str> {
-    tensor.split('/').collect()
 }
 
 fn variable_key(path: &[&str]) -> String {
@@ -143,21 +142,51 @@ fn string_head(string: &[u8]) -> (Vec<u8>, u32) {
     (head, crc)
 }
 
-/// Returns the graph of the nested dictionaries whose keys are the parts of the tensors' names. The nodes are in breadth-first order.
-fn object_graph(state: &StateFile) -> Vec<u8> {
-    let mut paths: Vec<Vec<&str>> = state.tensors.iter().map(|tensor| path(&tensor.name)).collect();
-    paths.push(vec![COUNTER]);
+/// A value of a state.
+struct Variable<'s> {
+    /// The parts of its name.
+    path: Vec<&'s str>,
+    /// The tensor with its number in the state; `None` for the counter of saves.
+    tensor: Option<(u64, &'s Tensor)>,
+}
+
+/// Returns the values of a state. TensorFlow sorts the state by key, but not the dictionaries in it.
+fn variables(state: &StateFile) -> Vec<Variable<'_>> {
+    let numbered = (0..).zip(&state.tensors);
+    let mut variables: Vec<Variable> = numbered
+        .map(|(number, tensor)| Variable {
+            path: tensor.name.split('/').collect(),
+            tensor: Some((number, tensor)),
+        })
+        .collect();
+    variables.sort_by_key(|variable| variable.path[0]);
+    variables.push(Variable { path: vec![COUNTER], tensor: None });
+    variables
+}
+
+/// The graph of nested dictionaries whose keys are the parts of names.
+struct Graph<'v> {
+    /// The graph as TensorFlow stores it.
+    bytes: Vec<u8>,
+    /// The values in the order of their nodes, which is that of the data file.
+    variables: Vec<&'v Variable<'v>>,
+}
+
+/// Returns the graph of the values of a state. The nodes are in breadth-first order.
+fn object_graph<'v>(variables: &'v [Variable<'v>]) -> Graph<'v> {
     let mut graph = Message::default();
-    let mut nodes = VecDeque::from([(&paths[..], 0)]);
+    let mut ordered = Vec::new();
+    let mut nodes = VecDeque::from([(variables, 0)]);
     let mut next = 1;
     while let Some((group, depth)) = nodes.pop_front() {
         let mut node = Message::default();
-        if group[0].len() == depth {
-            node.add_bytes(2, &variable(&group[0]));
+        if group[0].path.len() == depth {
+            node.add_bytes(2, &attribute(&group[0].path));
+            ordered.push(&group[0]);
         } else {
-            for child in group.chunk_by(|a, b| a.get(depth) == b.get(depth)) {
+            for child in group.chunk_by(|a, b| a.path.get(depth) == b.path.get(depth)) {
                 let mut reference = Message::default().with_number(1, next);
-                reference.add_bytes(2, child[0][depth].as_bytes());
+                reference.add_bytes(2, child[0].path[depth].as_bytes());
                 node.add_bytes(1, &reference.bytes);
                 nodes.push_back((child, depth + 1));
                 next += 1;
@@ -167,11 +196,11 @@ fn object_graph(state: &StateFile) -> Vec<u8> {
         node.add_bytes(5, &Message::default().with_number(1, 1).bytes);
         graph.add_bytes(1, &node.bytes);
     }
-    graph.bytes
+    Graph { bytes: graph.bytes, variables: ordered }
 }
 
 /// Returns the attribute that refers to the value of a variable.
-fn variable(path: &[&str]) -> Vec<u8> {
+fn attribute(path: &[&str]) -> Vec<u8> {
     let full_name = if path == [COUNTER] { COUNTER } else { "Variable" };
     let mut attribute = Message::default();
     attribute.add_bytes(1, b"VARIABLE_VALUE");
