@@ -57,6 +57,16 @@ fn a_workload_beside_the_design_is_found() {
 }
 
 #[test]
+fn a_workload_may_refer_to_the_time_and_to_variables() {
+    let test = Test::new();
+    test.write("own.yaml", "dataset:\n  data_folder: ${oc.env:PATH}/${now:%H%M%S}\n");
+    test.write("four.toml", DESIGN.replace("\"quickstart\"", "\"own.yaml\""));
+    let answer = test.feedrate(&["study", "new", "four.toml"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert_eq!(runs(&text(&test, "four.csv")), 8);
+}
+
+#[test]
 fn an_existing_study_is_not_overwritten() {
     let test = Test::new();
     test.write("four.toml", DESIGN);

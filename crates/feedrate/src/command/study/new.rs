@@ -13,6 +13,7 @@ use feedrate_results::row::Row;
 use feedrate_results::table::Table;
 use feedrate_session::output::{refuse_existing, write_output};
 use feedrate_session::resolve::{self, WorkloadSource};
+use feedrate_session::surroundings::ProcessSurroundings;
 use feedrate_spec::problem::Problems;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::workload::{self as spec, Content, Strictness, Workload};
@@ -179,7 +180,7 @@ fn read(file: &Path) -> anyhow::Result<DesignText> {
 
 fn parse_workload(model: &str) -> anyhow::Result<Workload> {
     let WorkloadSource { file, yaml, .. } = resolve::find(model)?;
-    Ok(spec::parse(&file, &yaml, &[], Strictness::Error)?.0)
+    Ok(spec::parse_in(&file, &yaml, &[], Strictness::Error, &ProcessSurroundings::now())?.0)
 }
 
 /// Value of a key in a workload file; `None` if the file does not set it.
