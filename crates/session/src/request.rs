@@ -58,7 +58,7 @@ impl Default for Request {
 /// Prefix of Hydra's argument that selects a workload.
 pub const HYDRA_WORKLOAD: &str = "workload=";
 /// The option for the time of a workload's interpolations.
-const NOW: &str = "--now";
+pub(crate) const NOW: &str = "--now";
 /// The option for the file of the progress line.
 pub const LIVE_FILE: &str = "--live-file";
 

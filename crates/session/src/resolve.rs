@@ -92,7 +92,7 @@ pub fn resolve_named(request: &Request) -> anyhow::Result<Resolved> {
 /// Fails if the workload cannot be planned.
 pub fn resolve_source(source: &WorkloadSource, request: &Request) -> anyhow::Result<Resolved> {
     let (mut workload, mut warnings) =
-        parse(source, request, &ProcessSurroundings::for_request(request))?;
+        parse(source, request, &ProcessSurroundings::for_request(request)?)?;
     place_checkpoints(&mut workload, request);
     if workload.dataset_foreign && request.is_shrunk() {
         return refuse(
@@ -137,7 +137,7 @@ fn parse(
 pub fn is_in_folder(request: &Request) -> bool {
     let source = if request.workload == STDIN { None } else { find(&request.workload).ok() };
     let Some((workload, _)) = source.and_then(|source| {
-        parse(&source, request, &ProcessSurroundings::for_request(request)).ok()
+        parse(&source, request, &ProcessSurroundings::for_request(request).ok()?).ok()
     }) else {
         return true;
     };

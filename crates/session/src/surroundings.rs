@@ -1,7 +1,8 @@
 //! The values of this process that workloads may refer to: environment variables, the time, and the working folder.
 
-use crate::request::Request;
+use crate::request::{NOW, Request};
 use crate::result_folder;
+use feedrate_spec::refusal::refuse;
 use feedrate_spec::workload::Surroundings;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
@@ -18,13 +19,18 @@ impl ProcessSurroundings {
     }
 
     /// Uses the time of a request, by default the current time.
-    pub fn for_request(request: &Request) -> Self {
-        let given = request.now_s.and_then(|seconds| Timestamp::from_second(seconds).ok());
-        ProcessSurroundings {
-            time: Some(
-                given.map_or_else(result_folder::now, |time| time.to_zoned(TimeZone::system())),
-            ),
-        }
+    ///
+    /// # Errors
+    /// Refuses a time that no calendar has.
+    pub fn for_request(request: &Request) -> anyhow::Result<Self> {
+        let Some(seconds) = request.now_s else { return Ok(Self::now()) };
+        let Ok(time) = Timestamp::from_second(seconds) else {
+            return refuse(
+                format!("`{NOW}={seconds}` is outside of the years -9999 to 9999"),
+                "give seconds since 1970, as `date +%s` prints them",
+            );
+        };
+        Ok(ProcessSurroundings { time: Some(time.to_zoned(TimeZone::system())) })
     }
 
     /// Leaves times as their formats, so that processes that read a workload at different times read the same values.

@@ -327,6 +327,18 @@ fn all_commands_of_a_study_have_the_same_time() {
 }
 
 #[test]
+fn a_time_outside_of_the_calendar_is_refused() {
+    let test = Test::with_workload(WORKLOAD);
+    for (now, code) in [("0", 0), ("253402207200", 0), ("253402207201", 2), ("-999999999999", 2)] {
+        let answer = test.feedrate(&["plan", "workload.yaml", "--now", now]);
+        assert_eq!(answer.code, code, "{now}: {}", answer.stderr);
+        if code == 2 {
+            answer.refuses(2, &[&format!("--now={now}"), "give seconds since 1970"]);
+        }
+    }
+}
+
+#[test]
 fn pandas_reads_the_csv_of_a_study() {
     let test = study(STUDY);
     assert_eq!(run(&test, &["--limit", "2"]).code, 0);
