@@ -48,7 +48,7 @@ pub(super) struct Interpolated {
     pub(super) keys: BTreeSet<String>,
     /// The dotted keys that interpolations refer to.
     pub(super) used: BTreeSet<String>,
-    /// The interpolations as written that credentials are made of, or that are made of credentials, by dotted key.
+    /// The interpolations as written that credentials are made of, or that are made of credentials or of their variables, by dotted key.
     pub(super) private: BTreeMap<String, Node>,
     /// The interpolations that could not be evaluated.
     pub(super) problems: Problems,
@@ -117,6 +117,10 @@ struct Evaluation<'a> {
     used: BTreeSet<String>,
     /// Dotted paths of values that may be credentials.
     private: BTreeSet<String>,
+    /// Environment variables that credentials are made of.
+    private_variables: BTreeSet<String>,
+    /// Whether the credentials are being evaluated.
+    in_credentials: bool,
     problems: Problems,
     /// Texts of the problems.
     reported: BTreeSet<String>,
@@ -135,12 +139,15 @@ impl<'a> Evaluation<'a> {
             weight: 0,
             used: BTreeSet::new(),
             private: BTreeSet::from([format!("{WORKLOAD}.{CREDENTIALS}")]),
+            private_variables: BTreeSet::new(),
+            in_credentials: false,
             problems: Problems::default(),
             reported: BTreeSet::new(),
         }
     }
 
-    /// Evaluates the credentials before other values. Then the values that are evaluated are those that credentials are made of.
+    /// Evaluates the credentials before other values. Then the values that are evaluated, and the variables that are read, are those that
+    /// credentials are made of.
     fn credentials(&mut self) {
         let mut path = vec![WORKLOAD.to_string()];
         let mut node = self.workload;
@@ -154,7 +161,9 @@ impl<'a> Evaluation<'a> {
             node = found;
         }
         // The problem is reported with those of the other values.
+        self.in_credentials = true;
         let _ = self.node(&path, node);
+        self.in_credentials = false;
         self.private.extend(self.done.keys().cloned());
     }
 

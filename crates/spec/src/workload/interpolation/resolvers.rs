@@ -32,7 +32,7 @@ impl Evaluation<'_> {
             return Err(Problem::new(format!("`{expression}`: {known}")).hint(resolvers_hint(name)));
         };
         match (name, arguments) {
-            ("oc.env", [_] | [_, _]) => match (self.surroundings.variable(&first), arguments) {
+            ("oc.env", [_] | [_, _]) => match (self.variable(&first), arguments) {
                 (Some(value), _) => Ok(text(value)),
                 (None, [_, default]) if default.is_null() => Ok(null()),
                 (None, [_, default]) => python_text(default).map(text),
@@ -71,6 +71,16 @@ impl Evaluation<'_> {
                     .hint(resolvers_hint(name)))
             }
         }
+    }
+
+    /// Returns the value of an environment variable. If credentials are made of it, so may be the values that are being evaluated.
+    fn variable(&mut self, name: &str) -> Option<String> {
+        if self.in_credentials {
+            self.private_variables.insert(name.to_string());
+        } else if self.private_variables.contains(name) {
+            self.private.extend(self.active.iter().cloned());
+        }
+        self.surroundings.variable(name)
     }
 }
 

@@ -285,6 +285,8 @@ fn values_that_credentials_are_made_of_are_not_written() {
         "site: {storage_options: {key: '${oc.env:HOME}/x'}}\nstorage: '${workload.site}'\n",
         "storage: {storage_options: {key: '${oc.env:HOME}/x'}}\n\
          site: {all: '${workload.storage}', key: 'b${workload.storage.storage_options.key}'}\n",
+        "site: {copy: '${oc.env:HOME}', list: ['${..copy}', '${oc.env:${workload.which}}/x']}\nwhich: HOME\n\
+         storage: {storage_options: {key: '${oc.env:HOME}/x'}}\n",
     ] {
         let yaml = &format!("{yaml}model: {{name: '${{oc.env:SIZE}}'}}\n");
         let workload = read(yaml, &[]).unwrap();
