@@ -209,7 +209,7 @@ fn verdict_facts(name: Bound, derived: &Derived, waits: &Waits) -> Facts {
         _ if derived.reads_are_emulated() => " through the configured throttle or delay".into(),
         // The kernel reads ahead, and reads metadata.
         Some(device) if derived.io.read_bytes < device => {
-            format!(", all of them from the device, which read {}", units::bytes(device))
+            format!("; the device read {}, with read-ahead and metadata", units::bytes(device))
         }
         Some(device) => format!(", {} of them from the device", units::bytes(device)),
         None => String::new(),
@@ -408,6 +408,14 @@ mod tests {
         check(Bound::StorageBound, "", |r| {
             r.plan.metric.au_target_percent = 0.0;
             r.epochs[0].accelerators[0].blocks[0].compute_ns.fill(0);
+        });
+    }
+
+    #[test]
+    fn devices_that_read_ahead_are_no_origin_of_all_bytes() {
+        let reading = "20 MB were read; the device read 24 MB, with read-ahead and metadata.";
+        check(Bound::StorageBound, reading, |r| {
+            r.epochs[0].host.process_device_read_bytes = Some(24_000_000);
         });
     }
 

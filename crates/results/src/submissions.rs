@@ -49,7 +49,11 @@ pub fn judge_workloads<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<MlperfWor
     let mut groups: BTreeMap<_, Vec<JudgedRun>> = BTreeMap::new();
     for run in runs {
         let Some(check) = run.mlperf() else { continue };
-        let (study, accelerators, parameter, value) = run.experiment_key();
+        let ((source, submission, workload), accelerators, parameter, value) = run.experiment_key();
+        // Runs that are named one by one may be those of a submission.
+        let source = Path::new(source);
+        let root = if run.path == source { source.parent() } else { Some(source) };
+        let study = (root, submission, workload);
         // Writing and reading have different settings. A run with other settings is still one of its submission.
         let is_varied = run.activity == Activity::Training && run.submission.is_none();
         let setting = is_varied.then_some((parameter, value));
@@ -76,8 +80,8 @@ pub fn judge_workloads<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<MlperfWor
         let is_training = first.activity == Activity::Training;
         let edition = first.mlperf_edition().filter(|_| is_training);
         // A run that is named alone is judged without the others of its submission.
-        let is_named = |judged: &JudgedRun| judged.run.path == Path::new(&judged.run.source);
-        let is_whole = first.submission.is_some() && !members.iter().all(is_named);
+        let is_alone = members.len() == 1 && first.path == Path::new(&first.source);
+        let is_whole = first.submission.is_some() && !is_alone;
         if let Some(edition) = edition.filter(|_| is_whole) {
             let facts = submission_facts(&members);
             found.submissions.extend(judge_submission(facts, edition).into_iter().map(Into::into));
@@ -156,9 +160,15 @@ mod tests {
     use crate::import::fake::Fake;
     use crate::index::{ReadOptions, RunIndex};
     use feedrate_spec::bundled;
+    use std::path::PathBuf;
 
     fn read(root: &Path) -> Vec<Run> {
-        RunIndex::read(&[root.into()], &ReadOptions::default()).unwrap().runs
+        read_named(&[root.into()])
+    }
+
+    /// Reads runs of which each is named.
+    fn read_named(roots: &[PathBuf]) -> Vec<Run> {
+        RunIndex::read(roots, &ReadOptions::default()).unwrap().runs
     }
 
     const H100_S: f64 = 0.323;
@@ -277,6 +287,13 @@ mod tests {
         };
         assert_eq!(judge(folder.path()), (4, 1, vec![Some(true), Some(true)]));
         assert_eq!(judge(&last), (0, 1, vec![]));
+        // All runs named one by one are a submission too, with its warm-up.
+        let one_by_one: Vec<PathBuf> =
+            (1..=6).map(|number| last.with_file_name(number.to_string())).collect();
+        let runs = read_named(&one_by_one);
+        let found = judge_workloads(runs.iter());
+        let [unet3d] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((unet3d.kept, unet3d.not_kept, unet3d.submissions.len()), (4, 1, 2));
     }
 
     #[test]

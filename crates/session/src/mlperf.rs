@@ -251,10 +251,13 @@ fn command(request: &Request, files: u64) -> String {
 mod tests {
     use super::*;
     use crate::catalog;
+    use crate::result_folder::hydra_text;
+    use feedrate_measure::dlio::{self, Invocation};
+    use feedrate_measure::record::file::NewFiles;
     use feedrate_measure::record::{RECORD_VERSION, Record, file};
     use feedrate_results::load_run;
     use feedrate_spec::bundled::{Bundled, WORKLOADS};
-    use feedrate_spec::workload::{Strictness, parse, resolved_yaml};
+    use feedrate_spec::workload::{Strictness, parse};
 
     #[test]
     fn bundled_workloads_of_mlperf_match_the_rules() {
@@ -314,19 +317,26 @@ mod tests {
     #[test]
     fn no_record_contradicts_the_settings_written_beside_it() {
         let folder = tempfile::tempdir().unwrap();
-        let check = |name: &str, overrides: &[&str], scale: f64| {
+        let mut runs = 0..;
+        let mut check = |name: &str, overrides: &[&str], scale: f64| {
             let mut request = Request { scale, ..Request::for_workload(name) };
             request.overrides = overrides.iter().map(ToString::to_string).collect();
             let Resolved { plan, workload, .. } = resolve_named(&request).unwrap();
-            let run = folder.path().join(format!("{name} {overrides:?} {scale}"));
-            let hydra = run.join(".hydra");
-            std::fs::create_dir_all(&hydra).unwrap();
-            let listed = overrides.iter().map(|text| format!("- ++workload.{text}\n"));
-            std::fs::write(hydra.join("overrides.yaml"), listed.collect::<String>()).unwrap();
-            std::fs::write(hydra.join("config.yaml"), resolved_yaml(&workload)).unwrap();
+            let run = folder.path().join(format!("{:?}", runs.next()));
+            let mut typed = vec![format!("workload={name}")];
+            typed.extend(request.overrides);
+            let hydra = hydra_text(&typed, &[], name, &workload, &run, ".hydra");
+            let invocation =
+                Invocation { subfolder: ".hydra".into(), hydra, ..Invocation::default() };
+            std::fs::create_dir_all(&run).unwrap();
             let record = Record { version: RECORD_VERSION, plan, ..Record::default() };
-            file::write(&run, &record).unwrap();
-            assert_eq!(load_run(&run).unwrap().doubts, [], "{name} {overrides:?} {scale}");
+            let mut files = NewFiles::new(&run);
+            file::write_to(&mut files, &record).unwrap();
+            dlio::write_log(&mut files, &record, &invocation).unwrap();
+            files.publish().unwrap();
+            assert!(run.join(".hydra/config.yaml").is_file());
+            let found = load_run(&run).unwrap().contradictions;
+            assert_eq!(found, [], "{name} {overrides:?} {scale}");
         };
         for bundled in WORKLOADS {
             let files = "dataset.num_files_train=28000";
@@ -336,12 +346,28 @@ mod tests {
                 check(bundled.name, &[files], 0.5);
             }
         }
-        let typed = [
-            "reader.batch_size=1_2",
-            "train.computation_time=4.755e-2",
-            "reader.sample_shuffle=off",
-        ];
-        check("retinanet_b200", &typed, 1.0);
+        let long = format!("dataset.data_folder='{}'", "a folder ".repeat(20));
+        let secret = "storage.storage_options={key: '${oc.env:PATH}'}";
+        for typed in [
+            &["reader.batch_size=1_2", "train.computation_time=4.755e-2"][..],
+            &["reader.batch_size=0x18", "reader.sample_shuffle=off"],
+            &["data_reader.batch_size=12", "dataset.record_length=1000"],
+            &["++workload.reader={batch_size: 12, read_threads: 3}"],
+            &["~train.epochs", "train.seed=9007199254740993"],
+            &["~workload.reader.batch_size"],
+            &["dataset.file_prefix=a\\=b", "reader.read_threads=0"],
+            &["dataset.data_folder='it\\'s'"],
+            &[&long],
+            &["dataset.data_folder='\\${x}'"],
+            &["train.computation_time={type: normal, mean: 0.1, stdev: 0.01}"],
+            &["train.computation_time_stdev=0.01"],
+            &["reader.batch_size='${workload.reader.read_threads}'"],
+            &[secret, "checkpoint.checkpoint_folder='${oc.env:PATH}'"],
+            &["accelerators=2", "dataset.scaling=weak"],
+        ] {
+            let typed = [&["dataset.num_files_train=28000"], typed].concat();
+            check("retinanet_b200", &typed, 1.0);
+        }
     }
 
     #[test]

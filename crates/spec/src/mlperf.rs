@@ -7,7 +7,7 @@ mod core_config;
 mod classes;
 
 pub use classes::{CLASSES, Class, Identity, is_named_after_class};
-pub use core_config::{CoreConfig, canonical_value};
+pub use core_config::{CoreConfig, canonical_json};
 
 use rules::Edition;
 

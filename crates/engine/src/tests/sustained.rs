@@ -30,6 +30,7 @@ fn record(case: Case, bytes_per_second: f64) -> Record {
         found_dataset: None,
         members: None,
         watched: None,
+        contradictions: Vec::new(),
         epochs: vec![EpochRecord {
             number: 1,
             start_ns: 0,

@@ -44,9 +44,10 @@ pub(crate) struct PlanArguments {
 
 const HEADING: &str = "MLPerf Storage";
 
-/// Parses a size with its unit: a bare number would be bytes, which nobody means.
+/// Parses a size with its unit. A number alone, including `1e9`, is refused, because it is more often meant in GB or GiB than in bytes.
 fn parse_bytes(text: &str) -> Result<u64, String> {
-    if !text.contains(|c: char| c.is_ascii_alphabetic()) {
+    let is_number_alone = text.trim().parse::<f64>().is_ok();
+    if is_number_alone || !text.contains(|c: char| c.is_ascii_alphabetic()) {
         return Err("write a size with its unit, as in `256GiB`".into());
     }
     let found = units::parse_bytes(text).filter(|&bytes| bytes >= 1.0);

@@ -281,7 +281,10 @@ fn doubts() -> String {
     let introduction = "Named reasons not to trust a number, with remedies. `invalid`: the run must not be used; `warning`: the answer could change; `note`: context.";
     let mut page = format!("# Doubts\n\n{GENERATED_MARK}\n\n{introduction}\n");
     let records: Vec<&DoubtKind> = doubt::DOUBTS.iter().map(|doubt| &doubt.kind).collect();
-    let results = feedrate_results::doubt::DOUBTS.iter().map(|doubt| &doubt.kind).collect();
+    // Doubts of the same kind are listed once.
+    let is_new = |kind: &&DoubtKind| records.iter().all(|known| known.meaning != kind.meaning);
+    let results = feedrate_results::doubt::DOUBTS.iter().map(|doubt| &doubt.kind);
+    let results = results.filter(is_new).collect();
     for (title, kinds) in [("Runs of feedrate", records), ("Results read back", results)] {
         writeln!(page, "\n## {title}").unwrap();
         for severity in [Severity::Invalid, Severity::Warning, Severity::Note] {

@@ -17,7 +17,7 @@ use feedrate_results::diagnosis::Diagnosis;
 use feedrate_results::trials::TrialsResult;
 use feedrate_session::recognise::{is_run_of_dlio, refuse_other, run_of_file};
 use feedrate_session::resolve;
-use feedrate_spec::escape::path_text;
+use feedrate_spec::escape::{bash_word, path_text};
 use feedrate_spec::refusal::refuse;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ Examples:
 pub(super) struct ShowArguments {
     /// Folder of a run, search or diagnosis. In a folder of several runs, the newest is shown. A run of DLIO is shown as by `analyze --all`.
     run: PathBuf,
-    /// Print one JSON object on stdout.
+    /// Print one JSON object on stdout. That of a run of DLIO is the object of `analyze`.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -51,8 +51,16 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
     let folder = run_of_file(&arguments.run).unwrap_or(&arguments.run);
     let run = resolve::run_folder(folder, &TERMINAL);
     if !resolve::is_run(&run) && run.exists() {
-        // Gates need a record.
-        if is_run_of_dlio(folder) && !arguments.gates.are_given() {
+        if is_run_of_dlio(folder) {
+            if arguments.gates.are_given() {
+                let path = folder.display();
+                return refuse(
+                    format!(
+                        "`--fail-below-au` and `--fail-on` need feedrate's record, and `{path}` is a run of DLIO"
+                    ),
+                    format!("`feedrate analyze {}` reads it", bash_word(&path.to_string())),
+                );
+            }
             return analyze_run(folder, arguments.json);
         }
         refuse_other(&run)?;

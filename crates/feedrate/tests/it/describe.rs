@@ -141,9 +141,10 @@ fn a_plan_has_the_required_number_of_files_if_the_workload_has_too_few() {
     let hint = "`dataset.num_files_train=175` or more";
     test.feedrate(&[&plan[..], &["dataset.num_files_train=168"]].concat()).refuses(2, &[hint]);
     test.feedrate(&["run", "unet3d_h100", "-n", "25", "--dry-run"]).refuses(2, &[hint]);
-    // A bare number would be bytes.
-    let without_unit = ["plan", "unet3d_b200", "--memory", "256"];
-    test.feedrate(&without_unit).refuses(2, &["a size with its unit, as in `256GiB`"]);
+    for number in ["256", "1e9"] {
+        let without_unit = ["plan", "unet3d_b200", "--memory", number];
+        test.feedrate(&without_unit).refuses(2, &["a size with its unit, as in `256GiB`"]);
+    }
 }
 
 #[test]

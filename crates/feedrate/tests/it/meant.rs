@@ -188,7 +188,7 @@ fn files_of_other_kinds_are_refused_with_the_command_that_reads_them() {
     );
     // A condition needs a record.
     let gate = ["show", "dlio", "--fail-on", "warning"];
-    test.feedrate(&gate).refuses(2, &["`feedrate analyze dlio`"]);
+    test.feedrate(&gate).refuses(2, &["`--fail-on` need", "`feedrate analyze dlio`"]);
     let shown = test.feedrate(&["show", &format!("{run}/summary.json"), "--json"]);
     assert_eq!(shown.json()["run_dir"], run);
 }

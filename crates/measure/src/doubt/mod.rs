@@ -16,6 +16,7 @@ mod metadata_warm;
 mod direct_not_in_effect;
 mod other_io;
 mod client_cpu_saturated;
+mod config_disagrees;
 mod straggler_accelerator;
 mod compute_overshoot;
 mod first_epoch_differs;
@@ -34,6 +35,7 @@ mod tests;
 pub use checkpoints_from_page_cache::NAME as CHECKPOINTS_FROM_PAGE_CACHE;
 pub use checkpoints_not_synced::NAME as CHECKPOINTS_NOT_SYNCED;
 pub use client_cpu_saturated::NAME as CPU_SATURATED;
+pub use config_disagrees::{KIND as CONFIG_DISAGREES_KIND, NAME as CONFIG_DISAGREES};
 pub use incomplete_run::NAME as INCOMPLETE_RUN;
 pub use values_elsewhere::NAME as VALUES_ELSEWHERE;
 pub(crate) use values_elsewhere::elsewhere_names;
@@ -49,12 +51,7 @@ use serde::Serialize;
 pub static DOUBTS: &[&RecordDoubt] = &[
     &incomplete_run::DOUBT,
     &stale_data::DOUBT,
-    &reported_doubt(
-        CONFIG_DISAGREES,
-        Severity::Invalid,
-        Bias::Either,
-        "Config, overrides, folder name, result files and record contradict each other, or result files name different machines: the results may belong to another config, or were edited.",
-    ),
+    &config_disagrees::DOUBT,
     &warning(
         "records_shrunk",
         Bias::Either,
@@ -178,9 +175,6 @@ pub static DOUBTS: &[&RecordDoubt] = &[
         "The compared runs were made once each, so their variation from run to run is unknown. Epochs of one run are not replicates.",
     ),
 ];
-
-/// Name of the doubt about settings that the files of a run state differently.
-pub const CONFIG_DISAGREES: &str = "config_disagrees";
 
 const fn warning(name: &'static str, bias: Bias, meaning: &'static str) -> RecordDoubt {
     reported_doubt(name, Severity::Warning, bias, meaning)

@@ -12,6 +12,7 @@ pub mod file;
 mod data_request;
 mod causes;
 mod checkpoint;
+mod contradiction;
 mod hosts;
 mod members;
 mod mount;
@@ -23,6 +24,7 @@ mod tests;
 
 pub use self::causes::{Stall, StepCauses};
 pub use self::checkpoint::{CheckpointKind, CheckpointRecord, RankCheckpoint};
+pub use self::contradiction::Contradiction;
 pub use self::data_request::DataRequest;
 pub use self::hosts::CombinedHosts;
 pub use self::members::{AlikeMembers, FileMembers, NamedMember, READ_SHARE_MIN};
@@ -99,6 +101,9 @@ pub struct Record {
     /// Facts about a watched training loop; `None` in runs of feedrate itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watched: Option<Watched>,
+    /// Settings that the files of the run state differently. They are found when the record is read, and not stored.
+    #[serde(skip)]
+    pub contradictions: Vec<Contradiction>,
 }
 
 impl Record {

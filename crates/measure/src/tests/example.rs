@@ -240,6 +240,7 @@ pub fn record(plan: Plan, epochs: Vec<EpochRecord>) -> Record {
         study: None,
         data_request: None,
         watched: None,
+        contradictions: Vec::new(),
         doubts: vec![],
     }
 }

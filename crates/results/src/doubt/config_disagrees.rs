@@ -2,11 +2,11 @@
 
 #[cfg(test)]
 use super::tests;
-use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
-use crate::import::{ConfiguredCounts, Imported, config_contradictions};
+use super::{Check, Facts, RunDoubt};
+use crate::import::{ConfiguredCounts, Imported};
 use crate::run::{FolderNames, Run};
 use crate::setting::Setting;
-use feedrate_measure::doubt::CONFIG_DISAGREES;
+use feedrate_measure::doubt::CONFIG_DISAGREES_KIND;
 use feedrate_spec::units;
 use std::path::Path;
 
@@ -26,14 +26,7 @@ const COUNT_MAX: f64 = 1e15;
 const RATE_TOLERANCE: f64 = 0.005;
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
-    kind: DoubtKind {
-        name: CONFIG_DISAGREES,
-        severity: Severity::Invalid,
-        bias: Bias::Either,
-        meaning: "Config, overrides, folder name and result files contradict each other, or result files name different machines: the results may belong to another config.",
-        evidence: "{contradictions:.5}",
-        advice: "find out which of them is right before using any number; folders may have been mixed up",
-    },
+    kind: CONFIG_DISAGREES_KIND,
     check: Check::Import(|run, imported| {
         let mut contradictions = impossible_counts(imported);
         contradictions.extend(different_counts(imported));
@@ -45,8 +38,6 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         }));
         contradictions.extend(different_sample_size(imported));
         contradictions.extend(imported.machine_contradictions.iter().cloned());
-        contradictions
-            .extend(config_contradictions(&imported.config).into_iter().map(|found| found.text));
         contradictions.extend(different_folder_name(run));
         Facts::from_list("contradictions", contradictions)
     }),

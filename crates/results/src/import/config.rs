@@ -48,12 +48,18 @@ impl Config {
         };
         let config = read_text("config.yaml");
         let overrides = read_text("overrides.yaml");
+        let overrides = overrides.map(|text| {
+            items(&text).unwrap_or_else(|error| {
+                problems.push(format!("`overrides.yaml`: {error}"));
+                Vec::new()
+            })
+        });
         let parsed = config.map_or(Ok(Value::Null), |config| from_yaml(&config)).map_err(|error| {
             problems.push(format!("`config.yaml`: {error}"));
         });
         let mut root = parsed.unwrap_or_default();
         let workload = root.get_mut("workload").map(Value::take).unwrap_or_default();
-        Config { workload, overrides: overrides.map(|text| items(&text)), accelerator: None }
+        Config { workload, overrides, accelerator: None }
     }
 
     /// Falls back to the parameters that `mlpstorage` stored if there is no `config.yaml`.
@@ -198,15 +204,15 @@ fn from_yaml(text: &str) -> Result<Value, String> {
     serde_json::from_slice(&escape::escape_json_texts(&json)).map_err(|error| error.to_string())
 }
 
-/// Parses a YAML list of texts as Hydra writes it, with one item per line.
-fn items(text: &str) -> Vec<String> {
-    let items = text.lines().filter_map(|line| line.trim().strip_prefix("- "));
-    let items = items.map(|item| {
-        let quotes = ['\'', '"'];
-        let inside = quotes.iter().find_map(|&q| item.trim().strip_prefix(q)?.strip_suffix(q));
-        inside.unwrap_or(item.trim()).to_string()
+/// Parses a YAML list of texts, which may have several lines.
+fn items(text: &str) -> Result<Vec<String>, String> {
+    let Value::Array(items) = from_yaml(text)? else { return Ok(Vec::new()) };
+    let items = items.into_iter().filter_map(|item| match item {
+        Value::Null => None,
+        Value::String(text) => Some(text),
+        other => Some(other.to_string()),
     });
-    items.filter(|item| !item.is_empty()).collect()
+    Ok(items.filter(|item| !item.is_empty()).collect())
 }
 
 #[cfg(test)]
@@ -240,11 +246,19 @@ mod tests {
     }
 
     #[test]
-    fn overrides_are_a_list_of_lines() {
-        let text = "- workload=unet3d\n- ++workload.reader.batch_size=1\n- '++workload.a=[1, 2]'\n- \"b=1\"\n-\n";
-        let expected =
-            ["workload=unet3d", "++workload.reader.batch_size=1", "++workload.a=[1, 2]", "b=1"];
-        assert_eq!(items(text), expected);
+    fn overrides_are_a_list_of_texts() {
+        // PyYAML begins a new line after 80 columns.
+        let text = "- workload=unet3d\n- ++workload.reader.batch_size=1\n- '++workload.a=[1, 2]'\n- \"b=1\"\n-\n- 'c=it''s a folder\n  with spaces'\n- d=a\n  b\n";
+        let expected = [
+            "workload=unet3d",
+            "++workload.reader.batch_size=1",
+            "++workload.a=[1, 2]",
+            "b=1",
+            "c=it's a folder with spaces",
+            "d=a b",
+        ];
+        assert_eq!(items(text).unwrap(), expected);
+        assert_eq!(items("[]\n").unwrap(), [""; 0]);
     }
 
     #[test]

@@ -24,7 +24,6 @@ pub(crate) use abilities::{DlioAbility, dlio_has};
 pub(crate) use config::HYDRA_FOLDERS;
 pub(crate) use config::leaves;
 pub use config::{Config, normalized_text};
-pub(crate) use contradictions::{Contradiction, config_contradictions, record_contradictions};
 pub(crate) use dlio::ReportedBlock;
 pub use dlio::{DLIO, Imported};
 pub use find::{FoundRun, LeftOut, RunOrigin, find, find_within};
@@ -39,37 +38,19 @@ pub(crate) use spans::CheckpointSpan;
 pub use tests::fake;
 pub use totals::{Bound, CountedSteps, EpochTotal, Totals};
 
-use feedrate_measure::doubt::CONFIG_DISAGREES;
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::{self, RecordFileError};
-use feedrate_spec::plan::PlanDoubt;
 use std::path::Path;
 
-/// Reads the record in the folder of a run. If the settings in DLIO's files beside it, or in other parts of the record, contradict it, the record gets the
-/// doubt [`CONFIG_DISAGREES`].
+/// Reads the record in the folder of a run, and finds what contradicts it in `config.yaml` beside it and in its own parts.
 ///
 /// # Errors
 /// There is no record, or a later version wrote it.
 pub fn load_run(run_dir: &Path) -> Result<Record, RecordFileError> {
-    let mut record = file::read(run_dir)?;
-    let contradictions = record_contradictions(run_dir, &record);
-    record.doubts.extend(config_disagrees(&contradictions));
-    Ok(record)
+    let record = file::read(run_dir)?;
+    let contradictions = contradictions::contradictions(run_dir, &record);
+    Ok(Record { contradictions, ..record })
 }
-
-/// The doubt about settings that the files of a run state differently. `None` if there are none.
-fn config_disagrees(contradictions: &[Contradiction]) -> Option<PlanDoubt> {
-    let texts: Vec<&str> =
-        contradictions.iter().map(|found| &*found.text).take(CONTRADICTIONS_MAX).collect();
-    (!texts.is_empty()).then(|| PlanDoubt {
-        name: CONFIG_DISAGREES.into(),
-        evidence: texts.join("; "),
-        advice: "find out which of them is right before using any number; repeat the run if that is unknown".into(),
-    })
-}
-
-/// Maximum number of contradictions in a doubt.
-const CONTRADICTIONS_MAX: usize = 5;
 
 /// Reads the folder of a DLIO run. It never fails: unreadable files are listed in the result.
 pub fn load_dlio(run_dir: &Path) -> Imported {

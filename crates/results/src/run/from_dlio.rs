@@ -5,10 +5,7 @@ use super::{
     Activity, CheckpointSchedule, DatasetUse, FolderNames, Run, SCALED_REHEARSAL, UNKNOWN,
     WorkloadSource, folder_names, settings,
 };
-use crate::import::{
-    DLIO, EpochTotal, Imported, Reported, RunOrigin, Totals, config_contradictions,
-    mean_sample_bytes,
-};
+use crate::import::{DLIO, EpochTotal, Imported, Reported, RunOrigin, Totals, mean_sample_bytes};
 use feedrate_measure::metric::{
     self, AU_ALL_STEPS, BARRIER_S, Basis, DELIVERED_WHOLE, DURATION_S, LOAD_S, NOMINAL_WHOLE,
     Provenance, SAMPLES_WHOLE, STALL_PERCENT,
@@ -87,8 +84,6 @@ impl Run {
             mean_sample_bytes: if plan.dataset.record_bytes > 0.0 { mean_bytes } else { None },
             ..base
         };
-        let contradictions = config_contradictions(&imported.config).into_iter();
-        run.contradicted = contradictions.filter_map(|found| found.key).collect();
         let from_steps = std::mem::take(&mut run.dataset_use);
         run.dataset_use = DatasetUse::from_files(path, imported, from_steps);
         run.settings = settings::from_dlio(&run, has_config);

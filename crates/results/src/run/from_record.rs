@@ -4,7 +4,7 @@ use super::{
     Activity, CheckpointSchedule, DatasetUse, FolderNames, Run, StepTimeSummary, Submission,
     WorkloadSource, settings,
 };
-use crate::import::{RunOrigin, record_contradictions};
+use crate::import::RunOrigin;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt;
 use feedrate_measure::metric::{
@@ -58,6 +58,7 @@ impl Run {
             activity: if checkpoints_only { Activity::Checkpoints } else { Activity::Training },
             workload: plan.workload.clone(),
             core_config: plan.core_config.clone(),
+            contradictions: record.contradictions.clone(),
             workload_from: Some(WorkloadSource::Config),
             bar_percent: Some(plan.metric.au_target_percent),
             accelerators: Some(plan.accelerators),
@@ -78,8 +79,6 @@ impl Run {
         // A watched training loop computes its own steps.
         run.computes_on_devices |= record.watched.is_some();
         run.dataset_use.make_unique(record);
-        let contradictions = record_contradictions(path, record).into_iter();
-        run.contradicted = contradictions.filter_map(|found| found.key).collect();
         run.set_values(metric::measured_values(record), record);
         run
     }

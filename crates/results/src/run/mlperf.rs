@@ -243,7 +243,7 @@ impl Run {
         let fixed = by_class.or_else(|| self.keys_outside_rule(rule, step))?;
         let overridden =
             self.overrides.iter().filter_map(|text| Some(regulated_key(text)?.to_string()));
-        let contradicted = self.contradicted.iter().cloned();
+        let contradicted = self.contradicted_keys();
         let changed = fixed_settings(fixed.into_iter().chain(overridden).chain(contradicted));
         let emulated = self.emulating_keys().map(|key| FixedSetting { key, is_open: false });
         let mut changed: Vec<FixedSetting> = changed.chain(emulated).collect();
@@ -299,7 +299,7 @@ fn changed_checkpoint_settings(runs: &[&Run], edition: Edition) -> Option<Vec<Fi
         if class.class.is_some() && !is_of_edition {
             return None;
         }
-        let contradicted = run.contradicted.iter().cloned();
+        let contradicted = run.contradicted_keys();
         changed.extend(fixed_settings(run.keys_outside_class()?.into_iter().chain(contradicted)));
     }
     changed.sort();

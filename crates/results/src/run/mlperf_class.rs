@@ -69,10 +69,15 @@ impl MlperfClass {
 impl Run {
     /// Returns the settings of the class that the files of the run state differently.
     fn contradicted_core_keys(&self) -> Vec<String> {
-        let is_core = |key: &&String| {
-            self.core_config.as_ref().is_some_and(|core| core.values.contains_key(*key))
+        let is_core = |key: &String| {
+            self.core_config.as_ref().is_some_and(|core| core.values.contains_key(key))
         };
-        self.contradicted.iter().filter(is_core).cloned().collect()
+        self.contradicted_keys().filter(is_core).collect()
+    }
+
+    /// Returns the keys that the files of the run state differently.
+    pub(super) fn contradicted_keys(&self) -> impl Iterator<Item = String> {
+        self.contradictions.iter().filter_map(|found| found.key.clone())
     }
 
     /// Returns the official class of the run. `None` if its workload has no classes, or if the run is no result of training or checkpoints.

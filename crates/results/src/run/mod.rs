@@ -31,6 +31,7 @@ use feedrate_measure::metric::{
     AU_WINDOWED, Metric, MetricId, NOMINAL_WINDOWED, Provenance, SAMPLES_WINDOWED, Values,
 };
 use feedrate_measure::phase::Phase;
+use feedrate_measure::record::Contradiction;
 use feedrate_measure::record::{Record, StudyRun, System};
 use feedrate_measure::supply::Supply;
 use feedrate_spec::mlperf::CoreConfig;
@@ -96,8 +97,8 @@ pub struct Run {
     pub workload: String,
     /// Source of the workload's name.
     pub workload_from: Option<WorkloadSource>,
-    /// Keys of settings that the files of the run state differently.
-    pub contradicted: Vec<String>,
+    /// Settings that the files of the run state differently.
+    pub contradictions: Vec<Contradiction>,
     /// The settings by which MLPerf Storage identifies the workload; `None` if they are unknown.
     pub core_config: Option<CoreConfig>,
     /// Required utilisation, as configured or as MLPerf Storage requires for the workload.

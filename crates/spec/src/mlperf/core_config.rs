@@ -111,13 +111,8 @@ fn is_included(key: &str, included: &[&str]) -> bool {
     })
 }
 
-/// Returns a value that was given as text as canonical JSON, as in [`CoreConfig::values`].
-pub fn canonical_value(text: &str) -> String {
-    canonical_text(text.trim())
-}
-
 /// Returns a value as JSON, so that `7`, `7.0` and `"7"` are equal, and so are `true` and `"True"`.
-pub(super) fn canonical_json(value: &Value) -> String {
+pub fn canonical_json(value: &Value) -> String {
     match value {
         Value::Null => "null".into(),
         Value::Bool(value) => value.to_string(),

@@ -70,7 +70,7 @@ pub fn client_costs() -> impl Iterator<Item = &'static str> {
 }
 
 /// A map that may hold credentials. Files that feedrate writes have interpolations instead of their values.
-pub(super) const CREDENTIALS: &str = "storage.storage_options";
+pub const CREDENTIALS: &str = "storage.storage_options";
 
 /// The keys in the file and the overrides.
 #[derive(Clone, Debug)]

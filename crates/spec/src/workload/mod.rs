@@ -19,7 +19,9 @@ mod tests;
 
 pub use apply::canonical_key;
 pub use interpolation::{NoSurroundings, Surroundings, interpolate_text};
-pub use keys::{Effect, KEYS, KeyInfo, Origin, SECTION_ALIASES, Workload, client_costs};
+pub use keys::{
+    CREDENTIALS, Effect, KEYS, KeyInfo, Origin, SECTION_ALIASES, Workload, client_costs,
+};
 pub use overrides::{Override, overridden_key};
 pub use parse::{Strictness, parse, parse_in};
 pub use suggest::{nearest, similar_names};

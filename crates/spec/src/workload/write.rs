@@ -90,9 +90,9 @@ fn convert(node: &Node, path: &str, replacement: &dyn Fn(&str, &Node) -> Option<
     Node { location: node.location.clone(), content }
 }
 
-/// Returns the keys of file and overrides as JSON, with their names as written and without defaults.
+/// Returns the values of [`resolved_yaml`] as JSON.
 pub fn given_json(workload: &Workload) -> serde_json::Value {
-    yaml::json(&workload.given.written.content)
+    yaml::json(&without_credentials(workload).content)
 }
 
 /// Returns the keys of file and overrides, with aliases renamed, and their values as text or YAML.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::run::Submission;
 use feedrate_measure::facts::Facts;
+use feedrate_measure::record::Contradiction;
 
 /// Returns a run that complies with the rules: 4200 files on a host with 100 GB of memory.
 fn run() -> Run {
@@ -101,7 +102,9 @@ fn each_rule_is_checked_and_unknown_values_are_not_violations() {
     check(contradicted, None, &[]);
     let edited = |run: &mut Run| {
         contradicted(run);
-        run.contradicted = vec!["reader.read_threads".into(), "train.epochs".into()];
+        run.contradictions = ["reader.read_threads", "train.epochs"]
+            .map(|key| Contradiction { key: Some(key.into()), text: String::new() })
+            .into();
     };
     check(edited, Some(false), &["train.epochs"]);
     let recorded = |run: &mut Run| run.origin = RunOrigin::Feedrate;
