@@ -242,6 +242,33 @@ fn huge_numbers_are_refused() {
     test.feedrate(&["show", "runs/a"]).refuses(1, &["is damaged", "more than the limit of"]);
 }
 
+/// Rates of 0 and negative costs, which no workload can have.
+#[test]
+fn impossible_costs_of_a_client_are_refused() {
+    let test = Test::with_workload(TINY);
+    test.run_json(&["--run-dir", "runs/a", "client.per_sample=0.001"]);
+    let file = test.path("runs/a/record.json");
+    let whole: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    for (key, cost) in [
+        ("shared_bytes_per_second", 0.0),
+        ("pin_bytes_per_second", -1.0),
+        ("handover_bytes_per_second", 1e-300),
+        ("per_sample_s", 1e300),
+        ("receive_per_byte_s", -1e-9),
+        ("receive_wait_share", 2.0),
+    ] {
+        let mut changed = whole.clone();
+        changed["plan"]["loader"]["client"][key] = cost.into();
+        fs::write(&file, changed.to_string()).unwrap();
+        let name = key.trim_end_matches("_s");
+        for command in ["show", "advise"] {
+            test.feedrate(&[command, "runs/a"])
+                .refuses(1, &["is damaged", &format!("`client.{name}`")]);
+        }
+        check_harmless(&test.feedrate(&["report", "runs/a"]), key);
+    }
+}
+
 #[test]
 fn files_that_are_too_long_are_not_read() {
     let test = with_two_runs();

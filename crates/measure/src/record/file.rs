@@ -220,7 +220,7 @@ struct VersionOnly {
 
 /// Checks that every step and every sample has all its figures, as metrics rely on this. Returns a description of the first problem.
 fn find_damage(record: &Record) -> Option<String> {
-    if let Some(violation) = record.plan.dataset.limit_violation() {
+    if let Some(violation) = record.plan.limit_violation() {
         return Some(violation);
     }
     if record.timeline.as_ref().is_some_and(|timeline| !timeline.is_rectangular()) {

@@ -65,7 +65,7 @@ impl EmulatedStorage {
 
     /// Returns the time at which a read of `bytes` that arrived at `now_ns` is finished.
     fn served_at_ns(&self, now_ns: u64, bytes: usize) -> u64 {
-        self.rate.reserve(now_ns, bytes as f64) + self.latency_ns
+        self.rate.reserve(now_ns, bytes as f64).saturating_add(self.latency_ns)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The client: the processor time that a training job's own code needs for its samples, in addition to the time of the storage. This file
 //! has the table of measured clients; `feedrate calibrate` measures them.
 
+use super::planner::WAIT_MAX_S;
 use super::{LoaderPlan, Plan};
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +21,7 @@ pub struct ClientPlan {
     /// the training process reads itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handover_bytes_per_second: Option<f64>,
-    /// Rate that all workers of a process together do not exceed; `None` if they do not slow each other.
+    /// Rate that the workers of all accelerators together do not exceed; `None` if they do not slow each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_bytes_per_second: Option<f64>,
     /// Rate of the thread that pins the batches of an accelerator, one after another; `None` without this thread.
@@ -44,6 +45,21 @@ pub struct ClientProfile {
     pub name: &'static str,
     /// The costs in the order of [`ClientPlan`]'s fields.
     costs: [f64; 8],
+}
+
+/// Maximum processor time of each cost of a client over a run: about thirty years, so that 64 bits can count the nanoseconds.
+const RUN_MAX_S: f64 = 1e9;
+
+/// Returns the maximum of each cost per batch and per epoch in a run of `steps` steps of all accelerators.
+pub(super) fn cost_max_s(steps: u64) -> f64 {
+    WAIT_MAX_S.min(RUN_MAX_S / steps.max(1) as f64)
+}
+
+/// A cost of a client for a batch, or for the start of an epoch.
+pub(super) struct ClientCost {
+    /// Key of the workload.
+    pub(super) key: &'static str,
+    pub(super) seconds: f64,
 }
 
 /// The machine and the versions with which `feedrate calibrate` measured the profiles.
@@ -135,6 +151,24 @@ impl ClientPlan {
         [total_s - wait_s, wait_s]
     }
 
+    /// Returns the costs for a batch of `loader` with samples of `sample_bytes`, and for the start of an epoch.
+    pub(super) fn costs(&self, loader: &LoaderPlan, sample_bytes: f64) -> [ClientCost; 9] {
+        let samples = loader.batch_size as f64;
+        let bytes = samples * sample_bytes;
+        [
+            ("client.per_sample", self.per_sample_s * samples),
+            ("client.per_byte", self.per_byte_s * bytes),
+            ("client.per_batch", self.per_batch_s),
+            ("client.handover_bytes_per_second", self.batch_s(0.0, bytes)),
+            ("client.shared_bytes_per_second", seconds_at(self.shared_bytes_per_second, bytes)),
+            ("client.pin_bytes_per_second", seconds_at(self.pin_bytes_per_second, bytes)),
+            ("client.receive_per_batch", self.receive_per_batch_s),
+            ("client.receive_per_byte", self.receive_per_byte_s * bytes),
+            ("client.start_per_epoch", self.start_per_epoch_s * f64::from(loader.workers)),
+        ]
+        .map(|(key, seconds)| ClientCost { key, seconds })
+    }
+
     /// Removes the costs of communication between processes, for a training process that reads itself.
     #[must_use]
     pub(super) fn without_workers(self) -> Self {
@@ -161,6 +195,23 @@ impl ClientPlan {
 /// Returns the time for `bytes` at `rate`; 0 without a rate.
 fn seconds_at(rate: Option<f64>, bytes: f64) -> f64 {
     rate.map_or(0.0, |bytes_per_second| bytes / bytes_per_second)
+}
+
+impl Plan {
+    /// Returns a message if a cost of the client is not a time that a workload may have.
+    pub(super) fn client_violation(&self) -> Option<String> {
+        let client = self.loader.client.as_ref()?;
+        if !(0.0..=1.0).contains(&client.receive_wait_share) {
+            let share = client.receive_wait_share;
+            return Some(format!("its `client.receive_wait_share` of {share} is not from 0 to 1"));
+        }
+        let steps = self.train.steps().saturating_mul(self.accelerators.into());
+        let cost_max_s = cost_max_s(steps);
+        let mut costs = client.costs(&self.loader, self.dataset.record_bytes).into_iter();
+        let ClientCost { key, seconds } =
+            costs.find(|cost| !(0.0..=cost_max_s).contains(&cost.seconds))?;
+        Some(format!("`{key}` takes {seconds:.3e} s, which is not from 0 to {cost_max_s:.3}"))
+    }
 }
 
 impl LoaderPlan {

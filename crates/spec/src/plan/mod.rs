@@ -97,6 +97,12 @@ pub fn is_log_name(name: &str) -> bool {
 }
 
 impl Plan {
+    /// Returns a message if the plan exceeds the planner's limits of the dataset and of the client. Check plans that were read from files:
+    /// loops run up to the numbers of the dataset, and sums of the client's times must not overflow.
+    pub fn limit_violation(&self) -> Option<String> {
+        self.dataset.limit_violation().or_else(|| self.client_violation())
+    }
+
     /// Returns the name of DLIO's log. Names that no workload can have, as in edited records, are ignored.
     pub fn log_name(&self) -> &str {
         self.log_file.as_deref().filter(|name| is_log_name(name)).unwrap_or(LOG_FILE)

@@ -1,11 +1,9 @@
 //! Plans the client: a profile found by its name, with the costs that the workload overrides.
 
-use super::{Builder, WAIT_MAX_S};
+use super::Builder;
+use crate::plan::client::{ClientCost, cost_max_s};
 use crate::plan::{CLIENT_PROFILES, ClientPlan, ClientProfile, DatasetPlan, LoaderPlan};
 use crate::workload::client_costs;
-
-/// Maximum processor time of each cost of a client over a run: about thirty years, so that 64 bits can count the nanoseconds.
-const RUN_MAX_S: f64 = 1e9;
 
 /// Costs of the exchange between workers and the training process.
 const BETWEEN_PROCESSES: &[&str] = &[
@@ -91,26 +89,8 @@ impl Builder<'_> {
                 "use `shared`, `same` or `multi`, or `client=null`",
             );
         }
-        let samples = loader.batch_size as f64;
-        let bytes = samples * dataset.record_bytes;
-        let cost_max_s = WAIT_MAX_S.min(RUN_MAX_S / steps.max(1) as f64);
-        for (key, seconds) in [
-            ("client.per_sample", client.per_sample_s * samples),
-            ("client.per_byte", client.per_byte_s * bytes),
-            ("client.per_batch", client.per_batch_s),
-            ("client.handover_bytes_per_second", client.batch_s(0.0, bytes)),
-            (
-                "client.shared_bytes_per_second",
-                client.shared_bytes_per_second.map_or(0.0, |rate| bytes / rate),
-            ),
-            (
-                "client.pin_bytes_per_second",
-                client.pin_bytes_per_second.map_or(0.0, |rate| bytes / rate),
-            ),
-            ("client.receive_per_batch", client.receive_per_batch_s),
-            ("client.receive_per_byte", client.receive_per_byte_s * bytes),
-            ("client.start_per_epoch", loader.start_s()),
-        ] {
+        let cost_max_s = cost_max_s(steps);
+        for ClientCost { key, seconds } in client.costs(loader, dataset.record_bytes) {
             if seconds > cost_max_s {
                 let unit =
                     if key.ends_with("epoch") { "the workers of an epoch" } else { "a batch" };

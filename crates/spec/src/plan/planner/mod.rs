@@ -35,7 +35,7 @@ pub const RECORDED_STEPS_MAX: u64 = 1 << 25;
 /// mappings (`vm.max_map_count`).
 pub const THREADS_MAX: u64 = 16_000;
 /// Maximum compute time of a step, and maximum preprocessing time of a sample: a day.
-const WAIT_MAX_S: f64 = 86_400.0;
+pub(super) const WAIT_MAX_S: f64 = 86_400.0;
 /// Maximum number of batches in flight over all accelerators. Each needs a slot in memory.
 const BATCHES_IN_FLIGHT_MAX: u64 = 1 << 22;
 
