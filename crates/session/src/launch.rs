@@ -184,15 +184,29 @@ pub fn refuse_several_processes(
     launched: Option<&LaunchedRank>,
     command: &str,
 ) -> anyhow::Result<()> {
+    refuse_if_several(launched, || {
+        let message = format!(
+            "`feedrate {command}` starts its runs itself, but it was itself started in several processes"
+        );
+        Refusal::new(
+            message,
+            "start it without mpirun or srun; `-n` sets the number of accelerators",
+        )
+    })
+}
+
+/// Refuses several processes before they are connected.
+///
+/// # Errors
+/// Fails if there are several processes. One of them returns `refusal`.
+pub fn refuse_if_several(
+    launched: Option<&LaunchedRank>,
+    refusal: impl FnOnce() -> Refusal,
+) -> anyhow::Result<()> {
     let Some(LaunchedRank { rank, size, .. }) = launched else { return Ok(()) };
     match (rank, size) {
         (1.., _) => Err(leave_report_to_rank_0()),
-        (0, Some(2..)) => refuse(
-            format!(
-                "`feedrate {command}` starts its runs itself, but it was itself started in several processes"
-            ),
-            "start it without mpirun or srun; `-n` sets the number of accelerators",
-        ),
+        (0, Some(2..)) => Err(refusal().into()),
         _ => Ok(()),
     }
 }

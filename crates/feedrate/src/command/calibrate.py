@@ -425,7 +425,8 @@ def client_costs(by_workers, workers, batch, small, busy, busy_small, idle, star
         "per_batch": per_batch * factor,
         "handover_bytes_per_second": 1 / (hand_over * factor) if hand_over else None,
         "shared_bytes_per_second": shared_rate and full.bytes() * shared_rate or None,
-        "pin_bytes_per_second": full.bytes() / full.pinned_s if full.pinned_s else None,
+        # Without bytes, as with mapped files, the rate is unknown.
+        "pin_bytes_per_second": full.pinned_s and full.bytes() / full.pinned_s or None,
         "receive_per_batch": receive * max(1.0, idle_share),
         "receive_per_byte": receive_byte * max(1.0, idle_share),
         "receive_wait_share": max(0.0, 1 - idle_share),
@@ -453,6 +454,13 @@ def main():
         json.dump(result, file)
 
 
+def leave():
+    """Ends the process at once. Modules that were imported may take long to end; only what the script printed is left to write."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
 def write_progress(path, text):
     """Writes the progress for the process that shows it. It reads either the previous text or the whole new one."""
     with open(path + ".part", "w") as file:
@@ -465,6 +473,4 @@ if __name__ == "__main__":
         main()
     except ModuleNotFoundError as error:
         sys.exit(f"`{sys.argv[0]}` needs `{error.name}`, which is not installed in {sys.executable}\n  hint: give the Python of your training by --python, or install the module")
-    # Modules that were imported may take long to end; nothing is left to do.
-    sys.stderr.flush()
-    os._exit(0)
+    leave()

@@ -370,12 +370,15 @@ fn with_section(text: &str, section: &str) -> String {
     format!("{text}\n{indented}")
 }
 
-/// Measures a client, and returns overrides of a workload: its costs, and the batch size and number of workers with which it was measured.
+/// Measures a client, and returns overrides of a workload: its costs, which replace the whole section `client:`, and the batch size and
+/// number of workers with which it was measured.
 pub(super) fn client_overrides(client: &ClientSource) -> anyhow::Result<Vec<String>> {
     let found = measure(client)?;
-    let costs = found.client.known();
-    let costs = costs.map(|(key, cost)| format!("++workload.client.{key}={}", yaml_number(cost)));
-    let mut overrides: Vec<String> = costs.collect();
+    let mut overrides = vec!["++workload.client.name=null".to_string()];
+    overrides.extend(client_costs().map(|key| {
+        let cost = found.client.0.get(key).copied().flatten();
+        format!("++workload.client.{key}={}", cost.map_or("null".into(), yaml_number))
+    }));
     overrides.push(format!("reader.batch_size={}", found.batch_size));
     overrides.push(format!("reader.read_threads={}", found.workers));
     Ok(overrides)

@@ -14,14 +14,20 @@ use feedrate_measure::record::Record;
 use feedrate_measure::summary::EpochSummary;
 use feedrate_report::run_page;
 use feedrate_session::execute::RunObserver;
+use feedrate_session::folder;
+use feedrate_session::launch;
 use feedrate_session::request::Request;
 use feedrate_session::resolve::Resolved;
 use feedrate_session::run::{RunOutcome, RunRequest, RunSession};
 use feedrate_spec::escape::{bash_command, path_text};
-use feedrate_spec::listener::Listener;
+use feedrate_spec::listener::{Listener, Silent};
 use feedrate_spec::plan::ClientProfile;
+use feedrate_spec::refusal::Refusal;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// How to run with the user's client in several processes.
+pub(super) const SEPARATE_CALIBRATION: &str = "write its costs into the workload by `feedrate calibrate SCRIPT.py:FUNCTION -o FILE`, and run that without `--client`";
 
 /// `feedrate run`.
 #[derive(Clone, Debug, Args)]
@@ -103,9 +109,19 @@ impl RunArguments {
         Request { processes: Some(processes), cache, verify: self.verify, ..request }
     }
 
-    /// Measures the client of `--client`.
+    /// Measures the client of `--client`. What is known to be wrong is refused first, since measuring runs the user's code for a while.
     fn with_measured_client(&self) -> anyhow::Result<Self> {
         let Some(source) = &self.client else { return Ok(self.clone()) };
+        launch::refuse_if_several(crate::launched().as_ref(), || {
+            Refusal::new(
+                "`--client` runs your code, but several processes were started",
+                SEPARATE_CALIBRATION,
+            )
+        })?;
+        // The measured batch size and workers are not known yet.
+        let smallest = ["reader.batch_size=1", "reader.read_threads=1"].map(String::from).to_vec();
+        let smallest = RunArguments { measured_client: smallest, ..self.clone() };
+        folder::resolve(&smallest.request(1), &Silent)?;
         let measured_client = calibrate::client_overrides(&ClientSource {
             source,
             batch: self.step.batch,
@@ -148,10 +164,13 @@ impl RunArguments {
 
 /// Runs a workload.
 pub(super) fn run(given: &RunArguments) -> anyhow::Result<Exit> {
-    let arguments = &given.with_measured_client()?;
-    if arguments.dry_run {
-        return plan::dry_run(&arguments.request(1), PlannedCommand::Run, arguments.data.json);
+    if given.dry_run {
+        if given.client.is_some() {
+            messages::note("`--client` is not measured in a dry run: the plan is without it");
+        }
+        return plan::dry_run(&given.request(1), PlannedCommand::Run, given.data.json);
     }
+    let arguments = &given.with_measured_client()?;
     let run = &arguments.run_request();
     let signals = &interrupt::signals();
     let listener = &(Arc::new(arguments.data.listener()) as Arc<dyn Listener>);

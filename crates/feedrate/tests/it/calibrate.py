@@ -1,5 +1,7 @@
 """Checks the arithmetic of src/command/calibrate.py on known rows. Run by calibrate.rs; a stub replaces torch."""
 
+import subprocess
+import sys
 import tempfile
 import types
 from pathlib import Path
@@ -58,6 +60,11 @@ for costs, workers, used, limit in [
 pinned = calibrate.PhaseTimes([[4, 4_000_000, 1_000_000, 2_000_000, 0]] * 5, [0.001], pinned_s=0.002)
 costs = calibrate.client_costs({1: pinned}, 1, 4, pinned, pinned, pinned, pinned, 0.0)
 assert near([costs["pin_bytes_per_second"]], [2e9]) and costs["shared_bytes_per_second"] is None
+
+# Mapped files count no bytes: the thread's time gives no rate.
+mapped = calibrate.PhaseTimes([[4, 0, 1_000_000, 2_000_000, 0]] * 5, [0.001], pinned_s=0.002)
+costs = calibrate.client_costs({1: mapped}, 1, 4, mapped, mapped, mapped, mapped, 0.0)
+assert costs["pin_bytes_per_second"] is None and costs["per_sample"] > 0, costs
 
 # The wait for a ready batch is the trimmed mean, not the median.
 assert near([calibrate.PhaseTimes([], [0.001] * 6 + [0.003] * 3 + [9.0]).wait()], [(5 * 0.001 + 3 * 0.003) / 8])
@@ -121,3 +128,8 @@ with tempfile.TemporaryDirectory() as folder:
     assert [row[:2] for row in measured] == [[2, 10_000]] * 2
     assert measured[0][4] < measured[1][4]
     assert all(0 < row[2] <= row[3] for row in measured), measured
+
+# What the user's script printed is written, although the process ends at once.
+script = "from calibrate_module import calibrate; print('from the script'); calibrate.leave()"
+left = subprocess.run([sys.executable, "-B", "-c", script], cwd=Path(__file__).parent, capture_output=True, text=True)
+assert (left.returncode, left.stdout) == (0, "from the script\n"), left

@@ -1,7 +1,7 @@
 //! `feedrate calibrate` with a script in the place of Python that returns fixed measurements. calibrate.py checks the arithmetic of the real
 //! helper; it needs `.venv`, but no torch.
 
-use crate::harness::{TINY, Test, venv_python};
+use crate::harness::{Answer, TINY, Test, venv_python};
 use crate::schema::assert_matches_schema;
 use feedrate_engine::job::ReadJob;
 use feedrate_engine::simulated::{SimulatedDriver, SimulatedStorage};
@@ -132,6 +132,54 @@ fn a_run_measures_the_client_first() {
     assert_eq!((&costs["per_sample_s"], &costs["per_batch_s"]), (&0.001.into(), &0.0021.into()));
     test.feedrate(&["run", "workload.yaml", "--client", "train.py"])
         .refuses(2, &["names no function"]);
+}
+
+/// A measured client shares nothing with one of the workload, not even costs that were not measured.
+#[test]
+fn a_measured_client_replaces_the_workloads() {
+    let test = with_training_script();
+    let client = ["--client", "train.py:make_loader", "--python", "./python", "train.epochs=1"];
+    for section in [
+        "client: pytorch-npz\n",
+        "client: {per_sample: 0.01, pin_bytes_per_second: 1e6, start_per_epoch: 1.5}\n",
+    ] {
+        test.write("workload.yaml", format!("{TINY}{section}"));
+        let json = test.run_json(&client);
+        let folder = test.path(json["run_dir"].as_str().unwrap());
+        let record = std::fs::read(folder.join("record.json")).unwrap();
+        let record: Value = serde_json::from_slice(&record).unwrap();
+        let costs = &record["plan"]["loader"]["client"];
+        assert_eq!(costs["per_sample_s"], 0.0001466, "{costs}");
+        assert_eq!(costs["start_per_epoch_s"], 0.0, "{costs}");
+        assert!(costs.get("name").is_none() && costs.get("pin_bytes_per_second").is_none());
+    }
+}
+
+/// The user's code is not run for a command that is refused, nor for a plan.
+#[test]
+fn the_client_is_measured_only_for_a_run_that_can_start() {
+    let test = with_training_script();
+    test.write("python", "#!/bin/sh\ntouch started\nexit 1\n");
+    let run = |words: &[&str]| {
+        let client = ["--client", "train.py:make_loader", "--python", "./python"];
+        test.command(&[&["run"], words, &client].concat())
+    };
+    let answer = |words: &[&str]| Answer::from_output(&run(words).output().unwrap());
+    answer(&["gone.yaml"]).refuses(2, &["gone.yaml"]);
+    answer(&["workload.yaml", "bogus.key=3"]).refuses(2, &["bogus.key"]);
+    let plan = answer(&["workload.yaml", "--dry-run"]);
+    assert_eq!(plan.code, 0, "{}", plan.stderr);
+    assert!(plan.stderr.contains("not measured in a dry run"), "{}", plan.stderr);
+    let ranks = [0, 1].map(|rank: i32| {
+        let mut ranked = run(&["workload.yaml"]);
+        ranked.env("OMPI_COMM_WORLD_RANK", rank.to_string()).env("OMPI_COMM_WORLD_SIZE", "2");
+        Answer::from_output(&ranked.output().unwrap())
+    });
+    ranks[0].refuses(2, &["several processes were started", "feedrate calibrate"]);
+    assert_eq!((ranks[1].code, ranks[1].stderr.as_str()), (2, ""));
+    assert!(!test.path("started").exists());
+    answer(&["workload.yaml"]).refuses(1, &["could not be measured"]);
+    assert!(test.path("started").exists());
 }
 
 #[test]

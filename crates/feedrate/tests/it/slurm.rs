@@ -204,6 +204,7 @@ fn options_that_no_script_can_have_are_refused() {
     check(&["workload.yaml", "--dlio", "--scale=0.5"], &["--scale", "leave"]);
     check(&["./unet3d_h100.yaml", "--dlio"], &["its own workload", "rename the file"]);
     check(&["workload.yaml", "reader.batch_size=0"], &["batch_size"]);
+    check(&["workload.yaml", "--client=train.py:f"], &["each start", "feedrate calibrate"]);
     check(&["workload.yaml", "--retry"], &["`--retry` is only for the job of a study"]);
 }
 

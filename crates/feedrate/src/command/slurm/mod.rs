@@ -4,7 +4,7 @@
 mod script;
 mod study;
 
-use super::run::RunArguments;
+use super::run::{RunArguments, SEPARATE_CALIBRATION};
 use super::study::StudyLaunch;
 use crate::cli::{DataArguments, LaunchArguments, given_options, parse_count};
 use crate::exit::Exit;
@@ -172,6 +172,12 @@ pub(super) enum SlurmMpi {
 /// Writes the script. Options for the commands in the job are taken from `matches`.
 pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
     let SlurmArguments { run, batch, workload_job, .. } = arguments;
+    if run.client.is_some() {
+        return refuse(
+            "`--client` would run your code in each start of the job",
+            SEPARATE_CALIBRATION,
+        );
+    }
     if Path::new(&run.data.workload).extension().is_some_and(|extension| extension == "csv") {
         return study::slurm(arguments, matches);
     }
