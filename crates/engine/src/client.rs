@@ -1,7 +1,8 @@
 //! The emulated client's work, and the rates that its threads share. Work is the processor time that a worker's thread has to spend on its reads. Actual reading and decoding count
 //! towards this time. The caller measures the thread's processor time.
 
-use feedrate_spec::plan::{ClientPlan, LoaderPlan};
+use crate::job::ReadJob;
+use feedrate_spec::plan::ClientPlan;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -54,12 +55,14 @@ pub struct ClientRates {
 }
 
 impl ClientRates {
-    /// Creates the rates of a loader for `accelerators` accelerators.
-    pub fn new(loader: &LoaderPlan, accelerators: u32) -> Self {
-        let Some(client) = &loader.client else { return ClientRates::default() };
+    /// Creates the rates of the accelerators of a process. The process gets their share of the rate that all workers of the run share.
+    pub fn new(job: &ReadJob) -> Self {
+        let Some(client) = &job.plan.loader.client else { return ClientRates::default() };
+        let accelerators = job.accelerators();
+        let share = f64::from(accelerators) / f64::from(job.plan.accelerators.max(1));
         let pins = client.pin_bytes_per_second.into_iter();
         ClientRates {
-            shared: client.shared_bytes_per_second.map(SharedRate::new),
+            shared: client.shared_bytes_per_second.map(|rate| SharedRate::new(rate * share)),
             pins: pins
                 .flat_map(|rate| (0..accelerators).map(move |_| SharedRate::new(rate)))
                 .collect(),

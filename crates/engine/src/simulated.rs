@@ -129,7 +129,7 @@ impl SimulatedDriver {
             opens: Durations::new(model.open, open_seed),
             readers: VirtualGate::new(model.concurrency),
             decoders: decoders.collect(),
-            client_rates: ClientRates::new(loader, job.accelerators()),
+            client_rates: ClientRates::new(&job),
             model,
             queues: job.queues(),
             buffer: vec![0; job.buffer_bytes()],
@@ -398,7 +398,7 @@ impl SimulatedDriver {
     }
 
     /// Reserves the rate that workers share for work that has ended. Returns when the worker stops waiting for it; `None` if it does not wait.
-    /// Unlike in the real driver, waiting occupies no core.
+    /// As in the real driver, waiting occupies a core.
     fn wait_for_shared_rate(&mut self, worker_index: usize) -> Option<u64> {
         let worker = &mut self.workers[worker_index];
         let now_ns = self.time.now_ns;
@@ -407,9 +407,10 @@ impl SimulatedDriver {
         if until_ns <= now_ns {
             return None;
         }
-        worker.counters.client_ns += until_ns - now_ns;
-        worker.times.client_ns += until_ns - now_ns;
-        Some(until_ns)
+        let ends_ns = self.time.hold_core_until(now_ns, until_ns);
+        worker.counters.client_ns += ends_ns - now_ns;
+        worker.times.client_ns += ends_ns - now_ns;
+        Some(ends_ns)
     }
 
     /// Claims a task and begins it. If there is no task, marks the worker as idle and returns false.

@@ -92,6 +92,14 @@ impl VirtualTime {
         ends_ns
     }
 
+    /// Occupies a core until `until_ns`, from the first time after `ready_ns` at which a core is free. Returns when the core is released:
+    /// later than `until_ns` if no core was free before.
+    pub(crate) fn hold_core_until(&mut self, ready_ns: u64, until_ns: u64) -> u64 {
+        let ends_ns = self.cores.admit(ready_ns).max(until_ns);
+        self.cores.release(ends_ns);
+        ends_ns
+    }
+
     /// Schedules an event. Events of the same time occur in the order in which they were scheduled.
     pub(crate) fn schedule(&mut self, at_ns: u64, event: TimedEvent) {
         self.sequence += 1;

@@ -1,8 +1,10 @@
 //! The client's work: lengths of epochs computed by hand, and the causes of waits.
 
 use super::{Case, SAMPLE_BYTES, constant, lengths_ms, plan};
+use crate::client::ClientRates;
 use crate::job::ReadJob;
 use crate::simulated::{SimulatedDriver, SimulatedStorage};
+use crate::virtual_time::VirtualTime;
 use feedrate_measure::record::{AcceleratorEpoch, StepCauses};
 use feedrate_spec::plan::{ClientPlan, Plan};
 
@@ -101,6 +103,30 @@ fn workers_do_not_exceed_the_rate_that_they_share() {
         times.step_s(0.005, 2, f64::INFINITY)
     };
     assert_eq!([1, 3].map(step_s), [0.015, 0.045]);
+}
+
+/// Two processes with an accelerator each together do not exceed the rate that one process with both does not exceed.
+#[test]
+fn processes_divide_the_rate_that_workers_share() {
+    let mut plan = plan(Case { accelerators: 2, ..CASE });
+    let shared_bytes_per_second = Some(1e9);
+    plan.loader.client = Some(ClientPlan { shared_bytes_per_second, ..ClientPlan::default() });
+    let mut job = ReadJob::without_files(&plan).unwrap();
+    assert_eq!(ClientRates::new(&job).shared_until_ns(0, 1000.0), 1000);
+    job.local = 1..2;
+    assert_eq!(ClientRates::new(&job).shared_until_ns(0, 1000.0), 2000);
+}
+
+/// A wait for the shared rate delays other work on the same core.
+#[test]
+fn waiting_for_the_shared_rate_occupies_a_core() {
+    let job = ReadJob::without_files(&plan(CASE)).unwrap();
+    let mut time = VirtualTime::new(&job, Some(1));
+    assert_eq!(time.hold_core_until(5, 15), 15);
+    assert_eq!(time.work_on_core(0, 5), 20);
+    // The core is free too late to wait.
+    assert_eq!(time.hold_core_until(0, 10), 20);
+    assert_eq!(time.work_on_core(0, 5), 25);
 }
 
 /// Two workers complete a batch each after 20 ms. One thread pins a batch in 12 ms, the second one after the first. A worker begins another

@@ -139,7 +139,7 @@ impl Shared {
             kept: Vec::new(),
             memory: loader.in_memory.then(|| SampleMemory::new(placement.groups())),
             memory_read: loader.client.as_ref().and_then(|_| MemoryRead::measure()),
-            client_rates: ClientRates::new(loader, job.accelerators()),
+            client_rates: ClientRates::new(&job),
             touched: TouchedFiles::new(job.accelerators(), job.layout.files()),
             decode_gates: Vec::new(),
             receivers: Vec::new(),
