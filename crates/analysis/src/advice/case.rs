@@ -198,8 +198,28 @@ impl<'a> Case<'a> {
     /// Time of the training process for a batch, if most of the client's work was there.
     pub(super) fn receive_s(&self) -> Option<f64> {
         self.waits.filter(Waits::is_client_in_training_process)?;
-        let batches = self.derived.io.samples / self.plan().loader.batch_size.max(1);
-        Some(self.derived.io.receive_ns as f64 / 1e9 / batches as f64)
+        let batches = self.derived.io.samples as f64 / self.plan().loader.batch_size.max(1) as f64;
+        Some(self.derived.io.receive_ns as f64 / 1e9 / batches)
+    }
+
+    /// The rate of the client that alone keeps batches from coming as fast as accelerators compute, and the time between two batches at this
+    /// rate. Neither more workers nor more cores shorten it.
+    pub(super) fn client_limit(&self) -> Option<ClientLimit> {
+        let loader = &self.plan().loader;
+        let client = loader.client.as_ref()?;
+        let io = &self.derived.io;
+        let batch_size = loader.batch_size as f64;
+        let batch_bytes = io.read_bytes as f64 / io.samples as f64 * batch_size;
+        let times = loader.client_times(batch_bytes, self.plan().accelerators)?;
+        let pin_s = client.pin_bytes_per_second.map_or(0.0, |rate| batch_bytes / rate);
+        let interval_s = times.batch_interval_s;
+        let name = if pin_s < interval_s {
+            "the rate that all workers share"
+        } else {
+            "the thread that pins batches"
+        };
+        (self.compute_per_sample_s()? * batch_size < interval_s)
+            .then_some(ClientLimit { name, interval_s })
     }
 
     /// Number of workers that keep an accelerator fed if a read takes as long for a sample as in this run (utilisation law). `None` if a
@@ -256,6 +276,13 @@ impl<'a> Case<'a> {
             _ => ReadLimit::Either,
         }
     }
+}
+
+/// A limit of the client that more workers do not raise.
+pub(super) struct ClientLimit {
+    pub(super) name: &'static str,
+    /// Shortest time between two batches of an accelerator.
+    pub(super) interval_s: f64,
 }
 
 /// Approximate size of a shard.

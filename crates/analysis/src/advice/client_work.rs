@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
     sees: "training waits for the client's own work",
     proposes: "decoding offline, smaller samples, or decoding on the GPU",
     change: "less work in your code: decode offline, store smaller samples, or decode on the GPU",
-    why: "[the training's process takes {receive_s} for a batch, which more workers do not shorten|a worker of your code takes {worker_s} for a sample; each accelerator trains on one every {sample_s}, with {workers} workers]",
+    why: "[{limit} allows a batch for each accelerator every {interval_s}, which neither more workers nor more cores shorten|the training's process takes {receive_s} for a batch, which more workers do not shorten|a worker of your code takes {worker_s} for a sample; each accelerator trains on one every {sample_s}, with {workers} workers]",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]
@@ -21,7 +21,10 @@ pub(super) static RULE: Rule = Rule {
 fn propose(case: &Case) -> Option<Proposal> {
     let lost_s = case.lost_s(&[WaitCause::Client])?;
     let sample = case.sample()?;
+    let limit = case.client_limit();
     let evidence = Facts::new()
+        .with_known("limit", limit.as_ref().map(|limit| limit.name))
+        .with_known("interval_s", limit.as_ref().map(|limit| limit.interval_s))
         .with_known("receive_s", case.receive_s())
         .with("worker_s", sample.client_s + sample.decode_s)
         .with("sample_s", case.compute_per_sample_s()?)

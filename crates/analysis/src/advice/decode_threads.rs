@@ -22,6 +22,9 @@ pub(super) static RULE: Rule = Rule {
 
 fn propose(case: &Case) -> Option<Proposal> {
     let lost_to_client_s = case.lost_to_client_s();
+    if lost_to_client_s.is_some() && case.client_limit().is_some() {
+        return None;
+    }
     let lost_s = lost_to_client_s.or(case.lost_s(&[WaitCause::Decode]))?;
     let sample = case.sample()?;
     let loader = &case.plan().loader;

@@ -531,6 +531,28 @@ fn the_work_of_the_client_is_named_where_it_is_done() {
     let training =
         "the training's process takes 97.5 ms for a batch, which more workers do not shorten";
     assert_eq!(why(&record), training);
+    // Workers wait for what they share, or batches for the thread that pins them: twice as long as a batch is computed.
+    change_io(&mut record, |io| io.receive_ns = 0);
+    let batch_size = record.plan.loader.batch_size as f64;
+    let batch_bytes = with_case(&record, |case| {
+        let io = &case.derived.io;
+        io.read_bytes as f64 / io.samples as f64 * batch_size
+    });
+    let interval_s = 0.2 * batch_size;
+    let client = record.plan.loader.client.as_mut().unwrap();
+    client.shared_bytes_per_second = Some(2.0 * batch_bytes / interval_s);
+    let limit = |name: &str| {
+        let interval = feedrate_spec::units::seconds(interval_s);
+        format!(
+            "{name} allows a batch for each accelerator every {interval}, which neither more workers nor more cores shorten"
+        )
+    };
+    assert_eq!(why(&record), limit("the rate that all workers share"));
+    assert!(with_case(&record, |case| (decode_threads::RULE.propose)(case)).is_none());
+    let client = record.plan.loader.client.as_mut().unwrap();
+    client.shared_bytes_per_second = None;
+    client.pin_bytes_per_second = Some(batch_bytes / interval_s);
+    assert_eq!(why(&record), limit("the thread that pins batches"));
     // Other waits are not the client's.
     assert!(with_case(&waiting_record(), |case| (client_work::RULE.propose)(case)).is_none());
 }
