@@ -198,8 +198,9 @@ impl<'a> Case<'a> {
     /// Time of the training process for a batch, if most of the client's work was there.
     pub(super) fn receive_s(&self) -> Option<f64> {
         self.waits.filter(Waits::is_client_in_training_process)?;
-        let batches = self.derived.io.samples as f64 / self.plan().loader.batch_size.max(1) as f64;
-        Some(self.derived.io.receive_ns as f64 / 1e9 / batches)
+        let io = &self.derived.io;
+        let batches = io.samples as f64 / self.plan().loader.batch_size.max(1) as f64;
+        (batches > 0.0).then(|| io.receive_ns as f64 / 1e9 / batches)
     }
 
     /// The rate of the client that alone keeps batches from coming as fast as accelerators compute, and the time between two batches at this

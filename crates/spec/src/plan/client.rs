@@ -193,7 +193,7 @@ impl ClientPlan {
 }
 
 /// Returns the time for `bytes` at `rate`; 0 without a rate.
-fn seconds_at(rate: Option<f64>, bytes: f64) -> f64 {
+pub(super) fn seconds_at(rate: Option<f64>, bytes: f64) -> f64 {
     rate.map_or(0.0, |bytes_per_second| bytes / bytes_per_second)
 }
 

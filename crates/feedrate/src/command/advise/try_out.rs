@@ -425,3 +425,27 @@ fn break_even_epochs(without: &Trial<'_>, with: &Trial<'_>) -> Option<f64> {
         |trial: &Trial<'_>| Some(stats::mean(&trial.values(&DURATION_S))? / epochs as f64);
     StagingSummary::new(&staging).break_even_epochs(epoch_s(without)?, epoch_s(with)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_measure::verdict::Bound;
+
+    #[test]
+    fn a_trial_outside_of_the_predicted_interval_is_mispredicted() {
+        let prediction = Prediction {
+            au_percent: 60.0,
+            au_kind: AU_ALL_STEPS.id.name(),
+            interval: [55.0, 65.0],
+            bottleneck: Bound::StorageBound,
+            bytes_per_second: 1.0,
+            samples_per_second: 1.0,
+        };
+        let tried = |mean_percent| Some(TrialRuns { mean_percent, interval: None, n: 1 });
+        for (percent, expected) in [(54.9, true), (55.0, false), (65.0, false), (65.1, true)] {
+            assert_eq!(is_mispredicted(Some(prediction), tried(percent)), Some(expected));
+        }
+        assert_eq!(is_mispredicted(None, tried(60.0)), None);
+        assert_eq!(is_mispredicted(Some(prediction), None), None);
+    }
+}
