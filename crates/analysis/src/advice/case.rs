@@ -12,7 +12,6 @@ use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, COMPUTE_S, DELIVERED_WHOLE, DURATION_S,
 };
 use feedrate_measure::record::{Record, System};
-use feedrate_measure::verdict::Bound;
 use feedrate_measure::waits::{WaitCause, Waits};
 use feedrate_spec::plan::{Plan, THREADS_MAX};
 
@@ -71,12 +70,7 @@ impl SampleTimes {
 impl<'a> Case<'a> {
     /// Creates the case of a record with its answer and doubts.
     pub fn new(derived: &'a Derived<'a>, answer: &'a Answer, doubts: &'a [Doubt]) -> Self {
-        let pipeline = match answer.verdict {
-            // Memory served samples faster than the client uses them, and would do so with a changed client.
-            Bound::ClientBound => Pipeline::with_cached_samples(derived),
-            _ => Pipeline::from_derived(derived),
-        };
-        let pool = pipeline.ok().map(PipelinePool::new);
+        let pool = Pipeline::from_derived(derived).ok().map(PipelinePool::new);
         Case { derived, answer, doubts, pool, waits: Waits::new(derived) }
     }
 

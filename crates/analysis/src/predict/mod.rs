@@ -222,6 +222,16 @@ impl Pipeline {
         if let Some(inapplicable) = changes.iter().find(|change| !is_applicable(change)) {
             return Err(NotPredictable::NotSeen { key: inapplicable.key() });
         }
+        let changes_storage = |change: &PipelineChange| match change {
+            PipelineChange::DecodeTime(_) | PipelineChange::EqualAccelerators => false,
+            PipelineChange::Bandwidth(_)
+            | PipelineChange::Latency(_)
+            | PipelineChange::OpenLatency(_)
+            | PipelineChange::Concurrency(_) => true,
+        };
+        if self.is_cached && changes.iter().any(changes_storage) {
+            return Err(NotPredictable::ServedFromMemory);
+        }
         let cost = self.cost(plan)?;
         let mut predictions = Vec::new();
         for fitted in &self.models {

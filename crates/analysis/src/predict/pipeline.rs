@@ -52,6 +52,8 @@ pub struct Pipeline {
     pub(super) is_emulated: bool,
     /// Opens, reads and bytes per sample as [`SampleWork::count`] counts them for the plan of the record.
     work: OnceCell<Option<SampleWork>>,
+    /// Whether memory served the samples, so that the record shows nothing about the storage.
+    pub(super) is_cached: bool,
     /// Interval between two requests at the device's request limit; 0 if the machine reported no limit.
     pub(super) limited_request_s: f64,
     /// Whether reads wait for a request limit of the device and the page cache chooses the requests.
@@ -143,30 +145,19 @@ impl Pipeline {
     /// Fits the pipeline of a record whose metrics are known.
     pub(crate) fn from_derived(derived: &Derived) -> Result<Self, NotPredictable> {
         let epochs = trained_epochs(derived.record);
-        let pipeline = Pipeline::from_counters(derived, &epochs)?;
-        if derived.is_memory_served() {
+        let mut pipeline = Pipeline::from_counters(derived, &epochs)?;
+        let bound = verdict::judge(derived, &[]).name;
+        // Memory served samples faster than the client uses them, and would do so with a changed client.
+        pipeline.is_cached = derived.is_memory_served();
+        if pipeline.is_cached && bound != Bound::ClientBound {
             return Err(NotPredictable::ServedFromMemory);
         }
-        pipeline.fit_if_precise(derived, &epochs)
-    }
-
-    /// Fits the pipeline of a record, also if memory served its samples. It is assumed to serve them again.
-    pub(crate) fn with_cached_samples(derived: &Derived) -> Result<Self, NotPredictable> {
-        let epochs = trained_epochs(derived.record);
-        Pipeline::from_counters(derived, &epochs)?.fit_if_precise(derived, &epochs)
-    }
-
-    fn fit_if_precise(
-        self,
-        derived: &Derived,
-        epochs: &[EpochTimes],
-    ) -> Result<Self, NotPredictable> {
-        let waited_for_cores = verdict::judge(derived, &[]).name == Bound::CpuSaturated;
+        let waited_for_cores = bound == Bound::CpuSaturated;
         let noise = waited_for_cores.then_some(Noise::BusyCores).or(Noise::in_record(derived));
         if let Some(noise) = noise {
             return Err(NotPredictable::TooNoisy { noise });
         }
-        self.fit(derived, epochs)
+        pipeline.fit(derived, &epochs)
     }
 
     /// Predicts the run with an ideal client, whose samples cost only the loader's own work. If memory served the samples, it is
@@ -248,6 +239,7 @@ impl Pipeline {
             storage: Vec::new(),
             is_emulated: derived.reads_are_emulated(),
             work: OnceCell::new(),
+            is_cached: false,
             limited_request_s: 0.0,
             is_limited_by_cache_requests: false,
             worker_cpu_s,
@@ -448,6 +440,12 @@ impl Pipeline {
             || recorded.loader.head != plan.loader.head;
         if has_other_files {
             return Err(NotPredictable::OtherFiles);
+        }
+        // Memory need not serve other files.
+        let has_other_storage =
+            recorded.dataset != plan.dataset || recorded.storage != plan.storage;
+        if self.is_cached && has_other_storage {
+            return Err(NotPredictable::ServedFromMemory);
         }
         // Memory may serve samples that are read again.
         if !self.is_emulated && recorded.loader.reread_share != plan.loader.reread_share {

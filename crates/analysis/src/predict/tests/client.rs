@@ -76,15 +76,24 @@ fn an_ideal_client_is_predicted_for_cached_reads() {
     let mut record = run(&with_client(20.0 * MS), storage(0.1, None, None));
     let host = &mut record.epochs[0].host;
     (host.process_device_read_bytes, host.resident_before_bytes) = (Some(0), Some(1 << 30));
-    assert_eq!(Pipeline::new(&record), Err(NotPredictable::ServedFromMemory));
     let predicted = Pipeline::with_ideal_client(&Derived::new(&record)).unwrap().unwrap();
     let actual = au(&run(&with_client(0.0), storage(0.1, None, None)));
     assert!((predicted.au_percent - actual).abs() < 2.0, "{predicted:?} {actual}");
     // So would they with a faster client, which advice proposes.
-    let pipeline = Pipeline::with_cached_samples(&Derived::new(&record)).unwrap();
+    let pipeline = Pipeline::new(&record).unwrap();
     let predicted = pipeline.predict(&with_client(10.0 * MS), &[]).unwrap();
     let actual = au(&run(&with_client(10.0 * MS), storage(0.1, None, None)));
     assert!((predicted.au_percent - actual).abs() < 2.0, "{predicted:?} {actual}");
+    // Memory need not serve more or other files, and shows nothing about the storage.
+    let mut larger = with_client(10.0 * MS);
+    larger.dataset.files_train *= 2;
+    let unknown = Err(NotPredictable::ServedFromMemory);
+    assert_eq!(pipeline.predict(&larger, &[]), unknown);
+    let mut other_storage = with_client(10.0 * MS);
+    other_storage.storage.throttle_latency_s = MS;
+    assert_eq!(pipeline.predict(&other_storage, &[]), unknown);
+    let faster = PipelineChange::Latency(Scale::Times(0.5));
+    assert_eq!(pipeline.predict(&record.plan, &[faster]), unknown);
 }
 
 /// Both workers share one core with the client's work, so decoding takes longer than its processor time.
