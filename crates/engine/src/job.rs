@@ -250,7 +250,7 @@ impl ReadJob {
         let loader = &self.plan.loader;
         SampleReader::new(self.format, &options, self.trusts_plan)
             .with_head(loader.head)
-            .with_library(loader.library.as_ref())
+            .with_library(loader.library)
             .with_verification(loader.verify)
     }
 
@@ -259,7 +259,7 @@ impl ReadJob {
         let engine = self.plan.storage.engine.as_deref().and_then(engine::find);
         CursorOptions {
             piece_bytes: loader.piece_bytes as usize,
-            library: loader.library.as_ref().map(|library| library.sizes),
+            library: loader.library.map(|library| library.requests().sizes),
             check_crc: loader.check_crc,
             wants_payload: loader.materialize || loader.verify || loader.in_memory,
             is_payload_only: engine

@@ -9,7 +9,7 @@ use feedrate_measure::record::access::ReadPosition;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::order::SampleId;
-use feedrate_spec::plan::{HeadReads, LibraryRequests, OpeningRequest};
+use feedrate_spec::plan::{HeadReads, Library, OpeningRequest};
 
 /// Upper limit of the parts of a format's file (data and its indexes).
 const PARTS_MAX: usize = 4;
@@ -37,7 +37,7 @@ pub struct SampleReader {
     /// Offset of the next head read.
     head_offset: u64,
     /// Requests of the format's library after a file is opened.
-    opening: Box<[OpeningRequest]>,
+    opening: &'static [OpeningRequest],
     /// Number of these requests that were made, or that are beyond the end of the file.
     opened: usize,
     /// Part of the last operation.
@@ -117,7 +117,7 @@ impl SampleReader {
             head: None,
             head_left: 0,
             head_offset: 0,
-            opening: Box::default(),
+            opening: &[],
             opened: 0,
             part: 0,
             part_files: [0; PARTS_MAX],
@@ -138,9 +138,8 @@ impl SampleReader {
     }
 
     /// Adds the requests of the format's library after a file is opened. Their bytes are discarded.
-    pub fn with_library(self, library: Option<&LibraryRequests>) -> Self {
-        let opening: Box<[OpeningRequest]> =
-            library.map(|library| library.opening.iter().copied().collect()).unwrap_or_default();
+    pub fn with_library(self, library: Option<Library>) -> Self {
+        let opening = library.map_or(&[][..], |library| library.requests().opening);
         SampleReader { opened: opening.len(), opening, ..self }
     }
 

@@ -1,6 +1,6 @@
 //! Descriptions of plug-in members for the planner: names, abilities and sizes. Other crates implement the members.
 
-use crate::library::LibraryRequests;
+use crate::library::Library;
 use crate::names;
 use crate::shape::{Compression, Element, Encoding, FileShape};
 
@@ -123,8 +123,8 @@ pub struct FormatEntry {
     pub file_bytes: fn(&FileShape, &Encoding) -> u64,
     /// Default number of bytes per read; `None` for [`crate::plan::PIECE_BYTES`].
     pub piece_bytes: Option<u64>,
-    /// Requests of the format's usual library; `None` if they are not known, or equal reads of `piece_bytes`.
-    pub library: Option<&'static LibraryRequests>,
+    /// The format's usual library; `None` if its requests are not known, or equal reads of `piece_bytes`.
+    pub library: Option<Library>,
     /// Returns the setting that prevents writing files of this shape and encoding; `None` if they can be written.
     pub unsupported_setting: fn(&FileShape, &Encoding) -> Option<UnsupportedSetting>,
 }

@@ -28,15 +28,16 @@ fn propose(case: &Case) -> Option<Proposal> {
     let lost_s = case.lost_s(&[WaitCause::Read])?;
     let sample = case.sample()?;
     let loader = &case.plan().loader;
-    let library = loader.library.as_ref()?;
+    let library = loader.library?;
     let bytes = case.derived.io.read_bytes as f64 / case.derived.io.samples.max(1) as f64;
-    let library_reads = loader.payload_reads(bytes) + loader.opening_reads() as f64 * sample.opens;
+    let library_reads =
+        loader.payload_reads(bytes) + loader.opening_reads(bytes) as f64 * sample.opens;
     let other_reads = (sample.reads - library_reads).max(0.0);
     let large_reads = other_reads + (bytes / PIECE_BYTES as f64).ceil();
     let waits_per_read = case.read_limit() != ReadLimit::Bandwidth;
     (waits_per_read && FEWER_MIN * large_reads <= sample.reads).then(|| {
         let evidence = Facts::new()
-            .with("library", library.library.to_string())
+            .with("library", library.requests().library)
             .with("reads_per_sample", sample.reads)
             .with("large_reads", large_reads)
             .with("read_s", sample.read_s / sample.reads);

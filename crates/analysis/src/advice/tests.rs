@@ -14,7 +14,7 @@ use feedrate_measure::record::access::{FilesRead, ReadPosition};
 use feedrate_measure::record::{
     CheckpointRecord, HostEpoch, IoCounters, Mount, OtherProcess, Record, StepCauses,
 };
-use feedrate_spec::plan::{CheckpointPlan, ClientPlan, FileAccess, LibraryRequests, LibrarySizes};
+use feedrate_spec::plan::{CheckpointPlan, ClientPlan, FileAccess, Library};
 use feedrate_spec::workload::{Override, Shuffle, Strictness, TimeSpec, parse};
 use std::collections::BTreeSet;
 
@@ -109,11 +109,8 @@ pub(super) fn small_requests(record: &mut Record) {
 
 pub(super) fn small_library_requests(record: &mut Record) {
     small_requests(record);
-    record.plan.loader.library = Some(LibraryRequests {
-        library: "numpy".into(),
-        opening: Vec::new().into(),
-        sizes: LibrarySizes { period_bytes: Some(4096), ..LibrarySizes::default() },
-    });
+    split_into_requests(record, 1 << 16, ReadPosition::Consecutive);
+    record.plan.loader.library = Some(Library::PillowJpeg);
 }
 
 pub(super) fn limited_concurrency(record: &mut Record) {

@@ -414,7 +414,7 @@ impl Pipeline {
         // The number of requests for the payload changes; the number of requests for headers stays.
         let requests = |bytes: f64, plan: &Plan| {
             let loader = &plan.loader;
-            loader.payload_reads(bytes) + loader.opening_reads() as f64 * self.opens_per_sample
+            loader.payload_reads(bytes) + loader.opening_reads(bytes) as f64 * self.opens_per_sample
         };
         let reads =
             self.reads_per_sample - requests(self.sample_bytes, recorded) + requests(bytes, plan);

@@ -7,7 +7,7 @@ use super::miniature::mean_sample_bytes;
 use feedrate_engine::job::ReadJob;
 use feedrate_engine::simulated::{SimulatedDriver, SimulatedStorage};
 use feedrate_measure::record::IoCounters;
-use feedrate_spec::plan::{DatasetPlan, FileAccess, LibrarySizes, Plan};
+use feedrate_spec::plan::{DatasetPlan, FileAccess, Plan};
 use feedrate_spec::shape::{Element, Encoding};
 use feedrate_spec::workload::TimeSpec;
 
@@ -43,9 +43,11 @@ impl SampleWork {
             io.add(&accelerator.io);
         }
         let samples = io.samples as f64 * scale.real_samples_per_sample as f64;
+        // A shrunk file is read without the requests of a library after it is opened.
+        let opening_reads = if scale.is_shrunk() { plan.loader.opening_reads(0.0) } else { 0 };
         (io.opens > 0 && io.reads > 0).then(|| SampleWork {
             opens: io.opens as f64 / samples,
-            reads: io.reads as f64 / samples,
+            reads: (io.reads + io.opens * opening_reads) as f64 / samples,
             bytes: io.read_bytes as f64 / samples / scale.bytes_factor,
         })
     }
@@ -78,6 +80,11 @@ impl CopyScale {
         }
     }
 
+    /// Whether samples are smaller than those of the plan.
+    fn is_shrunk(self) -> bool {
+        self.bytes_factor < 1.0
+    }
+
     fn small_plan(self, plan: &Plan) -> Plan {
         let fewer = |samples: u64| samples.div_ceil(self.real_samples_per_sample).max(1);
         let smaller = |bytes: f64| ((bytes * self.bytes_factor) as u64).max(1);
@@ -94,13 +101,16 @@ impl CopyScale {
         if let Some(head) = &mut loader.head {
             head.bytes = smaller(head.bytes as f64);
         }
-        loader.piece_bytes = smaller(loader.piece_bytes as f64);
-        let sizes = loader.library.as_ref().map(|library| library.sizes);
-        if let Some(LibrarySizes { period_bytes: Some(period), buffer_bytes, .. }) = sizes {
+        if let Some(library) = loader.library.filter(|_| self.is_shrunk()) {
             // The requests of the library are as long for a shrunk file, so that their mean length represents them.
-            let requests = if buffer_bytes.is_some() { 2.0 } else { 1.0 };
-            loader.piece_bytes = smaller(period as f64 / requests);
+            let sizes = library.requests().sizes;
+            let bytes = sizes.period_bytes.map_or(loader.piece_bytes as f64, |period| {
+                period as f64 / sizes.requests_per_period() as f64
+            });
+            loader.piece_bytes = smaller(bytes);
             loader.library = None;
+        } else {
+            loader.piece_bytes = smaller(loader.piece_bytes as f64);
         }
         loader.held_batches = 0;
         loader.held_at_start = 0;

@@ -2,6 +2,7 @@
 
 mod client;
 mod interleave;
+mod library;
 mod limits;
 mod requests;
 

@@ -231,7 +231,7 @@ impl Format {
 pub struct CursorOptions {
     /// Upper limit on the bytes of one request when payload is streamed; a multiple of 4096.
     pub piece_bytes: usize,
-    /// Requests of the format's library, whose lengths replace `piece_bytes`.
+    /// Requests of the format's library, within `piece_bytes`.
     pub library: Option<LibrarySizes>,
     /// Whether to verify the format's checksums.
     pub check_crc: bool,
@@ -464,8 +464,8 @@ impl FormatError {
 enum PieceSizes {
     /// Requests end at multiples of this length, so that later pieces are aligned.
     Aligned(usize),
-    /// The requests of a library.
-    Library(LibrarySizes),
+    /// The requests of a library, and their largest length.
+    Library(LibrarySizes, usize),
 }
 
 impl From<usize> for PieceSizes {
@@ -477,7 +477,10 @@ impl From<usize> for PieceSizes {
 impl CursorOptions {
     /// The lengths of requests for samples.
     fn piece_sizes(&self) -> PieceSizes {
-        self.library.map_or(PieceSizes::Aligned(self.piece_bytes), PieceSizes::Library)
+        match self.library {
+            Some(sizes) => PieceSizes::Library(sizes, self.piece_bytes),
+            None => PieceSizes::Aligned(self.piece_bytes),
+        }
     }
 }
 
@@ -488,7 +491,9 @@ fn piece_len(sizes: impl Into<PieceSizes>, offset: u64, remaining: u64) -> usize
             let piece = piece_bytes.max(1) as u64;
             remaining.min(piece - offset % piece) as usize
         }
-        PieceSizes::Library(sizes) => sizes.request_bytes(offset, remaining) as usize,
+        PieceSizes::Library(sizes, bytes_max) => {
+            sizes.request_bytes(offset, remaining, bytes_max as u64) as usize
+        }
     }
 }
 

@@ -5,9 +5,8 @@ use super::{
     Cursor, Format, FormatError, Need, PayloadSink, PieceSizes, npy_header, piece_len, truncated,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
-use feedrate_spec::plan::{LibraryRequests, LibrarySizes, OpeningRequest};
+use feedrate_spec::plan::Library;
 use feedrate_spec::shape::FileShape;
-use std::borrow::Cow;
 
 static MEMBER: Member = Member {
     name: "npy",
@@ -15,18 +14,11 @@ static MEMBER: Member = Member {
     abilities: &[Ability::EvenReads],
 };
 
-/// `numpy.load` reads the header through Python's buffer, seeks in C's, and reads the array with `fread`.
-static NUMPY: LibraryRequests = LibraryRequests {
-    library: Cow::Borrowed("numpy"),
-    opening: Cow::Borrowed(&[OpeningRequest::new(0, 4096), OpeningRequest::new(0, 128)]),
-    sizes: LibrarySizes { first_ends: [4096, 0], period_bytes: None, buffer_bytes: Some(4096) },
-};
-
 pub(super) static FORMAT: Format = Format {
     is_recognised: |head| head.starts_with(npy_header::MAGIC),
     ..Format::new(
         FormatEntry {
-            library: Some(&NUMPY),
+            library: Some(Library::NumpyNpy),
             ..FormatEntry::new(&MEMBER, |shape, _| npy_header::array_bytes(shape))
         },
         |shape, _, content, sink| {

@@ -11,7 +11,7 @@ use super::{
     SinkError, decode_length, describe_shape,
 };
 use feedrate_spec::catalog::{FormatEntry, Member, UnsupportedSetting};
-use feedrate_spec::plan::LibraryRequests;
+use feedrate_spec::plan::Library;
 use feedrate_spec::shape::{Dims, Element, Encoding, FileShape};
 use std::fmt::Display;
 use std::io;
@@ -36,8 +36,8 @@ pub(super) trait ImageFormat: Sync + 'static {
     /// Upper limit on the bytes of pixels that one byte of a file can encode.
     const PIXEL_BYTES_PER_BYTE_MAX: u64;
 
-    /// Requests of Pillow.
-    const LIBRARY: &'static LibraryRequests;
+    /// Pillow with this format.
+    const LIBRARY: Library;
 
     /// Estimated length of a file. The exact length depends on the content.
     fn file_bytes(shape: &FileShape) -> u64;

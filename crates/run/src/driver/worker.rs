@@ -17,13 +17,14 @@ use feedrate_engine::loader::{BatchStatus, Queue, Task, WorkerState};
 use feedrate_engine::reader::{Op, SampleReader};
 use feedrate_engine::sink::Sink;
 use feedrate_measure::record::ranges::RangeLog;
+use feedrate_spec::plan::REQUEST_BYTES_MAX;
 use feedrate_spec::plan::order::SampleId;
 use std::ops::Range;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 /// Upper limit of a worker's initial buffer. It grows with larger reads.
-pub(super) const BUFFER_BYTES_MAX: usize = 64 << 20;
+pub(super) const BUFFER_BYTES_MAX: usize = REQUEST_BYTES_MAX as usize;
 
 /// The state of a worker thread.
 pub(super) struct Worker<'s> {

@@ -1,7 +1,7 @@
 //! Figures that follow from a plan before its run: bytes, steps, minimum times and memory.
 
 use super::layout::Layout;
-use super::{ClientTimes, FileAccess, Plan, Shuffle, schedule};
+use super::{ClientTimes, DatasetPlan, FileAccess, Plan, Shuffle, schedule};
 use crate::catalog::{Ability, Catalog, FormatEntry};
 use serde::Serialize;
 
@@ -165,14 +165,18 @@ pub(super) fn train_bytes(plan: &Plan, catalog: &Catalog, layout: &Layout) -> u6
 pub(super) fn whole_read_bytes(plan: &Plan, catalog: &Catalog, layout: &Layout) -> u64 {
     let format = catalog.format(&plan.dataset.format);
     let reads_samples = format.is_some_and(|format| format.member.has(Ability::RandomAccess));
-    if reads_samples { sample_range(layout).1 } else { file_bytes_max(plan, catalog, layout) }
+    if reads_samples {
+        sample_range(layout).1
+    } else {
+        file_bytes_max(&plan.dataset, catalog, layout)
+    }
 }
 
 /// Returns the bytes of the largest file, including its sidecars.
-pub(super) fn file_bytes_max(plan: &Plan, catalog: &Catalog, layout: &Layout) -> u64 {
-    let Some(format) = catalog.format(&plan.dataset.format) else { return 0 };
+pub(super) fn file_bytes_max(dataset: &DatasetPlan, catalog: &Catalog, layout: &Layout) -> u64 {
+    let Some(format) = catalog.format(&dataset.format) else { return 0 };
     let shapes = layout.shapes(layout.files());
-    shapes.map(|(shape, _)| plan.dataset.file_bytes(format, &shape)).max().unwrap_or(0)
+    shapes.map(|(shape, _)| dataset.file_bytes(format, &shape)).max().unwrap_or(0)
 }
 
 /// Returns the number of copies of a sample in memory: each accelerator that reads the sample keeps a copy.

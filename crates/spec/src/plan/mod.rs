@@ -22,7 +22,9 @@ mod planner;
 mod explain;
 mod duration;
 
-pub use crate::library::{LibraryRequests, LibrarySizes, OpeningRequest, REQUEST_BYTES_MAX};
+pub use crate::library::{
+    Library, LibraryRequests, LibrarySizes, OpeningRequest, REQUEST_BYTES_MAX,
+};
 pub use crate::workload::{Shuffle, WriteInterface};
 pub use checkpoint::{CheckpointOnlyPlan, CheckpointPlan};
 pub use client::{CLIENT_PROFILES, ClientPlan, ClientProfile, ClientTimes, MEASURED_ON};
@@ -328,9 +330,9 @@ pub struct LoaderPlan {
     /// Reads of whole files or row groups without decoding; `None` if samples are read one by one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<RequestPlan>,
-    /// Requests as the format's library makes them; `None` if all have up to `piece_bytes` bytes.
+    /// The library whose requests are made; `None` if all requests have up to `piece_bytes` bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub library: Option<LibraryRequests>,
+    pub library: Option<Library>,
     /// Maximum bytes per read: `reader.transfer_size`, else the format's default. A multiple of the page size if the page cache is
     /// bypassed.
     pub piece_bytes: u64,

@@ -3,7 +3,7 @@
 //! MLPerf Storage v3's client reads so (`_local_fs_iterable_mixin.py`, `parquet_reader_file_iterable.py` and `torch_data_loader.py` of its
 //! fork of DLIO).
 
-use super::{LoaderPlan, Plan};
+use super::{LoaderPlan, PIECE_BYTES, Plan};
 use serde::{Deserialize, Serialize};
 
 /// How workers read whole requests.
@@ -58,15 +58,18 @@ impl LoaderPlan {
 
     /// Returns the number of reads for `bytes` bytes from the start of a file, without those after it is opened.
     pub fn payload_reads(&self, bytes: f64) -> f64 {
-        match &self.library {
-            Some(library) => library.sizes.requests(bytes as u64) as f64,
+        match self.library {
+            Some(library) => library.requests().sizes.requests(bytes as u64) as f64,
             None => (bytes / self.piece_bytes.max(1) as f64).ceil(),
         }
     }
 
-    /// Returns the number of reads after a file is opened, before its samples.
-    pub fn opening_reads(&self) -> u64 {
-        self.library.as_ref().map_or(0, |library| library.opening.len() as u64)
+    /// Returns the number of reads after a file is opened, before its samples, without those that also precede large reads of `bytes` bytes.
+    pub fn opening_reads(&self, bytes: f64) -> u64 {
+        let Some(library) = self.library else { return 0 };
+        let requests = library.requests();
+        let is_one_large_read = bytes <= PIECE_BYTES as f64;
+        requests.opening.len() as u64 + if is_one_large_read { requests.directory_reads } else { 0 }
     }
 
     /// Returns the number of threads of a worker: one for each request, and one that delivers batches while all others read ahead.

@@ -35,9 +35,8 @@ use super::{
     decode_length, describe_shape,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member, UnsupportedSetting};
-use feedrate_spec::plan::{LibraryRequests, LibrarySizes, OpeningRequest};
+use feedrate_spec::plan::Library;
 use feedrate_spec::shape::{Compression, DIMS_MAX, Dims, Element, Encoding, FileShape};
-use std::borrow::Cow;
 
 static MEMBER: Member = Member {
     name: "hdf5",
@@ -64,21 +63,6 @@ const SIGNATURE_OFFSETS: [usize; 4] = [0, 512, 1024, 2048];
 /// Identifier of the deflate filter.
 const DEFLATE: u16 = 1;
 
-/// The library reads the structures of a file one by one, the last one here by the format's reader, and a contiguous sample in one request.
-static LIBHDF5: LibraryRequests = LibraryRequests {
-    library: Cow::Borrowed("h5py"),
-    opening: Cow::Borrowed(&[
-        OpeningRequest::new(0, 8),
-        OpeningRequest::new(0, 48),
-        OpeningRequest::new(48, 48),
-        OpeningRequest::new(96, 512),
-        OpeningRequest::new(680, 512),
-        OpeningRequest::new(136, 544),
-        OpeningRequest::new(1072, 328),
-    ]),
-    sizes: LibrarySizes { first_ends: [0, 0], period_bytes: None, buffer_bytes: None },
-};
-
 // Version 2: sizes as in DLIO; a part's first dimension is left out if it is 1.
 pub(super) static FORMAT: Format = Format {
     version: 2,
@@ -88,7 +72,7 @@ pub(super) static FORMAT: Format = Format {
     },
     ..Format::new(
         FormatEntry {
-            library: Some(&LIBHDF5),
+            library: Some(Library::H5py),
             compressions: &[Compression::Gzip],
             encoding_keys: &[
                 "dataset.compression_level",

@@ -14,22 +14,14 @@ use super::whole_image::{
 };
 use super::{Format, FormatError};
 use feedrate_spec::catalog::{Ability, Member};
-use feedrate_spec::plan::{LibraryRequests, LibrarySizes};
+use feedrate_spec::plan::Library;
 use feedrate_spec::shape::{Element, FileShape};
 use file_bytes::FileBytes;
 use jpeg_encoder::{Encoder, EncodingError};
 use rows::PixelRows;
-use std::borrow::Cow;
 use zune_core::colorspace::ColorSpace;
 use zune_core::options::DecoderOptions;
 use zune_jpeg::errors::DecodeErrors;
-
-/// Pillow reads the header through Python's buffer, and then 64 KiB at a time.
-static PILLOW: LibraryRequests = LibraryRequests {
-    library: Cow::Borrowed("Pillow"),
-    opening: Cow::Borrowed(&[]),
-    sizes: LibrarySizes { first_ends: [4096, 0], period_bytes: Some(64 << 10), buffer_bytes: None },
-};
 
 pub(super) static FORMAT: Format = format::<Jpeg>();
 
@@ -61,7 +53,7 @@ const EOI: u8 = 0xd9;
 impl ImageFormat for Jpeg {
     const MEMBER: &'static Member = &MEMBER;
 
-    const LIBRARY: &'static LibraryRequests = &PILLOW;
+    const LIBRARY: Library = Library::PillowJpeg;
 
     type WriteError = EncodingError;
 

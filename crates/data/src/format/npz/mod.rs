@@ -19,32 +19,13 @@ use super::{
     decode_length, npy_header, piece_len, truncated,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
-use feedrate_spec::plan::{LibraryRequests, LibrarySizes, OpeningRequest};
+use feedrate_spec::plan::Library;
 use feedrate_spec::shape::{Compression, Dims, Element, FileShape};
-use std::borrow::Cow;
 
 static MEMBER: Member = Member {
     name: "npz",
     summary: "A zip archive of numpy arrays `x` and `y`; reading a sample reads the whole of `x`. In other archives, all large arrays are a sample.",
     abilities: &[Ability::ChecksContent, Ability::EvenReads, Ability::ChoosesMembers],
-};
-
-/// `numpy.load` searches the directory with three requests at the end of the file, opens the array twice, to recognise it and to read it, and
-/// reads 256 KiB at a time through Python's buffer. The directory is read by the format's reader here, in one request.
-static NUMPY: LibraryRequests = LibraryRequests {
-    library: Cow::Borrowed("numpy"),
-    opening: Cow::Borrowed(&[
-        OpeningRequest::new(0, 4096),
-        OpeningRequest::new(0, 22),
-        OpeningRequest::new(0, 42),
-        OpeningRequest::new(0, 4096),
-        OpeningRequest::new(4096, 4096),
-    ]),
-    sizes: LibrarySizes {
-        first_ends: [4096, 8192],
-        period_bytes: Some(256 << 10),
-        buffer_bytes: Some(4096),
-    },
 };
 
 pub(super) static FORMAT: Format = Format {
@@ -53,7 +34,7 @@ pub(super) static FORMAT: Format = Format {
         FormatEntry {
             compressions: &[Compression::Zip, Compression::Gzip],
             encoding_keys: &["dataset.compression_level"],
-            library: Some(&NUMPY),
+            library: Some(Library::NumpyNpz),
             ..FormatEntry::new(&MEMBER, |shape, _| write::archive_bytes(shape))
         },
         write::write_archive,

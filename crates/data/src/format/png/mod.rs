@@ -12,22 +12,10 @@ use super::whole_image::{
 };
 use super::{Format, FormatError};
 use feedrate_spec::catalog::{Ability, Member};
-use feedrate_spec::plan::{LibraryRequests, LibrarySizes};
+use feedrate_spec::plan::Library;
 use feedrate_spec::shape::{Element, FileShape};
 use png::{BitDepth, ColorType, Compression, DecodingError, EncodingError, Filter};
-use std::borrow::Cow;
 use std::io::{Cursor, Write};
-
-/// Pillow reads 64 KiB at a time through Python's buffer.
-static PILLOW: LibraryRequests = LibraryRequests {
-    library: Cow::Borrowed("Pillow"),
-    opening: Cow::Borrowed(&[]),
-    sizes: LibrarySizes {
-        first_ends: [4096, 0],
-        period_bytes: Some(64 << 10),
-        buffer_bytes: Some(4096),
-    },
-};
 
 pub(super) static FORMAT: Format = format::<Png>();
 
@@ -57,7 +45,7 @@ const STORED_HEAD_BYTES: u64 = 5;
 impl ImageFormat for Png {
     const MEMBER: &'static Member = &MEMBER;
 
-    const LIBRARY: &'static LibraryRequests = &PILLOW;
+    const LIBRARY: Library = Library::PillowPng;
 
     type WriteError = EncodingError;
 

@@ -16,6 +16,7 @@ use super::{
     check_sample, decode_length, shape_of_bytes, truncated,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member, UnsupportedSetting};
+use feedrate_spec::plan::Library;
 use feedrate_spec::shape::{Encoding, FileShape};
 
 static MEMBER: Member = Member {
@@ -58,6 +59,7 @@ pub(super) static FORMAT: Format = Format {
     ..Format::new(
         FormatEntry {
             piece_bytes: Some(PIECE_BYTES),
+            library: Some(Library::TfData),
             unsupported_setting: |shape, _| find_unsupported_setting(shape),
             ..FormatEntry::new(&MEMBER, |shape, _| file_bytes(shape))
         },

@@ -2,6 +2,8 @@
 
 use super::{Builder, Context};
 use crate::catalog::{Ability, LoaderEntry};
+use crate::plan::explain::file_bytes_max;
+use crate::plan::layout::Layout;
 use crate::plan::{
     DatasetPlan, FileAccess, HeadReads, LoaderPlan, PIECE_BYTES, REQUEST_BYTES_MAX, RequestUnit,
     Shuffle, StoragePlan, TrainPlan, WorkerSplit,
@@ -439,14 +441,25 @@ impl Builder<'_> {
             _ if loader.file_access == FileAccess::Mpio => "MPI-IO reads whole samples",
             _ if is_decided_by_engine => "the engine determines the requests",
             None => "the requests of this format's library are not known",
+            // The format's reader makes these requests by default.
+            Some(library) if library.requests().sizes.period_bytes == Some(loader.piece_bytes) => {
+                return;
+            }
             Some(library) => {
-                let file_bytes = largest_request(dataset);
-                loader.piece_bytes = library.sizes.period_bytes.unwrap_or(file_bytes);
-                loader.library = Some(library.clone());
+                let period_bytes = library.requests().sizes.period_bytes;
+                let whole_file = || self.largest_request(dataset);
+                loader.piece_bytes = period_bytes.unwrap_or_else(whole_file);
+                loader.library = Some(library);
                 return;
             }
         };
         self.warn_unused(key, obstacle);
+    }
+
+    /// Returns the bytes of the largest file in whole pages, up to the largest request.
+    fn largest_request(&self, dataset: &DatasetPlan) -> u64 {
+        let file_bytes = file_bytes_max(dataset, self.catalog, &Layout::new(dataset));
+        file_bytes.clamp(1, REQUEST_BYTES_MAX).next_multiple_of(PAGE_BYTES)
     }
 
     /// Returns the maximum bytes of a read.
@@ -475,19 +488,6 @@ impl Builder<'_> {
         }
         whole_pages
     }
-}
-
-/// Returns an upper bound of the requests for a file of typical length, in whole pages.
-fn largest_request(dataset: &DatasetPlan) -> u64 {
-    let dims = dataset.record_dims.iter().map(|dim| *dim as f64).product::<f64>();
-    let sample_bytes = match &dataset.record_dims[..] {
-        [] => dataset.record_bytes,
-        _ => dims * dataset.element.bytes() as f64,
-    };
-    let file_bytes = sample_bytes * dataset.samples_per_file as f64;
-    ((file_bytes as u64).saturating_add(PAGE_BYTES))
-        .next_multiple_of(PAGE_BYTES)
-        .min(REQUEST_BYTES_MAX)
 }
 
 /// Whether samples are shuffled on arrival.

@@ -39,7 +39,7 @@ impl Builder<'_> {
             );
         }
         // Reads are as long as the largest file, so that no sample is split.
-        let file_bytes = file_bytes_max(plan, self.catalog, &Layout::new(&plan.dataset));
+        let file_bytes = file_bytes_max(&plan.dataset, self.catalog, &Layout::new(&plan.dataset));
         plan.loader.piece_bytes = file_bytes.max(1).next_power_of_two();
         if let Some(evaluation) = &mut plan.evaluation {
             evaluation.loader.piece_bytes = plan.loader.piece_bytes;
