@@ -31,7 +31,7 @@ Examples:
 pub(super) struct ShowArguments {
     /// Folder of a run, search or diagnosis. In a folder of several runs, the newest is shown. A run of DLIO is shown as by `analyze --all`.
     run: PathBuf,
-    /// Print one JSON object on stdout. That of a run of DLIO is the object of `analyze`.
+    /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
