@@ -1,5 +1,5 @@
-//! The emulated client's work, and the rates that its threads share. Work is the processor time that a worker's thread has to spend on its reads. Actual reading and decoding count
-//! towards this time. The caller measures the thread's processor time.
+//! The emulated client's work, and the rates that its threads share. Work is the processor time that a worker's thread has to
+//! spend on its reads. Actual reading and decoding count towards this time. The caller measures the thread's processor time.
 
 use crate::job::ReadJob;
 use feedrate_spec::plan::ClientPlan;

@@ -4,11 +4,11 @@
 //! has the driver for the real machine, [`simulated`] the driver for virtual time.
 
 pub mod durations;
-pub mod client;
 pub mod loader;
 pub mod reader;
 pub mod sink;
 pub mod job;
+pub mod client;
 pub mod requests;
 pub mod stepper;
 pub mod effects;

@@ -123,9 +123,9 @@ impl Changes {
             core.is_some_and(|core| core.values.contains_key(option))
                 || doubts.clone().any(|found| found.name == doubt)
         };
-        let asked = record.data_request.as_ref();
-        let is_scaled = asked.is_some_and(|asked| asked.scale != 1.0);
-        let is_shrunk = asked.is_some_and(|asked| asked.shrink_records != 1.0);
+        let request = record.data_request.as_ref();
+        let is_scaled = request.is_some_and(|request| request.scale != 1.0);
+        let is_shrunk = request.is_some_and(|request| request.shrink_records != 1.0);
         Changes {
             counts: is_scaled || has("--scale", "scaled") || !plan.dataset.file_samples.is_empty(),
             record_bytes: is_shrunk || has("--shrink-records", "records_shrunk"),
@@ -291,7 +291,8 @@ fn core_values(core: Option<&CoreConfig>) -> impl Iterator<Item = (&String, &Str
 fn unusable_values(config: &ConfigFile, problems: Problems) -> Vec<Contradiction> {
     let has_secrets = config.has_interpolation(CREDENTIALS);
     let is_shown = |key: &str| {
-        !key.starts_with(CREDENTIALS) && !(has_secrets && config.has_interpolation(key))
+        let is_secret = has_secrets && config.has_interpolation(key);
+        !key.starts_with(CREDENTIALS) && !is_secret
     };
     let errors = problems
         .0
