@@ -559,6 +559,14 @@ pub fn find_samples(
             // Any text has lines, so the first row is parsed to check that the text is a table.
             let first_row_error = if is_text { opener.probe(file, 0, None).err() } else { None };
             let samples = first_row_error.map_or_else(|| opener.count_samples(file), Err);
+            let samples = samples.or_else(|error| {
+                if is_text || !examines_members || !is_file_error(&error) {
+                    return Err(error);
+                }
+                // A run reads only the chosen members, so others may be unreadable.
+                let options = CursorOptions { examines_members: false, ..options.clone() };
+                Opener::new(storage, chosen_names, &options).count_samples(file)
+            });
             let mut counted = counted.lock().unwrap_or_else(PoisonError::into_inner);
             match samples {
                 Err(error) if is_file_error(&error) => {

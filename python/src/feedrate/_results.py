@@ -50,11 +50,18 @@ def _watched_rows(root: Path) -> list[dict[str, Any]]:
     folders = [path.parent for path in sorted(root.rglob("record.json")) if _is_watched(path) and not path.with_name("summary.json").exists()]
     if not folders:
         return []
-    try:
-        runs = call("analyze", *folders)["runs"]
-    except (OSError, FeedrateError) as error:
-        warnings.warn(f"{len(folders)} records of watched loops are left out: {error}", stacklevel=3)
-        return []
+    runs = []
+    # A command line has room for a limited number of folders.
+    for first in range(0, len(folders), 1000):
+        part = folders[first : first + 1000]
+        try:
+            found = call("analyze", *part)
+        except (OSError, FeedrateError) as error:
+            warnings.warn(f"{len(part)} records of watched loops are left out: {error}", stacklevel=3)
+            continue
+        runs += found["runs"]
+        for unread in found["left_out"]:
+            warnings.warn(f"`{unread['path']}` is left out: {unread['why']}", stacklevel=3)
     return [_watched_row(root, run) for run in runs if "incomplete_run" not in [doubt["name"] for doubt in run["doubts"]]]
 
 

@@ -118,10 +118,12 @@ impl RunArguments {
                 SEPARATE_CALIBRATION,
             )
         })?;
-        // The measured batch size and workers are not known yet.
-        let smallest = ["reader.batch_size=1", "reader.read_threads=1"].map(String::from).to_vec();
-        let smallest = RunArguments { measured_client: smallest, ..self.clone() };
-        folder::resolve(&smallest.request(1), &Silent)?;
+        if folder::resolve(&self.request(1), &Silent).is_err() {
+            // The batch size and workers, which are measured, may be what does not fit.
+            let smallest = ["reader.batch_size=1", "reader.read_threads=1"].map(String::from);
+            let smallest = RunArguments { measured_client: smallest.to_vec(), ..self.clone() };
+            folder::resolve(&smallest.request(1), &Silent)?;
+        }
         let measured_client = calibrate::client_overrides(&ClientSource {
             source,
             batch: self.step.batch,

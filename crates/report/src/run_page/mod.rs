@@ -85,7 +85,7 @@ struct IdealClientOutput {
     au_all_steps_percent: f64,
     /// Lowest and highest utilisation that the record allows.
     interval: [f64; 2],
-    /// Whether the estimate is below the measured utilisation.
+    /// Whether the measured utilisation is at or above the lower end of the interval.
     difference_is_within_error: Option<bool>,
 }
 
@@ -128,7 +128,7 @@ impl<'a> RunPage<'a> {
                 estimated: true,
                 au_all_steps_percent: prediction.au_percent,
                 interval: prediction.interval,
-                difference_is_within_error: au_percent.map(|au| prediction.au_percent < au),
+                difference_is_within_error: au_percent.map(|au| prediction.interval[0] <= au),
             }),
             not_predicted: ideal.and_then(|ideal| ideal.as_ref().err()).map(unpredicted::why),
             says: self.client_line.as_deref()?,

@@ -25,7 +25,7 @@ pub fn line(
         Some(Ok(prediction)) => {
             let [low, high] = prediction.interval;
             let percent = prediction.au_percent;
-            let within = if percent < au { ", the difference is within its error" } else { "" };
+            let within = if low <= au { ", the difference is within its error" } else { "" };
             format!("{percent:.0} % [{low:.0}, {high:.0}], estimated{within}")
         }
         Some(Err(reason)) => format!("unknown: {}", why(reason)),

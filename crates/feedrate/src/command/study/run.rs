@@ -45,7 +45,7 @@ pub(in crate::command) struct StudyRunArguments {
     #[arg(long, value_name = "ROWS")]
     only: Vec<String>,
     /// Maximum number of runs.
-    #[arg(long, value_name = "N", value_parser = parse_count::<usize>)]
+    #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Start no run that would end after this time, such as `90s`, `30m` or `8h`.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
