@@ -201,14 +201,12 @@ impl<'a> Case<'a> {
     /// rate. Neither more workers nor more cores shorten it.
     pub(super) fn client_limit(&self) -> Option<ClientLimit> {
         let loader = &self.plan().loader;
-        let client = loader.client.as_ref()?;
         let io = &self.derived.io;
         let batch_size = loader.batch_size as f64;
         let batch_bytes = io.read_bytes as f64 / io.samples as f64 * batch_size;
         let times = loader.client_times(batch_bytes, self.plan().accelerators)?;
-        let pin_s = client.pin_bytes_per_second.map_or(0.0, |rate| batch_bytes / rate);
         let interval_s = times.batch_interval_s;
-        let name = if pin_s < interval_s {
+        let name = if times.pin_batch_s < interval_s {
             "the rate that all workers share"
         } else {
             "the thread that pins batches"

@@ -65,8 +65,8 @@ impl CeilingMeasurement<'_> {
             receive_batch_s: mean_s(io.receive_ns, passes.batches) + start_s,
             // The measured receive time already includes waiting for workers.
             receive_wait_share: 0.0,
-            batch_interval_s: planned.unwrap_or_default().batch_interval_s,
             start_s,
+            ..planned.unwrap_or_default()
         };
         // Workers overlap with steps, but receiving in the training process does not.
         let alternates = workers == 0 || 0.0 < times.receive_batch_s;

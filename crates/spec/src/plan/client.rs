@@ -232,6 +232,7 @@ impl LoaderPlan {
             receive_batch_s: client.receive_s(bytes).iter().sum(),
             receive_wait_share: client.receive_wait_share,
             batch_interval_s: client.batch_interval_s(bytes, accelerators),
+            pin_batch_s: seconds_at(client.pin_bytes_per_second, bytes),
             start_s: self.start_s(),
         })
     }
@@ -254,6 +255,8 @@ pub struct ClientTimes {
     pub receive_wait_share: f64,
     /// Shortest time between two batches, because of what the workers share and of the thread that pins batches.
     pub batch_interval_s: f64,
+    /// Time of the thread that pins batches for a batch.
+    pub pin_batch_s: f64,
     /// Time of the training process for starting workers, before the first batch of an epoch.
     pub start_s: f64,
 }

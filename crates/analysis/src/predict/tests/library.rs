@@ -39,12 +39,12 @@ fn simulate(plan: &Plan) -> Record {
 fn large_requests_are_predicted_from_those_of_a_library_and_vice_versa() {
     for (format, library) in [("npz", Library::NumpyNpz), ("npy", Library::NumpyNpy)] {
         for (samples_per_file, sample_bytes) in [(1, 8192.0), (1, 600_000.0), (8, 8192.0)] {
-            let [of_library, large] = [Some(library), None]
+            let [with_library, large] = [Some(library), None]
                 .map(|library| library_plan(format, samples_per_file, sample_bytes, library));
-            let [library_record, large_record] = [&of_library, &large].map(simulate);
+            let [library_record, large_record] = [&with_library, &large].map(simulate);
             for (record, changed, actual) in [
                 (&library_record, &large, &large_record),
-                (&large_record, &of_library, &library_record),
+                (&large_record, &with_library, &library_record),
             ] {
                 let pipeline = Pipeline::new(record).unwrap();
                 let context = format!("{format}, {samples_per_file} samples of {sample_bytes}");
