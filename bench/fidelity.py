@@ -80,6 +80,7 @@ class Comparison:
 
     def prepare(self, kind):
         """Generates all datasets and syncs them before anything is timed."""
+        (self.folder / kind).mkdir(parents=True, exist_ok=True)
         self.feedrate("generate", WORKLOADS / "fidelity.yaml", *self.dataset_arguments(kind))
         os.sync()
         self.files = sorted(path for path in (self.folder / kind).rglob("*") if path.parent.name == "train" and path.is_file())

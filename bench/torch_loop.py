@@ -45,12 +45,18 @@ def tfrecord(path):
 READ = {"npz": npz, "npy": np.load, "hdf5": hdf5, "jpeg": picture, "png": picture, "tfrecord": tfrecord}
 
 
+def files(folder):
+    """Returns the training files of a dataset, without the indexes of tfrecord."""
+    found = (path for path in Path(folder).rglob("*") if path.parent.name == "train" and path.suffix != ".idx")
+    return sorted(path for path in found if path.is_file())
+
+
 class Files(Dataset):
     """A dataset with one sample per file."""
 
     def __init__(self, kind, folder, count=None):
         self.read = READ[kind]
-        self.paths = sorted(path for path in Path(folder).rglob("*") if path.parent.name == "train" and path.is_file())[:count]
+        self.paths = files(folder)[:count]
 
     def __len__(self):
         return len(self.paths)
