@@ -79,7 +79,7 @@ impl Task {
             Task::Long => long::long(root),
             Task::Book => book(root),
             Task::Dist { short: false } => dist::dist(root),
-            Task::Dist { short: true } => dist::check_installed_files(root),
+            Task::Dist { short: true } => dist::check_briefly(root),
             Task::Share { prefix } => dist::install_shared_files(root, prefix),
             Task::Bench { arguments } => bench(root, arguments),
         }

@@ -102,8 +102,10 @@ const PACKAGES: &[Requirement] = &[
 const FIO: &[Requirement] =
     &[Requirement { packages: &["fio"], check: Check::Runs(&["fio", "--version"]) }];
 
-const FRESH_DEBIAN: &[Requirement] =
-    &[Requirement { packages: &["mmdebstrap"], check: Check::Runs(&["mmdebstrap", "--version"]) }];
+const PACKAGING: &[Requirement] = &[
+    Requirement { packages: &["lintian"], check: Check::Runs(&["lintian", "--version"]) },
+    Requirement { packages: &["mmdebstrap"], check: Check::Runs(&["mmdebstrap", "--version"]) },
+];
 
 impl Requirement {
     fn is_installed(&self) -> bool {
@@ -189,13 +191,13 @@ pub(crate) fn install_for_bench(root: &Path) -> Result<()> {
     install_debian(FIO)
 }
 
-/// Installs the tools that build packages, and the tool that creates a fresh Debian system for testing packages.
+/// Installs the tools that build and check packages, and the tool that creates a fresh Debian system for testing packages.
 pub(crate) fn install_for_dist(root: &Path) -> Result<()> {
     install_virtual_environment(root)?;
     let python = program_folder(root).join("python3").display().to_string();
     let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "-r"];
     run(root, &python, &[&pip[..], &["xtask/requirements-dist.txt"]].concat())?;
-    install_debian(FRESH_DEBIAN)
+    install_debian(PACKAGING)
 }
 
 /// Returns the folder of the virtual environment's programs.
@@ -214,7 +216,7 @@ fn install_rust_component(root: &Path, command: &str, component: &str) -> Result
 /// Arguments for Python that import all libraries in `.venv`.
 const IMPORTS: &[&str] = &[
     "-c",
-    "import numpy, h5py, pandas, PIL, playwright, pyarrow, safetensors, tfrecord, webdataset, jsonschema, matplotlib, nbconvert, ipykernel, pytest, dlio_benchmark",
+    "import numpy, h5py, pandas, PIL, playwright, pyarrow, safetensors, tfrecord, webdataset, jsonschema, matplotlib, nbconvert, ipykernel, pytest, twine, check_jsonschema, dlio_benchmark",
 ];
 
 fn install_virtual_environment(root: &Path) -> Result<()> {

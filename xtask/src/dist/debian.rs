@@ -1,4 +1,4 @@
-//! The Debian package: the tree of the archive below `/usr`, packed by `dpkg-deb`.
+//! The Debian package: the tree of the archive below `/usr`, with the documents of Debian's policy, packed by `dpkg-deb`.
 
 use super::{GLIBC, VERSION};
 use crate::shell::{output, run};
@@ -6,7 +6,18 @@ use anyhow::Result;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Packs the files of `tree`, and returns the path of the package.
+/// Beginning of the file `copyright`; the license of the font follows. Debian forbids a copy of the Apache License there.
+const COPYRIGHT: &str = "\
+feedrate: Copyright the authors of feedrate
+
+Licensed under the Apache License, Version 2.0. On Debian systems, its text is
+in /usr/share/common-licenses/Apache-2.0.
+
+The programs contain a font:
+
+";
+
+/// Packs the files of `tree`, and returns the path of the package. The author of the last commit is the maintainer.
 pub(super) fn build_package(tree: &Path, out: &Path, compression: &str) -> Result<PathBuf> {
     let folder = out.join("debian");
     fs::create_dir_all(folder.join("DEBIAN"))?;
@@ -15,7 +26,12 @@ pub(super) fn build_package(tree: &Path, out: &Path, compression: &str) -> Resul
     // Debian's zsh loads completions of packages from this folder.
     let zsh_folder = folder.join("usr/share/zsh");
     fs::rename(zsh_folder.join("site-functions"), zsh_folder.join("vendor-completions"))?;
-    output(&folder, "gzip", &["-9nr", "usr/share/man"])?;
+    let maintainer = last_commit(out, "%an <%ae>")?;
+    let date = last_commit(out, "%aD")?;
+    write_documents(&folder.join("usr/share/doc/feedrate"), &maintainer, &date)?;
+    output(&folder, "gzip", &["-9nr", "usr/share/man", "usr/share/doc/feedrate/changelog"])?;
+    let sums = output(&folder, "find", &["usr", "-type", "f", "-exec", "md5sum", "{}", "+"])?;
+    fs::write(folder.join("DEBIAN/md5sums"), sums)?;
 
     let dpkg_output = output(out, "dpkg", &["--print-architecture"])?;
     let architecture = dpkg_output.trim();
@@ -26,7 +42,7 @@ pub(super) fn build_package(tree: &Path, out: &Path, compression: &str) -> Resul
 Package: feedrate
 Version: {VERSION}
 Architecture: {architecture}
-Maintainer: The authors of feedrate
+Maintainer: {maintainer}
 Installed-Size: {kibibytes}
 Depends: libc6 (>= {}.{})
 Suggests: openmpi-bin | mpich, python3
@@ -47,4 +63,27 @@ Description: emulates the I/O of deep-learning training against real storage
     run(out, "dpkg-deb", &arguments)?;
     fs::remove_dir_all(folder)?;
     Ok(out.join(file))
+}
+
+/// Replaces the licenses by the file `copyright`, and adds the changelog of the package.
+fn write_documents(folder: &Path, maintainer: &str, date: &str) -> Result<()> {
+    let font = folder.join("copyright-font");
+    fs::write(folder.join("copyright"), format!("{COPYRIGHT}{}", fs::read_to_string(&font)?))?;
+    fs::remove_file(font)?;
+    let changelog = format!(
+        "\
+feedrate ({VERSION}) unstable; urgency=medium
+
+  * CHANGELOG.md lists the changes.
+
+ -- {maintainer}  {date}
+"
+    );
+    Ok(fs::write(folder.join("changelog"), changelog)?)
+}
+
+/// Returns a property of the last commit, in the placeholders of `git log --format`.
+fn last_commit(folder: &Path, format: &str) -> Result<String> {
+    let line = output(folder, "git", &["log", "-1", &format!("--format={format}")])?;
+    Ok(line.trim().to_string())
 }

@@ -1,9 +1,10 @@
 //! Builds packages: an archive, a wheel and a Debian package from one portable build, and a source package. Each package is installed and
-//! tested in a clean environment. `share.rs` lists the installed files.
+//! tested in a clean environment, and by the rules of the registry that publishes it. `share.rs` lists the installed files.
 
 mod share;
 mod limits;
 mod debian;
+mod registries;
 mod trial;
 #[cfg(test)]
 mod tests;
@@ -40,6 +41,9 @@ pub(crate) fn dist(root: &Path) -> Result<()> {
     let archive = pack_archive(&out, &name)?;
     let debian = debian::build_package(&tree, &out, "xz")?;
 
+    registries::check_python_packages(root, &[&wheel, &sources])?;
+    registries::check_debian_package(root, &debian)?;
+    registries::check_crates(root)?;
     trial::test_in_fresh_debian(root)?;
     trial::test_source_package(root, &sources)?;
     for package in [archive, wheel, sources, debian] {
@@ -48,8 +52,10 @@ pub(crate) fn dist(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks the installed files, using the programs that CI has built for its tests.
-pub(crate) fn check_installed_files(root: &Path) -> Result<()> {
+/// Checks what needs no build for release: the installed files, using the programs that CI has built for its tests, and the metadata of
+/// packages.
+pub(crate) fn check_briefly(root: &Path) -> Result<()> {
+    registries::check_github_files(root)?;
     let out = empty_folder(root.join("target/dist-short"))?;
     let built = std::env::current_exe()?;
     let tree = out.join("tree");
@@ -60,6 +66,8 @@ pub(crate) fn check_installed_files(root: &Path) -> Result<()> {
         output(root, "strip", &["-o", &to, &from])?;
     }
     install_shared_files(root, &tree)?;
+    let sources = build_python_package(root, &out, &["sdist"])?;
+    registries::check_python_packages(root, &[&sources])?;
     let package = debian::build_package(&tree, &out, "none")?;
     trial::test_unpacked(&package, &out)
 }

@@ -66,3 +66,17 @@ print(yaml.safe_load(open('packaging/conda/recipe.yaml'))['package']['version'])
     let compiler = format!("rust@{}:", env!("CARGO_PKG_RUST_VERSION"));
     assert!(spack.contains(&compiler), "the recipe of Spack does not require {compiler}");
 }
+
+#[test]
+fn citation_and_workflows_have_this_version_and_compiler() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+    assert!(read("CITATION.cff").contains(&format!("\nversion: {VERSION}\n")));
+    let compiler = concat!("rust:", env!("CARGO_PKG_RUST_VERSION"), "-");
+    for (path, task) in [("ci", "ci"), ("release", "dist")] {
+        let workflow = read(&format!(".github/workflows/{path}.yml"));
+        assert!(workflow.contains(&format!("cargo xtask {task}\n")), "{path}");
+        let images = workflow.matches("rust:").count();
+        assert!(images > 0 && images == workflow.matches(compiler).count(), "{path}: {images}");
+    }
+}
