@@ -27,10 +27,10 @@ pub(crate) const OUTPUT: &str = "Output";
 #[command(next_help_heading = "General")]
 pub(crate) struct GeneralArguments {
     /// Also print the plan, and the command of each run that starts.
-    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    #[arg(short, long, global = true, conflicts_with = "quiet", hide_short_help = true)]
     verbose: bool,
     /// Print only warnings and errors on stderr, no progress or notes.
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, hide_short_help = true)]
     quiet: bool,
     /// Colour the output: auto (respects `NO_COLOR`), always or never.
     #[arg(
@@ -39,14 +39,18 @@ pub(crate) struct GeneralArguments {
         value_name = "WHEN",
         default_value = "auto",
         hide_default_value = true,
-        hide_possible_values = true
+        hide_possible_values = true,
+        hide_short_help = true
     )]
     color: ColorChoice,
     /// Print help.
-    #[arg(short, long, global = true, action = ArgAction::Help)]
+    #[arg(short, long, global = true, action = ArgAction::HelpShort)]
     help: Option<bool>,
+    /// Print help with rare options.
+    #[arg(long, global = true, action = ArgAction::HelpShort)]
+    help_all: Option<bool>,
     /// Print the version.
-    #[arg(short = 'V', long, global = true, action = ArgAction::Version)]
+    #[arg(short = 'V', long, global = true, action = ArgAction::Version, hide_short_help = true)]
     version: Option<bool>,
 }
 
@@ -73,13 +77,13 @@ pub(crate) fn color_choice(words: impl Iterator<Item = OsString>) -> ColorChoice
 
 /// State of the page cache before the epochs.
 #[derive(Clone, Copy, Debug, Args)]
-#[command(next_help_heading = "Cache")]
+#[command(next_help_heading = STORAGE)]
 pub(crate) struct CacheArguments {
-    /// Drop the dataset from the page cache before each epoch (metadata too, if permitted), and verify that it is gone.
+    /// Drop the dataset from the page cache before each epoch.
     #[arg(long)]
     pub(crate) cold: bool,
-    /// Read the dataset into the page cache before the first epoch, and verify that it is there.
-    #[arg(long, conflicts_with = "cold")]
+    /// Read the dataset into the page cache before the run.
+    #[arg(long, conflicts_with = "cold", hide_short_help = true)]
     pub(crate) warm: bool,
 }
 
@@ -117,26 +121,26 @@ pub(crate) fn note_completed_keys(matches: &ArgMatches) {
 /// The workload, its overrides and scale, and the folder of its data.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DataArguments {
-    /// A bundled workload (`feedrate list`), a YAML file, or the folder of a run.
+    /// Bundled workload (`feedrate list`), YAML file or run folder.
     #[arg(required_unless_present = "data", default_value = "", hide_default_value = true, value_parser = parse_workload)]
     pub(crate) workload: String,
-    /// Override settings of the workload: `reader.batch_size=4 train.epochs=2`.
+    /// Settings of the workload, such as `train.epochs=2`.
     #[arg(value_name = "KEY=VALUE", allow_hyphen_values = false, value_parser = parse_override)]
     pub(crate) overrides: Vec<String>,
-    /// Emulated accelerators [default: the workload's number, else 1].
+    /// Accelerators [default: the workload's].
     #[arg(short = 'n', long, value_name = "N", value_parser = parse_count::<u32>, help_heading = WORKLOAD)]
     pub(crate) accelerators: Option<u32>,
-    /// Use this fraction of the files and samples, and of the checkpoints of models with layers.
+    /// Fraction of the data to use.
     #[arg(long, value_name = "F", default_value_t = 1.0, help_heading = WORKLOAD)]
     pub(crate) scale: f64,
     /// Use only this fraction of each sample's bytes. The results are then marked as doubtful.
-    #[arg(long, value_name = "F", default_value_t = 1.0, help_heading = WORKLOAD)]
+    #[arg(long, value_name = "F", default_value_t = 1.0, help_heading = WORKLOAD, hide_short_help = true)]
     pub(crate) shrink_records: f64,
-    /// Folder of the datasets, on the storage to test [default: the workload's `dataset.data_folder`].
+    /// Folder of the datasets, on the storage to test.
     #[arg(long, value_name = "DIR", help_heading = STORAGE)]
     pub(crate) data: Option<PathBuf>,
     /// Read files in the data folder that feedrate did not generate; a few are checked first.
-    #[arg(long, help_heading = STORAGE)]
+    #[arg(long, help_heading = STORAGE, hide_short_help = true)]
     pub(crate) foreign: bool,
     /// Print one JSON object on stdout.
     #[arg(long, help_heading = OUTPUT)]
@@ -183,13 +187,13 @@ impl DataArguments {
 /// Options for settings of the training loop, named as in training scripts.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct StepArguments {
-    /// Compute time per step, such as `50ms` (`train.computation_time`).
+    /// Compute time per step, such as `50ms`.
     #[arg(long, value_name = "TIME", value_parser = time::seconds, help_heading = WORKLOAD)]
     compute: Option<f64>,
     /// Samples per batch (`reader.batch_size`).
     #[arg(long, value_name = "N", value_parser = parse_count::<u64>, help_heading = WORKLOAD)]
     pub(crate) batch: Option<u64>,
-    /// Reading threads per accelerator, PyTorch's `num_workers` (`reader.read_threads`).
+    /// Reading threads, as PyTorch's `num_workers`.
     #[arg(long, value_name = "N", value_parser = parse_count::<u64>, help_heading = WORKLOAD)]
     pub(crate) workers: Option<u64>,
 }
@@ -210,13 +214,13 @@ impl StepArguments {
 #[command(next_help_heading = "MPI")]
 pub(crate) struct LaunchArguments {
     /// Emulated accelerators per process under a launcher such as mpirun or srun [default: 1].
-    #[arg(long, value_name = "K", value_parser = parse_count::<u32>, conflicts_with = "accelerators")]
+    #[arg(long, value_name = "K", value_parser = parse_count::<u32>, conflicts_with = "accelerators", hide_short_help = true)]
     pub(crate) accelerators_per_rank: Option<u32>,
     /// MPI library to load under a launcher [default: search for one].
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", hide_short_help = true)]
     pub(crate) mpi_library: Option<PathBuf>,
     /// Time to wait for other processes in a step. Then the missing processes are reported.
-    #[arg(long, value_name = "TIME", value_parser = time::seconds, default_value = "600s")]
+    #[arg(long, value_name = "TIME", value_parser = time::seconds, default_value = "600s", hide_short_help = true)]
     pub(crate) rank_timeout: f64,
 }
 

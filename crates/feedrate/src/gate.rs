@@ -14,10 +14,10 @@ use feedrate_spec::workload::similar_names;
 /// Conditions on a run. Exit code 3 means not met, 4 means not decided.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct GateArguments {
-    /// Exit with 3 if the accelerator utilisation is below this percentage, with 4 if it is unknown or the data may come from memory.
+    /// Exit with 3 if AU is below this percentage.
     #[arg(long, value_name = "AU", value_parser = percentage, allow_negative_numbers = true, help_heading = OUTPUT)]
     fail_below_au: Option<f64>,
-    /// Exit with 3 if the run has one of these verdicts, doubts or severities (comma-separated). A severity includes worse ones.
+    /// Exit with 3 on these verdicts, doubts or severities.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_outcome, help_heading = OUTPUT)]
     fail_on: Vec<String>,
 }

@@ -18,7 +18,6 @@ mod summary;
 mod dlio;
 mod command;
 
-use clap::FromArgMatches;
 use command::Arguments;
 use exit::Exit;
 use feedrate_run::comm::mpi::{self, LaunchedRank};
@@ -40,12 +39,10 @@ pub fn main() -> ExitCode {
 
 fn feedrate() -> ExitCode {
     messages::set_color(cli::color_choice(std::env::args_os()));
-    let parsed = Arguments::program().try_get_matches();
-    let parsed = parsed.and_then(|matches| Ok((Arguments::from_arg_matches(&matches)?, matches)));
-    let (arguments, matches) = match parsed {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let (arguments, matches) = match Arguments::parse(&words) {
         Ok(parsed) => parsed,
         Err(usage) => {
-            let words: Vec<OsString> = std::env::args_os().collect();
             let refused = command::refuse_usage(&usage, &words);
             return exit_of(refused.and_then(|()| messages::print_usage(&usage))).into();
         }

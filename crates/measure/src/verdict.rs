@@ -28,7 +28,7 @@ names! {
         ClientBound = "client-bound",
         /// The accelerators were fed: compute takes the time.
         ComputeBound = "compute-bound",
-        /// The loader held the accelerators up. For a watched training loop, [`crate::watched_io`] decides whether the storage did.
+        /// The loader of a watched training loop held the accelerators up.
         InputBound = "input-bound",
         /// The accelerators waited for each other.
         BarrierBound = "barrier-bound",

@@ -32,14 +32,13 @@ use std::path::{Path, PathBuf};
 Examples:
   feedrate analyze results
   feedrate analyze mlps_results --all
-  feedrate list page_cache          what a doubt means
 
 Exit codes: 0 done, doubts or not; 2 bad usage, or no run was found.")]
 pub(super) struct AnalyzeArguments {
     /// Folders of runs (feedrate's, DLIO's or MLPerf Storage's), folders above them, or CSVs of studies.
     #[arg(required = true, value_name = "DIR")]
     sources: Vec<PathBuf>,
-    /// Required utilisation in percent. It replaces the limits in the runs' configs and in MLPerf Storage's rules.
+    /// Required utilisation in percent, instead of the runs' configs and MLPerf's rules.
     #[arg(long, value_name = "PERCENT", value_parser = percentage)]
     bar: Option<f64>,
     /// Print all findings and runs, and each doubt with its evidence and advice.

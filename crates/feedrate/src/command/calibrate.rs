@@ -46,9 +46,8 @@ const COMMENT: &str = "# calibrate: ";
 The function takes no arguments and returns a PyTorch Dataset or DataLoader. The same samples are read repeatedly, so that they are served from memory.
 
 Examples:
-  feedrate calibrate train.py:make_dataset --batch 32
-  feedrate calibrate train.py:make_loader -o my.yaml
-  feedrate calibrate results/train/RUN")]
+  feedrate calibrate train.py:make_dataset --batch 32 -o my.yaml
+  feedrate calibrate results/train/RUN    a loop that `feedrate.watch` recorded")]
 pub(super) struct CalibrateArguments {
     /// Python file and the function in it that makes the dataset, or results of `feedrate.watch`.
     #[arg(value_name = "SCRIPT.py:FUNCTION|RUN")]

@@ -40,7 +40,6 @@ and the exit code is 0.
 Examples:
   feedrate compare results/nfs results/lustre
   feedrate compare before.csv after.csv --no-worse-than 2%     a gate for CI
-  feedrate compare job.darshan results/unet3d/RUN
 
 Exit codes: 0 equivalent in every experiment; 2 bad usage, nothing to compare, or the same run on both sides; 3 different, \
 or an experiment is missing on one side; 4 not decided.")]

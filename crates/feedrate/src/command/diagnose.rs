@@ -2,7 +2,7 @@
 //! bottleneck.
 
 use super::calibrate;
-use crate::cli::{DataArguments, OUTPUT, StepArguments};
+use crate::cli::{DataArguments, OUTPUT, STORAGE, StepArguments};
 use crate::exit::Exit;
 use crate::{interrupt, messages, text, time};
 use clap::Args;
@@ -28,23 +28,22 @@ dropped from the page cache first. Without a workload, the files of the `--data`
 
 Examples:
   feedrate diagnose --data ~/photos --batch 64 --workers 4 --compute 50ms
-  feedrate diagnose unet3d_h100 -n 4 --data /mnt/fs
-  feedrate diagnose my.yaml --budget 2m --out ceilings.svg")]
+  feedrate diagnose unet3d_h100 -n 4 --data /mnt/fs")]
 pub(super) struct DiagnoseArguments {
     #[command(flatten)]
     data: DataArguments,
     #[command(flatten)]
     step: StepArguments,
-    /// Also drop the cached metadata (dentries and inodes) of the whole machine before files are opened, if permitted.
-    #[arg(long, help_heading = "Cache")]
+    /// Also drop the cached metadata of the whole machine before files are opened, if permitted.
+    #[arg(long, help_heading = STORAGE)]
     cold: bool,
-    /// Folder of all results [default: the workload's `output.folder`, else `results`].
+    /// Folder of all results [default: `output.folder`].
     #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     results: Option<PathBuf>,
-    /// Total time of the measurements, such as `90s` or `1m`; generating the dataset does not count.
+    /// Total time of the measurements, without generating the dataset.
     #[arg(long, value_name = "TIME", value_parser = time::seconds, default_value = "30s")]
     budget: f64,
-    /// Write the workload with all overrides to this file.
+    /// Write the workload with all overrides.
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     write_yaml: Option<PathBuf>,
     /// Also write the plot to this file, as SVG.

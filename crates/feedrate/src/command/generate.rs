@@ -18,7 +18,6 @@ use std::sync::Arc;
 #[command(after_help = "\
 Examples:
   feedrate generate unet3d_h100 --data /mnt/fs
-  mpirun -n 4 feedrate generate unet3d_h100     in four processes
   feedrate generate unet3d_h100 --data /mnt/fs --verify
 
 Exit codes: 0 fine; 1 failed, or a file differs; 2 bad usage or workload.")]

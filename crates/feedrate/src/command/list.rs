@@ -35,8 +35,7 @@ use serde::Serialize;
 #[command(after_help = "\
 Examples:
   feedrate list keys
-  feedrate list read_threads           a key, also without its section
-  feedrate list mlperf au_all_steps    MLPerf's rules, and a metric")]
+  feedrate list read_threads au_all_steps    a key and a metric")]
 pub(super) struct ListArguments {
     #[arg(value_name = "FAMILY|NAME", help = families_help())]
     words: Vec<String>,

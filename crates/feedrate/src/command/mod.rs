@@ -33,7 +33,8 @@ mod reference;
 
 use crate::cli::{DataArguments, GeneralArguments, note_completed_keys};
 use crate::exit::Exit;
-use clap::builder::Styles;
+use crate::messages;
+use clap::builder::{Resettable, StyledStr, Styles};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use feedrate_session::launch;
 use feedrate_session::resolve::{self, STDIN};
@@ -44,7 +45,13 @@ use std::path::PathBuf;
 
 /// Can this storage feed these accelerators? If not, why, and what would help?
 #[derive(Debug, Parser)]
-#[command(version, propagate_version = true, disable_help_flag = true, disable_version_flag = true)]
+#[command(
+    version,
+    propagate_version = true,
+    disable_help_flag = true,
+    disable_version_flag = true,
+    disable_help_subcommand = true
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -62,33 +69,46 @@ const EXAMPLES: &str = "
   feedrate run unet3d_h100 -n 4 --data /mnt/fs    enough for 4 accelerators?
   feedrate advise results/unet3d/RUN              what would help this run?";
 
-/// Commands that have a line each in the program's help.
+const POINTERS: &str = "
+  feedrate COMMAND --help    examples and options of a command
+  feedrate help all          the other commands, by purpose";
+
+/// Commands in the program's help.
 const MAIN_COMMANDS: [&str; 6] = ["run", "scale", "plan", "advise", "study", "report"];
 
-/// All other visible commands, by group.
-const MORE_COMMANDS: [(&str, &[&str]); 3] = [
-    ("Measure", &["diagnose", "generate", "scan", "import", "calibrate"]),
-    ("Results", &["show", "analyze", "compare", "plot"]),
-    ("Other", &["list", "system", "slurm", "clean"]),
+/// All other commands, by purpose, for `feedrate help all`.
+const MORE_COMMANDS: [(&str, &[&str]); 5] = [
+    ("Find what is slow", &["diagnose", "calibrate", "system"]),
+    ("Start from a real job or folder", &["import", "scan"]),
+    ("Manage data and jobs", &["generate", "clean", "slurm"]),
+    ("Read results", &["show", "analyze", "compare", "plot"]),
+    ("Look up and install", &["list", "schema", "completions", "man"]),
 ];
+
+/// Layout of a command's help.
+const COMMAND_HELP: &str =
+    "{about}\n\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
+/// Layout of the program's help.
+const PROGRAM_HELP: &str = "{about}\n\n{usage-heading} {usage}\n{before-help}";
+/// Option that shows the help with rare options. They are marked by clap's `hide_short_help`.
+const HELP_ALL: &str = "--help-all";
 
 /// The command.
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a workload and report whether the storage kept up.
     Run(run::RunArguments),
-    /// Find how many accelerators the storage can feed, and what limits it.
+    /// Find how many accelerators the storage feeds, and what limits it.
     Scale(scale::ScaleArguments),
-    /// Measure storage, loader and decoding separately, and name the bottleneck.
+    /// Measure storage, loader and decoding separately.
     Diagnose(diagnose::DiagnoseArguments),
     /// Recommend changes, best first, or predict the effect of a change.
     Advise(advise::AdviseArguments),
-    /// Show what a run would do: required rate, files, bytes, MLPerf's rules.
+    /// Show what a run would need: rate, files, bytes, MLPerf's rules.
     #[command(after_help = "\
 Examples:
-  feedrate plan unet3d_b200 -n 4
-  feedrate plan unet3d_b200 --memory 256GiB --hosts 2   MLPerf's dataset
-  feedrate plan my.yaml --json | jq .estimate")]
+  feedrate plan unet3d_b200 -n 4                        required rate
+  feedrate plan unet3d_b200 --memory 256GiB --hosts 2   MLPerf's dataset")]
     Plan(plan::PlanArguments),
     /// Generate the dataset of a workload, or verify every byte of it.
     Generate(generate::GenerateArguments),
@@ -99,7 +119,13 @@ Examples:
     /// Measure the processor time of a PyTorch data loader.
     Calibrate(calibrate::CalibrateArguments),
     /// Create and run a study: many runs of one experimental design.
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  feedrate study new studies/quickstart.toml    write the study's CSV
+  feedrate study run quickstart.csv             run it, or continue it"
+    )]
     Study(study::StudyCommand),
     /// Summarise a finished run.
     Show(show::ShowArguments),
@@ -111,14 +137,21 @@ Examples:
     Report(report::ReportArguments),
     /// Plot runs or a study as SVG or PNG.
     Plot(plot::PlotArguments),
-    /// List workloads, formats, keys, metrics, doubts and more, or explain one.
+    /// List workloads, formats, keys, metrics, doubts …, or explain one.
     List(list::ListArguments),
     /// Describe this machine: processors, memory, storage, GPUs.
     System(system::SystemArguments),
     /// Write a Slurm batch script that runs a workload or a study.
     Slurm(Box<slurm::SlurmArguments>),
-    /// List datasets and results of feedrate in folders, and remove them on request.
+    /// List, and on request remove, datasets and results of feedrate.
     Clean(clean::CleanArguments),
+    /// Explain a command, or list all commands by purpose (`help all`).
+    #[command(hide = true)]
+    Help {
+        /// Name of the command, or `all`.
+        #[arg(value_name = "COMMAND")]
+        path: Vec<OsString>,
+    },
     /// Print the JSON Schema of the `--json` output.
     #[command(hide = true)]
     Schema(schema::SchemaArguments),
@@ -137,14 +170,18 @@ Examples:
 }
 
 impl Arguments {
-    /// clap's definition of the program, with a help page of its own, since clap cannot group commands.
+    /// clap's definition of the program with every option, for manual pages, completions and the reference.
     pub(crate) fn program() -> clap::Command {
-        let program = Self::command();
-        let help = overview(&program);
-        program
-            .help_template("{about}\n\n{usage-heading} {usage}\n{before-help}")
-            .before_long_help(format!("{help}\n\n{GENERAL_OPTIONS}\n{EXIT_CODES}"))
-            .before_help(help)
+        let program = with_rare_options(Self::command(), true);
+        let overview = overview(&program);
+        program.help_template(PROGRAM_HELP).before_help(overview)
+    }
+
+    /// Parses a command line, which starts with the name of the program. Help and wrong usage are errors.
+    pub(crate) fn parse(words: &[OsString]) -> clap::error::Result<(Self, ArgMatches)> {
+        let shows_all = words.iter().any(|word| word == HELP_ALL);
+        let matches = screens(shows_all).try_get_matches_from(words)?;
+        Ok((Self::from_arg_matches(&matches)?, matches))
     }
 
     /// Whether the command accesses the storage under test, which may hang.
@@ -177,7 +214,7 @@ impl Arguments {
         let folder = data.display();
         if is_plan {
             let state = if data.exists() { "is not a folder" } else { "does not exist" };
-            crate::messages::note(format!(
+            messages::note(format!(
                 "note: `--data {folder}` {state}, so without `--dry-run` this command is refused"
             ));
             return Ok(());
@@ -242,6 +279,7 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
         Command::Slurm(a) => slurm::slurm(a, innermost(matches)),
         Command::Study(a) => study::study(a),
         Command::Clean(a) => clean::clean(a),
+        Command::Help { path } => help(path),
         Command::Schema(a) => schema::schema(a),
         Command::Completions(a) => shell::completions(a, Arguments::program()),
         Command::Man(a) => shell::man(a, Arguments::program()),
@@ -282,22 +320,78 @@ fn heading(text: &str) -> String {
     format!("{header}\n{text}:{header:#}")
 }
 
-/// The program's help: the main commands with a line each, the other commands by group, and examples. It fits on a screen.
-fn overview(program: &clap::Command) -> String {
-    let lines = MAIN_COMMANDS.map(|name| {
-        let about = program.find_subcommand(name).and_then(clap::Command::get_about);
-        format!("  {name:8} {}\n", about.map(ToString::to_string).unwrap_or_default())
+/// Prints the help of a command, or with `all` of all commands.
+fn help(path: &[OsString]) -> anyhow::Result<Exit> {
+    let is_all = path.iter().eq(["all"]);
+    let words: Vec<OsString> = match is_all {
+        true => vec!["feedrate".into(), HELP_ALL.into()],
+        false => [&["feedrate".into()], path, &["--help".into()]].concat(),
+    };
+    match Arguments::parse(&words) {
+        Ok(_) => Ok(Exit::Fine),
+        Err(usage) => refuse_usage(&usage, &words).and_then(|()| messages::print_usage(&usage)),
+    }
+}
+
+/// clap's definition of the program for a terminal: short screens with the examples first.
+fn screens(shows_all: bool) -> clap::Command {
+    let program = with_rare_options(Arguments::command(), shows_all);
+    let help = if shows_all { all_commands(&program) } else { overview(&program) };
+    let program = program.mut_subcommands(with_examples_first);
+    program.help_template(PROGRAM_HELP).before_help(help)
+}
+
+/// The command with its rare options shown or hidden. clap's long help is not used: it needs three lines for each option.
+fn with_rare_options(command: clap::Command, are_shown: bool) -> clap::Command {
+    let command = command.mut_args(|option| {
+        let is_hidden = option.is_hide_set() || option.is_hide_short_help_set() && !are_shown;
+        option.hide_short_help(false).hide(is_hidden)
     });
-    let groups =
-        MORE_COMMANDS.map(|(name, commands)| format!("  {name:8} {}\n", commands.join(", ")));
+    command.mut_subcommands(|inner| with_rare_options(inner, are_shown))
+}
+
+/// The command with the examples of its help before the options.
+fn with_examples_first(command: clap::Command) -> clap::Command {
+    let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let paragraphs = text.split("\n\n");
+    let (examples, notes): (Vec<&str>, Vec<&str>) =
+        paragraphs.partition(|paragraph| paragraph.starts_with("Examples:"));
+    let command = command.before_help(optional(examples.join("\n\n")));
+    let command = command.after_help(optional(notes.join("\n\n")));
+    command.help_template(COMMAND_HELP).mut_subcommands(with_examples_first)
+}
+
+/// A text for clap, which prints blank lines for an empty one.
+fn optional(text: String) -> Resettable<StyledStr> {
+    if text.is_empty() { Resettable::Reset } else { Resettable::Value(text.into()) }
+}
+
+/// A line for each command: its name and what it does.
+fn command_lines(program: &clap::Command, names: &[&str]) -> String {
+    let line = |name: &&str| {
+        let about = program.find_subcommand(name).and_then(clap::Command::get_about);
+        format!("\n  {name:13}{}", about.map(ToString::to_string).unwrap_or_default())
+    };
+    names.iter().map(line).collect()
+}
+
+/// The program's help: the main commands and examples. It fits on a small screen.
+fn overview(program: &clap::Command) -> String {
     format!(
-        "{}\n{}{}\n{}{}{EXAMPLES}\n\n`feedrate COMMAND --help` explains a command and its options.",
+        "{}{}\n{}{EXAMPLES}\n{}{POINTERS}",
         heading("Commands"),
-        lines.concat(),
-        heading("More commands"),
-        groups.concat(),
+        command_lines(program, &MAIN_COMMANDS),
         heading("Examples"),
+        heading("More"),
     )
+}
+
+/// The text of `feedrate help all`.
+fn all_commands(program: &clap::Command) -> String {
+    let groups = [("Main commands", &MAIN_COMMANDS[..])].into_iter().chain(MORE_COMMANDS);
+    let groups = groups
+        .map(|(purpose, names)| format!("{}{}\n", heading(purpose), command_lines(program, names)));
+    format!("{}\n{GENERAL_OPTIONS}\n\n{EXIT_CODES}", groups.collect::<String>())
 }
 
 /// Matches of the innermost subcommand.
@@ -321,11 +415,8 @@ mod tests {
     ) {
         for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
             let name = format!("{name} {}", inner.get_name());
-            if inner.has_subcommands() {
-                collect_visible(inner, &name, all);
-            } else {
-                all.push((name, inner.clone()));
-            }
+            collect_visible(inner, &name, all);
+            all.push((name, inner.clone()));
         }
     }
 
@@ -337,9 +428,15 @@ mod tests {
     }
 
     #[test]
-    fn every_example_is_a_valid_command() {
+    fn every_command_has_two_examples_that_are_valid() {
         let mut all = Vec::new();
-        collect_visible(&Arguments::program(), "feedrate", &mut all);
+        let program = Arguments::program().mut_subcommands(|command| {
+            let is_listed =
+                MORE_COMMANDS.iter().any(|(_, names)| names.contains(&command.get_name()));
+            if is_listed { command.hide(false) } else { command }
+        });
+        collect_visible(&program, "feedrate", &mut all);
+        assert!(all.len() > 20);
         for (name, command) in &all {
             let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             let (_, examples) = text.split_once("Examples:\n").unwrap_or_default();
@@ -347,7 +444,7 @@ mod tests {
             assert!(lines.clone().all(|line| line.len() <= HELP_COLUMNS), "{name}: {text}");
             let lines = lines.collect::<Vec<_>>().join("\n").replace("\\\n", "");
             let examples: Vec<&str> = lines.lines().map(str::trim).collect();
-            assert!((1..=3).contains(&examples.len()), "{name}: {text}");
+            assert_eq!(examples.len(), 2, "{name}: {text}");
             examples.into_iter().for_each(check_example);
         }
         EXAMPLES.lines().skip(1).map(str::trim).for_each(check_example);
@@ -366,30 +463,66 @@ mod tests {
         }
     }
 
-    #[test]
-    fn options_of_run_are_grouped_by_headings() {
-        let program = Arguments::program().term_width(80);
-        let help = program.try_get_matches_from(["feedrate", "run", "--help"]);
+    /// The help that a command line prints in a terminal of 80 columns.
+    fn screen(words: &[&str]) -> String {
+        let shows_all = words.contains(&HELP_ALL);
+        let help = screens(shows_all).term_width(80).try_get_matches_from(words);
         let help = help.unwrap_err().to_string();
-        let headings =
-            ["Workload:", "Storage:", "Output:", "Cache:", "MPI:", "General:", "Examples:"];
-        let found: Vec<&str> = help.lines().filter(|line| headings.contains(line)).collect();
-        assert_eq!(found, headings, "{help}");
-        assert!(!help.contains("\nOptions:"), "each has a heading: {help}");
         assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
+        help
     }
 
     #[test]
-    fn the_overview_lists_every_visible_command_once() {
+    fn the_help_of_run_is_short_and_grouped_by_headings() {
+        let help = screen(&["feedrate", "run", "--help"]);
+        assert!(help.lines().count() <= 45, "{}\n{help}", help.lines().count());
+        let parts =
+            ["Examples:", "Usage: ", "Arguments:", "Workload:", "Storage:", "Output:", "General:"];
+        let found: Vec<&str> = help
+            .lines()
+            .filter(|line| !line.starts_with(' '))
+            .filter(|line| line.contains(':'))
+            .collect();
+        assert_eq!(found.len(), parts.len(), "{help}");
+        assert!(found.iter().zip(parts).all(|(line, part)| line.starts_with(part)), "{help}");
+        for rare in ["--rank-timeout", "--shrink-records", "--color"] {
+            assert!(!help.contains(rare), "{rare}: {help}");
+            assert!(screen(&["feedrate", "run", HELP_ALL]).contains(rare), "{rare}");
+        }
+    }
+
+    #[test]
+    fn the_help_of_each_command_starts_with_a_sentence_and_examples() {
+        let mut all = Vec::new();
+        collect_visible(&screens(false), "feedrate", &mut all);
+        for (name, _) in &all {
+            let words: Vec<&str> = name.split(' ').chain(["--help"]).collect();
+            let help = screen(&words);
+            let parts: Vec<&str> = help.split("\n\n").take(3).collect();
+            assert_eq!(parts[0].lines().count(), 1, "{help}");
+            assert!(parts[1].starts_with("Examples:\n"), "{help}");
+            assert!(parts[2].starts_with("Usage: "), "{help}");
+            assert!(help.lines().count() <= 50, "{}\n{help}", help.lines().count());
+        }
+    }
+
+    #[test]
+    fn the_front_screen_fits_24_lines_and_all_commands_are_listed_once() {
+        let front = screen(&["feedrate", "--help"]);
+        assert!(front.lines().count() < 24, "{front}");
         let program = Arguments::program();
         let visible = program.get_subcommands().filter(|command| !command.is_hide_set());
         let visible: BTreeSet<&str> = visible.map(clap::Command::get_name).collect();
         let others = MORE_COMMANDS.iter().flat_map(|(_, commands)| commands.iter().copied());
         let listed: Vec<&str> = MAIN_COMMANDS.into_iter().chain(others).collect();
-        assert_eq!(BTreeSet::from_iter(listed.iter().copied()), visible);
-        assert_eq!(listed.len(), visible.len(), "each once");
-        let mut all = Vec::new();
-        collect_visible(&program, "feedrate", &mut all);
-        assert!(all.len() <= 25, "{}", all.len());
+        let unique = BTreeSet::from_iter(listed.iter().copied());
+        assert_eq!(unique.len(), listed.len(), "each once");
+        assert!(unique.is_superset(&visible), "{visible:?}");
+        let all = screen(&["feedrate", HELP_ALL]);
+        let is_listed = |name: &&&str| all.lines().any(|line| line.trim_start().starts_with(*name));
+        assert_eq!(listed.iter().filter(is_listed).count(), listed.len(), "{all}");
+        let mut commands = Vec::new();
+        collect_visible(&program, "feedrate", &mut commands);
+        assert!(commands.len() <= 25, "{}", commands.len());
     }
 }

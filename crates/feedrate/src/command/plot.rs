@@ -25,7 +25,6 @@ use std::path::{Path, PathBuf};
 Intervals are 95 % confidence intervals over runs, not epochs. Runs with the same settings are replicates. If there are several paths, the plot names each.
 
 Examples:
-  feedrate list plots
   feedrate plot au_processes results -o au.svg
   feedrate plot status study.csv -o status.png --width 7")]
 pub(super) struct PlotArguments {

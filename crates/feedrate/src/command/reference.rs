@@ -32,7 +32,7 @@ const PAGES: &[Page] = &[
 
 const GENERATED_MARK: &str = "<!-- Generated: UPDATE_DOCS=1 cargo test -p feedrate reference -->";
 /// Commands that are documented but hidden in the program's help, since packages and other programs call them.
-const NOT_IN_HELP: [&str; 3] = ["schema", "completions", "man"];
+const NOT_IN_HELP: [&str; 4] = ["help", "schema", "completions", "man"];
 /// Width of the help texts in columns.
 const HELP_WIDTH: usize = 100;
 
@@ -56,9 +56,10 @@ fn commands() -> String {
     let mut program = Arguments::program().term_width(HELP_WIDTH);
     program.build();
     let shared = shared_options(&program);
-    let mut page =
-        format!("# Commands\n\n{GENERATED_MARK}\n\n`feedrate COMMAND --help` also has examples.\n");
-    write_command(&mut page, &program, "feedrate", &shared, &all_options(&program));
+    let mut page = format!(
+        "# Commands\n\n{GENERATED_MARK}\n\n`feedrate help all` lists the commands by purpose; `feedrate COMMAND --help` has examples, `--help-all` rare options too.\n"
+    );
+    write_commands(&mut page, &program, "feedrate", &shared, &all_options(&program));
     page.push_str(SHARED_INTRODUCTION);
     let mut headings: Vec<&str> = Vec::new();
     for option in &shared {
@@ -139,7 +140,7 @@ fn all_options(program: &Command) -> Vec<Arg> {
 fn documented_commands(command: &Command) -> Vec<&Command> {
     let is_documented = |inner: &&Command| {
         let is_shown = !inner.is_hide_set() || NOT_IN_HELP.contains(&inner.get_name());
-        is_shown && inner.get_name() != "help"
+        is_shown
     };
     let inner = command.get_subcommands().filter(is_documented);
     inner.flat_map(|inner| std::iter::once(inner).chain(documented_commands(inner))).collect()
@@ -153,25 +154,21 @@ fn write_command(
     shared: &[Arg],
     forwarded: &[Arg],
 ) {
-    // Exit codes are in the long help of the program; no other command has one.
     let mut shown = command.clone().bin_name(name);
     let is_passed_on = FORWARDING_COMMANDS.contains(&command.get_name());
     let mut shared_names: Vec<String> = Vec::new();
-    if name != "feedrate" {
-        shown = shown.clone().override_usage(usage(&mut shown));
-        let left_out = if is_passed_on { forwarded } else { shared };
-        for option in command.get_arguments() {
-            if left_out.iter().any(|known| is_same_option(known, option)) {
-                shown = shown.mut_arg(option.get_id(), |option| option.hide(true));
-                let is_general = option.get_help_heading() == Some(GENERAL);
-                let long = option.get_long().filter(|_| !is_general);
-                shared_names.extend(long.map(|long| code(&format!("--{long}"))));
-            }
+    shown = shown.clone().override_usage(usage(&mut shown));
+    let left_out = if is_passed_on { forwarded } else { shared };
+    for option in command.get_arguments() {
+        if left_out.iter().any(|known| is_same_option(known, option)) {
+            shown = shown.mut_arg(option.get_id(), |option| option.hide(true));
+            let is_general = option.get_help_heading() == Some(GENERAL);
+            let long = option.get_long().filter(|_| !is_general);
+            shared_names.extend(long.map(|long| code(&format!("--{long}"))));
         }
     }
-    let help = if name == "feedrate" { shown.render_long_help() } else { shown.render_help() };
-    let help = trim_lines(&help.to_string());
-    let help = if name == "feedrate" { help } else { without_examples(&help) };
+    let exit_codes = exit_codes_of(command);
+    let help = trim_lines(&shown.after_help(exit_codes).render_help().to_string());
     writeln!(page, "\n## {name}\n\n```text\n{help}\n```").unwrap();
     if is_passed_on {
         page.push_str(PASSED_ON);
@@ -179,6 +176,17 @@ fn write_command(
         writeln!(page, "\n[Shared](#options-of-several-commands): {}", shared_names.join(", "))
             .unwrap();
     }
+    write_commands(page, command, name, shared, forwarded);
+}
+
+/// Writes the help of the documented subcommands of a command.
+fn write_commands(
+    page: &mut String,
+    command: &Command,
+    name: &str,
+    shared: &[Arg],
+    forwarded: &[Arg],
+) {
     for inner in command.get_subcommands() {
         if documented_commands(command).iter().any(|known| known.get_name() == inner.get_name()) {
             write_command(page, inner, &format!("{name} {}", inner.get_name()), shared, forwarded);
@@ -186,10 +194,11 @@ fn write_command(
     }
 }
 
-/// The help without the paragraph of examples, which the guide has.
-fn without_examples(help: &str) -> String {
-    let paragraphs = help.split("\n\n").filter(|text| !text.starts_with("Examples:"));
-    paragraphs.collect::<Vec<_>>().join("\n\n")
+/// The exit codes in the help of a command. Its examples and explanations are in the guides.
+fn exit_codes_of(command: &Command) -> String {
+    let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let codes = text.split("\n\n").find(|paragraph| paragraph.starts_with("Exit codes:"));
+    codes.unwrap_or_default().to_string()
 }
 
 /// The usage line without its heading.
@@ -208,7 +217,8 @@ fn workloads() -> String {
     let introduction = "Each is a YAML file in the program; `feedrate list NAME` prints it. In parentheses is the status of MLPerf Storage's workloads ([meaning](../task/mlperf.md)).";
     let mut page = format!("# Bundled workloads\n\n{GENERATED_MARK}\n\n{introduction}\n\n");
     for workload in listed(ListedFamily::Workloads) {
-        item(&mut page, &code(&workload.name), &workload.notes, &workload.summary);
+        let summary = workload.summary.trim_start_matches("MLPerf Storage's ");
+        item(&mut page, &code(&workload.name), &workload.notes, summary);
     }
     page
 }
@@ -216,7 +226,7 @@ fn workloads() -> String {
 /// The families with few members, such as formats, storages and loaders.
 fn members() -> String {
     let mut page = format!(
-        "# Built-in formats, storages, loaders and more\n\n{GENERATED_MARK}\n\n`feedrate list FAMILY` prints the same, for advice also the sources. The guide lists [measured clients](../guide/client.md#measured-clients).\n"
+        "# Built-in formats, storages, loaders and more\n\n{GENERATED_MARK}\n\n`feedrate list FAMILY` prints the same; `feedrate list advice` prints the rules of advice with their sources. The guide lists [measured clients](../guide/client.md#measured-clients).\n"
     );
     for (title, introduction, family) in [
         ("Formats", "Values of `dataset.format`", ListedFamily::Formats),
@@ -232,24 +242,13 @@ fn members() -> String {
             ListedFamily::Designs,
         ),
         ("Verdicts", "What limits a run; `--fail-on` takes these names", ListedFamily::Verdicts),
-        (
-            "Rules of advice",
-            "The condition of each rule, and after the arrow what `advise` proposes",
-            ListedFamily::Advice,
-        ),
     ] {
         let members = listed(family);
         writeln!(page, "\n## {title}\n\n{introduction}.").unwrap();
         page.push('\n');
         for member in members {
             let notes = if family == ListedFamily::Designs { member.notes } else { String::new() };
-            let summary = match member.summary.rsplit_once(": ") {
-                Some((condition, change)) if family == ListedFamily::Advice => {
-                    format!("{condition} → {change}")
-                }
-                _ => member.summary,
-            };
-            item(&mut page, &code(&member.name), &notes, &summary);
+            item(&mut page, &code(&member.name), &notes, &member.summary);
         }
     }
     page
@@ -266,19 +265,23 @@ fn metrics() -> String {
                 .reported_as
                 .map_or_else(String::new, |(name, _)| format!(", DLIO's {}", code(name)));
             let details = format!("{}, {}{reported}", metric.unit.name(), code(metric.path));
-            let meaning = metric.meaning().replace(" (feedrate).", ".").replace("(feedrate; ", "(");
-            item(&mut page, &code(metric.label()), &details, &meaning);
+            item(
+                &mut page,
+                &code(metric.label()),
+                &details,
+                &format!("{}.", metric.definition.replace(", over accelerators and epochs", "")),
+            );
         }
     }
     page
 }
 
-const METRICS_INTRODUCTION: &str = "Numbers of a run, in `run`, `show`, `--json`, `summary.json`, `--response` and on axes. In parentheses are the unit, the path in JSON and DLIO's
-name. [The numbers](../guide/numbers.md) explains the important ones.
+const METRICS_INTRODUCTION: &str = "Numbers of a run, in `run`, `show`, `--json`, `summary.json`, `--response` and on axes. Counts are over all accelerators and epochs. In parentheses are the unit, the path in JSON and DLIO's
+name; `feedrate list NAME` also prints the source. [The numbers](../guide/numbers.md) explains the important ones.
 ";
 
 fn doubts() -> String {
-    let introduction = "Named reasons not to trust a number, with remedies. `invalid`: the run must not be used; `warning`: the answer could change; `note`: context.";
+    let introduction = "Named reasons not to trust a number, with remedies. `invalid`: the run must not be used; `warning`: the answer could change; `note`: context. `feedrate list NAME` explains one in full.";
     let mut page = format!("# Doubts\n\n{GENERATED_MARK}\n\n{introduction}\n");
     let records: Vec<&DoubtKind> = doubt::DOUBTS.iter().map(|doubt| &doubt.kind).collect();
     // Doubts of the same kind are listed once.
@@ -291,8 +294,14 @@ fn doubts() -> String {
             writeln!(page, "\n**{}**\n", severity.name()).unwrap();
             for kind in kinds.iter().filter(|kind| kind.severity == severity) {
                 let advice = with_capital(&Facts::default().render(kind.advice));
-                let advice = if advice.is_empty() { advice } else { format!(" {advice}.") };
-                item(&mut page, &code(kind.name), "", &format!("{}{advice}", kind.meaning));
+                // A note needs no remedy.
+                let advice = match severity {
+                    Severity::Note => "",
+                    _ => first_clause(&advice, &[". ", "; "]),
+                };
+                let advice = if advice.is_empty() { String::new() } else { format!(" {advice}.") };
+                let meaning = first_clause(kind.meaning, &[". ", ": "]);
+                item(&mut page, &code(kind.name), "", &format!("{meaning}.{advice}"));
             }
         }
     }
@@ -405,22 +414,12 @@ fn keys() -> String {
             .for_each(|key| write_key(&mut page, key));
     }
     page.push_str(KEYS_UNUSED);
-    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    for key in unused.into_iter().chain(ignored) {
-        let Effect::Nothing { reason } = key.effect else { continue };
-        let reason = if key.origin == Origin::Ignored { key.meaning } else { reason };
-        match reasons.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, names)) => names.push(key_name(key)),
-            None => reasons.push((reason, vec![key_name(key)])),
-        }
-    }
-    for (reason, names) in reasons {
-        item(&mut page, &names.join(", "), "", reason);
-    }
+    let names = unused.into_iter().chain(ignored).map(key_name);
+    writeln!(page, "{}.", Vec::from_iter(names).join(", ")).unwrap();
     page
 }
 
-const KEYS_INTRODUCTION: &str = "A workload is a YAML file of these keys. Each can be overridden on the command line, as `reader.batch_size=4` or in
+const KEYS_INTRODUCTION: &str = "A workload is a YAML file of these keys; `feedrate list KEY` explains one in full. Each can be overridden on the command line, as `reader.batch_size=4` or in
 Hydra's forms: `++workload.reader.batch_size=4`, `+key=value`, `~key`, lists `[64,64]`, dictionaries `{mean:1.0,stdev:0.1}`.
 
 In parentheses are type, unit and default. Keys marked \\* belong to feedrate, the others to DLIO. Keys that are \"not built yet\" are accepted, and refused only where the
@@ -431,7 +430,7 @@ plan would use them. Bytes may have a unit, `8MiB` or `1.5GB`. A time is a numbe
 
 const KEYS_UNUSED: &str = "\n## without effect
 
-Workloads for DLIO contain these keys. feedrate accepts them, with a warning if they are set.
+Workloads for DLIO contain these keys. feedrate accepts them, with a warning if they are set; `feedrate list KEY` gives the reason.
 
 ";
 
@@ -445,7 +444,13 @@ fn write_key(page: &mut String, key: &KeyInfo) {
     let kind = key.kind.replace("whole number", "integer");
     let kind = if key.default == "null" { without_null(&kind) } else { &kind };
     let value = format!("{kind}{unit}, {}", code(key.default));
-    item(page, &key_name(key), &value, &format!("{}{effect}", key.meaning));
+    item(page, &key_name(key), &value, &format!("{}.{effect}", first_clause(key.meaning, &[". "])));
+}
+
+/// The start of an explanation up to one of `ends`, without a full stop. `feedrate list NAME` prints it in full.
+fn first_clause<'t>(text: &'t str, ends: &[&str]) -> &'t str {
+    let shortest = ends.iter().filter_map(|end| Some(text.split_once(end)?.0));
+    shortest.min_by_key(|start| start.len()).unwrap_or(text).trim_end_matches('.')
 }
 
 /// The type of a key without `null`, which its default shows.

@@ -18,13 +18,12 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 Examples:
   feedrate report results -o report.html
-  feedrate report study.csv -o table.tex
-  feedrate report results/nfs results/lustre -o both.html")]
+  feedrate report study.csv -o table.tex")]
 pub(super) struct ReportArguments {
     /// Folders of one or several runs (feedrate's, DLIO's or MLPerf Storage's), or CSVs of studies.
     #[arg(required = true, value_name = "DIR")]
     results: Vec<PathBuf>,
-    /// File to write; its extension selects the format: html, md, csv, tex or json [default: Markdown on stdout].
+    /// File to write: `.html`, `.md`, `.csv`, `.tex` or `.json` [default: Markdown on stdout].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Format: html, markdown, csv, csv-std, tidy, latex or json [default: by the extension of FILE].

@@ -33,55 +33,53 @@ pub(super) const SEPARATE_CALIBRATION: &str = "write its costs into the workload
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Examples:
-  feedrate run unet3d_h100 -n 4 --data /mnt/fs    enough for 4 accelerators?
-  feedrate run my.yaml reader.read_threads=8 --scale 0.1    a tenth of the data
+  feedrate run unet3d_h100 -n 4 --data /mnt/fs         feeds 4 accelerators?
   feedrate run --data DIR --batch 64 --compute 50ms    your own files")]
 pub(super) struct RunArguments {
     #[command(flatten)]
     pub(super) data: DataArguments,
     #[command(flatten)]
     pub(super) step: StepArguments,
-    /// Measure the cost of your own data loader by `feedrate calibrate`, with its batch size and workers, and include it: a Python file and the
-    /// function in it that makes the dataset.
-    #[arg(long, value_name = "SCRIPT.py:FUNCTION", help_heading = WORKLOAD, conflicts_with_all = ["rehearse", "study"])]
+    /// Measure your own loader's cost, and include it.
+    #[arg(long, value_name = "SCRIPT:FUNCTION", help_heading = WORKLOAD, conflicts_with_all = ["rehearse", "study"])]
     pub(super) client: Option<String>,
     /// Python interpreter of the training.
-    #[arg(long, value_name = "PROGRAM", default_value = "python3", help_heading = WORKLOAD, requires = "client")]
+    #[arg(long, value_name = "PROGRAM", default_value = "python3", help_heading = WORKLOAD, requires = "client", hide_short_help = true)]
     pub(super) python: PathBuf,
     /// Overrides with the measured client.
     #[arg(skip)]
     measured_client: Vec<String>,
     /// Compare every byte that is read with the generated content.
-    #[arg(long, help_heading = WORKLOAD)]
+    #[arg(long, help_heading = WORKLOAD, hide_short_help = true)]
     pub(super) verify: bool,
     #[command(flatten)]
     pub(super) cache: CacheArguments,
-    /// Folder of all results [default: the workload's `output.folder`, else `results`].
+    /// Folder of all results [default: `output.folder`].
     #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     pub(super) results: Option<PathBuf>,
-    /// Folder of this run's results, new or empty [default: a folder named by the time, in the folder of all results].
-    #[arg(long, value_name = "DIR", conflicts_with = "results", help_heading = OUTPUT)]
+    /// Folder of this run's results, new or empty [default: in `--results`, named by the time].
+    #[arg(long, value_name = "DIR", conflicts_with = "results", help_heading = OUTPUT, hide_short_help = true)]
     pub(super) run_dir: Option<PathBuf>,
     /// Write DLIO's two files per accelerator even for more than 1,024 accelerators.
-    #[arg(long, help_heading = OUTPUT)]
+    #[arg(long, help_heading = OUTPUT, hide_short_help = true)]
     pub(super) rank_files: bool,
-    /// Print all measurements, like `feedrate show`, instead of only the answer.
+    /// Print all measurements, like `feedrate show`.
     #[arg(long, help_heading = OUTPUT)]
     pub(super) details: bool,
-    /// Print the plan, like `feedrate plan`, and run nothing.
+    /// Print the plan and run nothing.
     #[arg(long, help_heading = WORKLOAD)]
     pub(super) dry_run: bool,
-    /// Make the runs of a submission to MLPerf Storage and judge them by its rules; `--scale` makes a smaller trial.
+    /// Make and judge an MLPerf submission's runs.
     #[arg(long, help_heading = WORKLOAD, conflicts_with_all = ["run_dir", "verify", "write_yaml", "trace", "rank_files", "details", "fail_below_au", "fail_on", "study", "accelerators_per_rank"])]
     pub(super) rehearse: bool,
     /// Repeat the runs of an earlier rehearsal; their results are moved aside.
-    #[arg(long, help_heading = WORKLOAD, requires = "rehearse")]
+    #[arg(long, help_heading = WORKLOAD, requires = "rehearse", hide_short_help = true)]
     pub(super) again: bool,
-    /// Write the workload with all overrides to this file.
+    /// Write the workload with all overrides.
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(super) write_yaml: Option<PathBuf>,
     /// Write a trace of every I/O operation and step, `NAME.pfw.gz`, for Perfetto or dfanalyzer; one file per rank.
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT, hide_short_help = true)]
     pub(super) trace: Option<PathBuf>,
     #[command(flatten)]
     pub(super) gates: GateArguments,

@@ -12,7 +12,8 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  feedrate scan /mnt/fs/imagenet")]
+  feedrate scan /mnt/fs/imagenet
+  feedrate scan /mnt/fs/imagenet --json")]
 pub(super) struct ScanArguments {
     /// Folder of the files, searched recursively.
     folder: PathBuf,

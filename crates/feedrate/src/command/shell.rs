@@ -15,7 +15,6 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   feedrate completions bash > /etc/bash_completion.d/feedrate
-  feedrate completions zsh > ~/.zfunc/_feedrate
   feedrate completions fish > ~/.config/fish/completions/feedrate.fish")]
 pub(super) struct CompletionsArguments {
     /// The shell.
@@ -26,7 +25,8 @@ pub(super) struct CompletionsArguments {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  feedrate man /usr/local/share/man/man1")]
+  feedrate man ~/.local/share/man/man1
+  feedrate man /usr/local/share/man/man1 --force")]
 pub(super) struct ManArguments {
     /// Folder of the pages, created if necessary.
     dir: PathBuf,

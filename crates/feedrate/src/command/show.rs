@@ -29,7 +29,7 @@ Examples:
   feedrate show results/unet3d/RUN
   feedrate show results/unet3d/RUN --fail-below-au 90 --fail-on warning")]
 pub(super) struct ShowArguments {
-    /// Folder of a run, search or diagnosis. In a folder of several runs, the newest is shown. A run of DLIO is shown as by `analyze --all`.
+    /// Folder of a run, search or diagnosis; of several runs, the newest is shown.
     run: PathBuf,
     /// Print one JSON object on stdout.
     #[arg(long)]

@@ -106,10 +106,6 @@ fn replacement_line(name: &str, words: &[String]) -> Option<String> {
     let (program, command) = new.split_once(' ')?;
     let name: Vec<&str> = name.split(' ').collect();
     let end = 1 + words.iter().position(|word| Some(&word.as_str()) == name.last())?;
-    if program == "feedrate" && words[1..end].iter().any(|word| word == "help") {
-        let path = command.split(' ').take_while(|word| !word.starts_with('-'));
-        return Some(format!("feedrate help {}", Vec::from_iter(path).join(" ")));
-    }
     let mut arguments = words[end..].to_vec();
     let is_tune = name == ["tune"];
     let has_goal = arguments.iter().any(|word| word.split('=').next() == Some("--goal"));
@@ -429,8 +425,6 @@ mod tests {
             ("workload=unet3d_h100 -n 2", "`feedrate run workload=unet3d_h100 -n 2`"),
             ("zzzzzz", "`feedrate --help` lists its commands"),
             ("-q verify w --data d", "`feedrate -q generate --verify w --data d`"),
-            ("help verify", "`feedrate help generate`"),
-            ("help tune", "`feedrate help advise`"),
             ("describe doubts 'a b'", "`feedrate list doubts"),
             ("whatif r=1 a=1 b=2 -n 4", "`feedrate advise r=1 --set a=1 b=2 -n 4`"),
             ("whatif r --table", "`feedrate advise r --table`"),

@@ -12,7 +12,8 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  feedrate system --data /mnt/fs")]
+  feedrate system --data /mnt/fs
+  feedrate system --json")]
 pub(super) struct SystemArguments {
     /// Folder on the storage to describe.
     #[arg(long, value_name = "DIR", default_value = ".")]

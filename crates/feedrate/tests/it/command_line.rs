@@ -21,39 +21,96 @@ fn the_help_of_the_program_fits_on_a_screen() {
     let test = Test::new();
     let bare = test.feedrate(&[]);
     assert_eq!(bare.code, 2);
-    let [short, long] = [["-h"], ["--help"]].map(|words| test.feedrate(&words).stdout);
-    assert_eq!(short, bare.stderr);
-    assert!(short.lines().count() < 24, "{short}");
-    assert!(long.starts_with(&short), "{long}");
-    insta::assert_snapshot!(long, @r#"
+    let help = test.feedrate(&["--help"]).stdout;
+    assert_eq!(help, bare.stderr);
+    for same in [&["-h"][..], &["help"]] {
+        assert_eq!(test.feedrate(same).stdout, help, "{same:?}");
+    }
+    insta::assert_snapshot!(help, @r#"
     Can this storage feed these accelerators? If not, why, and what would help?
 
-    Usage: feedrate [OPTIONS] <COMMAND>
+    Usage: feedrate <COMMAND>
 
     Commands:
-      run      Run a workload and report whether the storage kept up
-      scale    Find how many accelerators the storage can feed, and what limits it
-      plan     Show what a run would do: required rate, files, bytes, MLPerf's rules
-      advise   Recommend changes, best first, or predict the effect of a change
-      study    Create and run a study: many runs of one experimental design
-      report   Write a report on results: HTML, Markdown, LaTeX, CSV or JSON
-
-    More commands:
-      Measure  diagnose, generate, scan, import, calibrate
-      Results  show, analyze, compare, plot
-      Other    list, system, slurm, clean
+      run          Run a workload and report whether the storage kept up
+      scale        Find how many accelerators the storage feeds, and what limits it
+      plan         Show what a run would need: rate, files, bytes, MLPerf's rules
+      advise       Recommend changes, best first, or predict the effect of a change
+      study        Create and run a study: many runs of one experimental design
+      report       Write a report on results: HTML, Markdown, LaTeX, CSV or JSON
 
     Examples:
       feedrate run quickstart                         a first answer in a minute
       feedrate run unet3d_h100 -n 4 --data /mnt/fs    enough for 4 accelerators?
       feedrate advise results/unet3d/RUN              what would help this run?
 
-    `feedrate COMMAND --help` explains a command and its options.
+    More:
+      feedrate     COMMAND --help    examples and options of a command
+      feedrate help all          the other commands, by purpose
+    "#);
+    let all = test.feedrate(&["help", "all"]).stdout;
+    assert_eq!(test.feedrate(&["--help-all"]).stdout, all);
+    assert!(help.lines().count() < 24, "{help}");
+    insta::assert_snapshot!(all, @r#"
+    Can this storage feed these accelerators? If not, why, and what would help?
+
+    Usage: feedrate [OPTIONS] <COMMAND>
+
+    Main commands:
+      run          Run a workload and report whether the storage kept up
+      scale        Find how many accelerators the storage feeds, and what limits it
+      plan         Show what a run would need: rate, files, bytes, MLPerf's rules
+      advise       Recommend changes, best first, or predict the effect of a change
+      study        Create and run a study: many runs of one experimental design
+      report       Write a report on results: HTML, Markdown, LaTeX, CSV or JSON
+
+    Find what is slow:
+      diagnose     Measure storage, loader and decoding separately
+      calibrate    Measure the processor time of a PyTorch data loader
+      system       Describe this machine: processors, memory, storage, GPUs
+
+    Start from a real job or folder:
+      import       Create a workload from the I/O log of a real job
+      scan         Report the number, size and format of the files in a folder
+
+    Manage data and jobs:
+      generate     Generate the dataset of a workload, or verify every byte of it
+      clean        List, and on request remove, datasets and results of feedrate
+      slurm        Write a Slurm batch script that runs a workload or a study
+
+    Read results:
+      show         Summarise a finished run
+      analyze      Recompute and check the numbers in result folders
+      compare      Test whether two results or two studies are equivalent
+      plot         Plot runs or a study as SVG or PNG
+
+    Look up and install:
+      list         List workloads, formats, keys, metrics, doubts …, or explain one
+      schema       Print the JSON Schema of the `--json` output
+      completions  Print the completion script for a shell
+      man          Write a manual page for each command
 
     Options of every command: -v, --verbose; -q, --quiet; --color WHEN; -h, --help; -V, --version.
+
     Exit codes: 0 fine; 1 the run failed; 2 bad usage or workload; 3 done, but a condition was not met;
     4 not decided; 130 interrupted.
     "#);
+}
+
+#[test]
+fn the_help_of_a_command_is_the_same_in_all_forms() {
+    let test = Test::new();
+    for command in [&["run"][..], &["study", "new"]] {
+        let [short, long, all] = ["-h", "--help", "--help-all"]
+            .map(|option| test.feedrate(&[command, &[option]].concat()).stdout);
+        assert_eq!(short, long);
+        assert_eq!(test.feedrate(&[&["help"], command].concat()).stdout, long);
+        assert!(!long.contains("--color") && all.contains("--color"), "{all}");
+        assert!(long.lines().count() < all.lines().count(), "{all}");
+    }
+    test.feedrate(&["help", "nothing"])
+        .refuses(2, &["`feedrate` has no command `nothing`", "hint:"]);
+    test.feedrate(&["help", "verify"]).refuses(2, &["write `feedrate generate --verify --help`"]);
 }
 
 #[test]

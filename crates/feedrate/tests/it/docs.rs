@@ -8,6 +8,7 @@
 //! | `<!--` and lines `$ …` | are commands that readers do not see |
 //!
 //! Words after the language: `varies`: numbers and doubts may differ, and on a busy machine the bottleneck may be unknown; `exit=3`: exit code of the last command; `not-run=WHY`: not run, counted in [`NOT_RUN`].
+//! The variable `CHECKOUT` has the root of the source tree.
 //! `[..]` and `...` match any text, as in snapbox. `UPDATE_DOCS=1` writes the actual output into the pages.
 
 use crate::harness::Test;
@@ -26,7 +27,7 @@ const NOT_RUN: &[(&str, usize)] = &[
     ("minutes", 6),
     ("mpi", 2),
     ("python", 5),
-    ("storage", 12),
+    ("storage", 11),
     ("tutorial", 1),
 ];
 
@@ -42,6 +43,7 @@ macro_rules! pages {
 }
 
 pages! {
+    readme: "README.md",
     first_run: "docs/guide/first-run.md",
     buy_storage: "docs/task/buy-storage.md",
     mlperf: "docs/task/mlperf.md",
@@ -201,7 +203,12 @@ fn run_block(test: &Test, path: &str, block: &Block) -> String {
     let mut shown = String::new();
     for (number, (command, _)) in commands.iter().enumerate() {
         let mut bash = test.program("bash", &["-c", command]);
-        let output = bash.env("PATH", &search).env("COLUMNS", "100").output().unwrap();
+        let output = bash
+            .env("PATH", &search)
+            .env("COLUMNS", "100")
+            .env("CHECKOUT", root())
+            .output()
+            .unwrap();
         let [stdout, stderr] =
             [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
         let is_last = number + 1 == commands.len();

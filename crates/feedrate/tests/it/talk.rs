@@ -25,6 +25,7 @@ const PRINTING: &[&str] = &[
     "--help",
     "--version",
     "help run",
+    "help all",
     "run workload.yaml",
     "run workload.yaml --json",
     "run workload.yaml --details",

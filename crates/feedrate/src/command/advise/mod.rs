@@ -44,38 +44,37 @@ const TRIALS: &str = "Try";
 /// `feedrate advise`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-For the folder of a run, the advice is computed from the run's record, and nothing is run. In a folder of several runs, the newest is used, and predictions also use the others of the same plan. A workload is run once first, as by `feedrate run`.
+For the folder of a run, nothing is run. A workload is run once first, as by `feedrate run`.
 
 Examples:
   feedrate advise results/unet3d/RUN
   feedrate advise results/unet3d/RUN --set storage.bandwidth=2x -n 64
-  feedrate advise my.yaml --try --also reader.prefetch_size=16
 
-Exit codes: 0 done; 1 a run failed; 2 bad usage or workload; 4 the effect of a change is not decided; 130 interrupted, the table so far is printed.")]
+Exit codes: 0 done; 1 a run failed; 2 bad usage or workload; 4 the effect of a change is not decided; 130 interrupted.")]
 pub(super) struct AdviseArguments {
     #[command(flatten)]
     data: DataArguments,
-    /// Folder of all results [default: the workload's `output.folder`, else `results`].
+    /// Folder of all results [default: `output.folder`].
     #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     results: Option<PathBuf>,
     #[command(flatten)]
     cache: CacheArguments,
     #[command(flatten)]
     predict: PredictArguments,
-    /// Run the workload with each change in turn until its effect is decided, then with the best two changes together.
+    /// Run the workload with each change until its effect is decided.
     #[arg(long = "try", help_heading = TRIALS)]
     try_out: bool,
     /// Also try this change; put several keys in quotes. May be repeated.
     #[arg(long, value_name = "KEY=VALUE", requires = "try_out", help_heading = TRIALS)]
     also: Vec<String>,
-    /// Also try the reader settings with the best predictions for this goal. The answer is the cheapest change within 2 % of the best.
+    /// Also try reader settings, and name the cheapest within 2 % of the best.
     #[arg(long, value_enum, requires = "try_out", help_heading = TRIALS)]
     goal: Option<Goal>,
-    /// Limit the total time of the runs, such as `90s`, `10m` or `2h`. Generating datasets does not count.
+    /// Limit the total time of the runs, without generating datasets.
     #[arg(long, value_name = "TIME", value_parser = time::seconds, default_value = "10m", help_heading = TRIALS)]
     budget: f64,
     /// Repeat runs that exist from before; their results are moved aside.
-    #[arg(long, help_heading = TRIALS)]
+    #[arg(long, help_heading = TRIALS, hide_short_help = true)]
     again: bool,
 }
 

@@ -24,10 +24,11 @@ use serde::Serialize;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Predict")]
 pub(super) struct PredictArguments {
-    /// Predict the run with all of these changes. A change sets a key of the workload, or storage.bandwidth, storage.latency, storage.open_latency, storage.concurrency or decode.time to a value or by a factor (`2x`).
+    /// Predict these changes together: keys of the workload, storage.bandwidth, storage.latency, storage.open_latency, storage.concurrency or
+    /// decode.time, to a value or by a factor (`2x`).
     #[arg(long, value_name = "KEY=VALUE", num_args = 1.., conflicts_with = "try_out")]
     set: Vec<String>,
-    /// Predict several common changes, one at a time. Each is added to the changes of `--set`.
+    /// Predict several common changes, one at a time.
     #[arg(long, conflicts_with = "try_out")]
     table: bool,
 }

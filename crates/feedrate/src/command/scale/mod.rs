@@ -37,54 +37,52 @@ const SEARCH: &str = "Search";
 /// `feedrate scale`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The number is doubled until the target is missed; then the limit is found by bisection. The runs next to the limit are repeated until the answer \
-is certain or the budget is used up. To resume a search, repeat the command, if needed with a larger budget. The dataset grows with the number, \
-unless `--scale` or `dataset.num_files_train` is given.
+The number is doubled until the target is missed; then the limit is found by bisection, and the runs next to it are repeated until the answer is \
+certain. The same command continues a search. The dataset grows with the number, unless `--scale` or `dataset.num_files_train` is given.
 
 Examples:
   feedrate scale unet3d_h100 --data /mnt/fs --cold
-  feedrate scale my.yaml --au 95 --budget 1h --dry-run
   feedrate scale my.yaml --key reader.read_threads --find smallest
 
 Exit codes: 0 a number was found; 1 a run failed; 2 bad usage or workload; 3 no number reaches the target; 4 not decided; 130 interrupted.")]
 pub(super) struct ScaleArguments {
     #[command(flatten)]
     data: DataArguments,
-    /// Target of the metric, in percent for utilisations [default for utilisations: the workload's `metric.au`].
+    /// Target of the metric, in percent for utilisations [default: the workload's `metric.au`].
     #[arg(long, help_heading = SEARCH, visible_alias = "at-least", value_name = "VALUE")]
     au: Option<f64>,
     /// Metric that must reach the target. If low values are good, the target is an upper limit.
-    #[arg(long, help_heading = SEARCH, value_name = "NAME", value_parser = metric, default_value = "au_sustained_percent")]
+    #[arg(long, help_heading = SEARCH, value_name = "NAME", value_parser = metric, default_value = "au_sustained_percent", hide_short_help = true)]
     response: &'static Metric,
     /// Number to increase: `accelerators`, or a numeric key such as `reader.read_threads`.
     #[arg(long, help_heading = SEARCH, value_name = "KEY", default_value = ACCELERATORS)]
     key: String,
-    /// Whether to find the largest or the smallest number that reaches the target.
+    /// Which number that reaches the target to find.
     #[arg(long, help_heading = SEARCH, value_parser = target_parser(), default_value = "largest")]
     find: SearchTarget,
     /// Smallest number to try.
-    #[arg(long, help_heading = SEARCH, value_name = "N", value_parser = parse_count::<u64>, default_value_t = 1)]
+    #[arg(long, help_heading = SEARCH, value_name = "N", value_parser = parse_count::<u64>, default_value_t = 1, hide_short_help = true)]
     from: u64,
-    /// Largest number to try [default: limited by the space for a dataset, or by the samples of an existing dataset].
+    /// Largest number to try [default: as far as the dataset or its space suffices].
     #[arg(long, help_heading = SEARCH, value_name = "N", value_parser = parse_count::<u64>)]
     max: Option<u64>,
-    /// Limit the total size of generated datasets, such as `200GB`. This also limits the number.
-    #[arg(long, help_heading = SEARCH, value_name = "SIZE", value_parser = parse_bytes)]
+    /// Limit the total size of generated datasets, such as `200GB`.
+    #[arg(long, help_heading = SEARCH, value_name = "SIZE", value_parser = parse_bytes, hide_short_help = true)]
     max_data: Option<u64>,
     /// Maximum number of runs.
-    #[arg(long, help_heading = SEARCH, value_name = "N", value_parser = parse_count::<u64>, default_value_t = 20)]
+    #[arg(long, help_heading = SEARCH, value_name = "N", value_parser = parse_count::<u64>, default_value_t = 20, hide_short_help = true)]
     max_runs: u64,
-    /// Limit the total time of the runs, such as `90s`, `30m` or `2h`. Generating datasets does not count.
+    /// Limit the total time of the runs, without generating datasets.
     #[arg(long, help_heading = SEARCH, value_name = "TIME", value_parser = time::seconds, default_value = "30m")]
     budget: f64,
-    /// Print a forecast of the number of runs, their reads and time, and run nothing.
+    /// Forecast the number of runs, their reads and time; run nothing.
     #[arg(long, help_heading = SEARCH)]
     dry_run: bool,
-    /// Folder of all results [default: the workload's `output.folder`, else `results`].
+    /// Folder of all results [default: `output.folder`].
     #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     results: Option<PathBuf>,
     /// Repeat runs that exist from before; their results are moved aside.
-    #[arg(long, help_heading = SEARCH)]
+    #[arg(long, help_heading = SEARCH, hide_short_help = true)]
     again: bool,
     #[command(flatten)]
     cache: CacheArguments,

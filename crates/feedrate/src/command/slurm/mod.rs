@@ -31,15 +31,19 @@ const MARGIN_S: f64 = 600.0;
 
 /// Help heading of the options for any job.
 const JOB: &str = "Job";
+/// Help heading of the options for the job of a workload.
+const JOB_OF_WORKLOAD: &str = "Job of a workload";
 
 /// `feedrate slurm`. Options that it shares with `run` and `study run` are passed on to the job.
 #[derive(Debug, Args)]
 #[command(
     after_help = "\
+The options of `run`, or for a study of `study run`, are passed on; `--help-all` lists them.
+
 Examples:
   feedrate slurm unet3d_h100 --nodes 4 --tasks-per-node 8 -o job.sh
   feedrate slurm study.csv --time 8:00:00 --nodes 4 -o job.sh",
-    mut_args(rename_workload)
+    mut_args(adapt_option)
 )]
 pub(crate) struct SlurmArguments {
     #[command(flatten)]
@@ -52,15 +56,18 @@ pub(crate) struct SlurmArguments {
     study_job: StudyJobArguments,
 }
 
-/// Renames the workload argument in the help, since it may also be a study.
-fn rename_workload(argument: Arg) -> Arg {
+/// Adapts the options of `run` for the help: the workload may also be a study, and passed-on options are rare here.
+fn adapt_option(argument: Arg) -> Arg {
     let is_workload = argument.get_id() == "workload";
+    let heading = argument.get_help_heading().unwrap_or_default();
+    let is_passed_on = ![JOB, JOB_OF_WORKLOAD].contains(&heading) && !argument.is_positional();
+    let argument = argument.hide_short_help(is_passed_on);
     if is_workload { argument.value_name("WORKLOAD|STUDY.csv") } else { argument }
 }
 
 /// Options of the job of a workload.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Job of a workload")]
+#[command(next_help_heading = JOB_OF_WORKLOAD)]
 struct WorkloadJobArguments {
     /// Run `dlio_benchmark` instead of `feedrate`.
     #[arg(long)]
@@ -118,7 +125,7 @@ pub(super) struct BatchArguments {
     /// Module to load. May be repeated.
     #[arg(long = "module", value_name = "NAME", value_parser = parse_modules)]
     modules: Vec<String>,
-    /// Interface between srun and the MPI library: pmix for Open MPI, pmi2 for MPICH and its derivatives.
+    /// Interface of srun: pmix for Open MPI, pmi2 for MPICH and its family.
     #[arg(long, value_enum, default_value_t = SlurmMpi::Pmix)]
     mpi: SlurmMpi,
     /// Working folder of the job [default: where `sbatch` is called].

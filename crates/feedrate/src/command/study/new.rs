@@ -46,7 +46,7 @@ pub(in crate::command) struct StudyNewArguments {
     /// Design file in TOML; options override its settings.
     #[arg(value_name = "DESIGN")]
     file: Option<PathBuf>,
-    /// CSV to write, `-` for stdout [default: in this folder, the design file's name with `.csv`, or study.csv].
+    /// CSV to write, `-` for stdout [default: the design file's name with `.csv`, else study.csv].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace the CSV if it exists, including its marks of finished runs.
@@ -89,7 +89,7 @@ pub(in crate::command) struct StudyNewArguments {
     /// Seed of the random order [default: 1].
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Run the baseline at the start and end of each block and after every N runs, to detect drift [default: never].
+    /// Repeat the baseline at both ends of each block and after every N runs, to detect drift.
     #[arg(long, value_name = "N")]
     sentinel: Option<u32>,
     /// Number of runs per block with each numeric factor at its middle level [default: none].

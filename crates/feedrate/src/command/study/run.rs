@@ -36,21 +36,20 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 Examples:
   feedrate study run study.csv --data /mnt/fs --cache cold
-  feedrate study run study.csv --dry-run
   feedrate study run study.csv --until ci=2% --time-budget 8h")]
 pub(in crate::command) struct StudyRunArguments {
     /// The study's CSV.
     study: PathBuf,
-    /// Rows to run, by number (`#6`), model, experiment (`4_batch_size_1`) or both (`unet3d/4`), with `*` as wildcard. May be repeated.
+    /// Rows to run: `#6`, a model, an experiment (`4_batch_size_1`) or both (`unet3d/4*`). May be repeated.
     #[arg(long, value_name = "ROWS")]
     only: Vec<String>,
     /// Maximum number of runs.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     limit: Option<usize>,
-    /// Start no run that would end after this time, such as `90s`, `30m` or `8h`.
+    /// Start no run that would end after this time, such as `8h`.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     time_budget: Option<f64>,
-    /// Print which rows would run, their estimated time, and whether the disk has space for the datasets; run nothing.
+    /// Print which rows would run, their time and the space for datasets; run nothing.
     #[arg(long)]
     dry_run: bool,
     /// Also run rows that failed before.
@@ -60,19 +59,19 @@ pub(in crate::command) struct StudyRunArguments {
     #[arg(long, value_name = "PRECISION", value_parser = parse_until)]
     until: Option<precision::PrecisionTarget>,
     /// Metric for `--until`.
-    #[arg(long, value_name = "NAME", value_parser = metric, default_value = "au_all_steps_percent", requires = "until")]
+    #[arg(long, value_name = "NAME", value_parser = metric, default_value = "au_all_steps_percent", requires = "until", hide_short_help = true)]
     response: &'static Metric,
     /// Maximum number of runs of an experiment, with `--until`.
-    #[arg(long, value_name = "N", value_parser = parse_count::<u64>, default_value_t = 20, requires = "until")]
+    #[arg(long, value_name = "N", value_parser = parse_count::<u64>, default_value_t = 20, requires = "until", hide_short_help = true)]
     max_replicates: u64,
-    /// Keep all datasets that this study generated, or delete datasets if space is short, first those that are needed last.
-    #[arg(long, value_parser = names_parser(Policy::ALL, Policy::name, Policy::meaning), default_value = Policy::default().name())]
+    /// Keep all datasets that this study generated, or delete some if space is short.
+    #[arg(long, value_parser = names_parser(Policy::ALL, Policy::name, Policy::meaning), default_value = Policy::default().name(), hide_short_help = true)]
     datasets: Policy,
-    #[command(flatten)]
-    settings: StudyRunSettings,
     /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    settings: StudyRunSettings,
 }
 
 /// Runs a study.

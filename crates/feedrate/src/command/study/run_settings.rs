@@ -30,18 +30,17 @@ pub(in crate::command) struct StudyRunSettings {
     /// Folder of the datasets [default: each workload's `dataset.data_folder`].
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Folder with workloads in `workload/NAME.yaml`, which take precedence over bundled ones of the same name, as files beside the CSV do
-    /// [default: `../config` beside the CSV, if it has such workloads].
-    #[arg(long, value_name = "DIR")]
+    /// Folder whose `workload/NAME.yaml` take precedence over bundled workloads [default: `../config` beside the CSV].
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
     config_dir: Option<PathBuf>,
     /// Use this fraction of the files and samples, unless the row sets one [default: 1].
     #[arg(long, value_name = "F", value_parser = parse_share)]
     scale: Option<f64>,
-    /// Use only this fraction of each sample's bytes. The results are then marked as doubtful [default: 1].
-    #[arg(long, value_name = "F", value_parser = parse_share)]
+    /// Use only this fraction of each sample's bytes, with a doubt [default: 1].
+    #[arg(long, value_name = "F", value_parser = parse_share, hide_short_help = true)]
     shrink_records: Option<f64>,
     /// Emulated accelerators per process under a launcher [default: 1].
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", hide_short_help = true)]
     accelerators_per_rank: Option<u32>,
     #[command(flatten)]
     pub(in crate::command) launch: StudyLaunch,
@@ -76,13 +75,13 @@ pub(in crate::command) struct StudyLaunch {
     #[arg(long, value_name = "NAME", value_parser = launch_parser(), hide_possible_values = true)]
     pub(in crate::command) launch: Option<String>,
     /// Line of bash to run before each run, such as `module load openmpi`. May be repeated.
-    #[arg(long, value_name = "LINE")]
+    #[arg(long, value_name = "LINE", hide_short_help = true)]
     prologue: Vec<String>,
     /// Extra argument for the launcher. May be repeated.
-    #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
+    #[arg(long, value_name = "WORD", allow_hyphen_values = true, hide_short_help = true)]
     launcher_argument: Vec<String>,
     /// Allow commands that are stored in the study: hooks in its CSV, and the prologue and launcher arguments of earlier runs.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     trust: bool,
 }
 

@@ -34,19 +34,18 @@ const BAR_WIDTH: usize = 24;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  feedrate study status study.csv
   feedrate study status study.csv '#6' 'unet3d_h100/*'
   feedrate study status study.csv --until ci=2%    how many runs it takes")]
 pub(in crate::command) struct StudyStatusArguments {
     /// The study's CSV.
     study: PathBuf,
-    /// Rows to show with every attempt, by number (`#6`), model, experiment (`4_batch_size_1`) or both (`unet3d/4`), with `*` as wildcard.
+    /// Rows to show with every attempt: `#6`, a model, an experiment (`4_batch_size_1`) or both (`unet3d/4*`).
     #[arg(value_name = "ROW", conflicts_with_all = ["all", "until"])]
     rows: Vec<String>,
     /// Show all rows, even if they do not fit on the screen.
     #[arg(long)]
     all: bool,
-    /// Show the precision of the metric, and the number of runs until its 95 % interval is this narrow: `ci=2%` means ± 2 %.
+    /// Show how many runs it takes until the metric's 95 % interval is this narrow: `ci=2%` means ± 2 %.
     #[arg(long, value_name = "PRECISION", value_parser = precision::parse_until)]
     until: Option<PrecisionTarget>,
     /// Metric for `--until`.
