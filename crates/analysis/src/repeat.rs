@@ -237,7 +237,7 @@ mod tests {
     fn outliers_are_named_from_ten_runs_on() {
         let mut runs: Vec<AnsweredSummary> = (0..8).map(|n| run(500 + n)).collect();
         runs.push(run(2000));
-        assert_eq!(RepeatedAnswer::new(&runs).outliers, []);
+        assert!(RepeatedAnswer::new(&runs).outliers.is_empty());
         runs.push(run(500));
         let outliers = RepeatedAnswer::new(&runs).outliers;
         assert_eq!(outliers.iter().map(|outlier| outlier.run).collect::<Vec<_>>(), [9]);

@@ -13,7 +13,6 @@ use feedrate_measure::verdict::Bound;
 use feedrate_report::words::answer::percent_near_target;
 use feedrate_spec::plan::Expectations;
 use feedrate_spec::refusal::alternatives;
-use feedrate_spec::units;
 use feedrate_spec::workload::similar_names;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -183,20 +182,23 @@ fn decide(answer: &RepeatedAnswer, is_kept: bool, found: String) -> (Option<bool
 
 /// The condition that no run has the verdict, doubt or severity `name`.
 fn listed_gate(name: &str, runs: &[AnsweredSummary]) -> GateResult {
-    let findings: Vec<String> = runs.iter().flat_map(|run| listed_findings(name, run)).collect();
-    let is_verdict = Bound::ALL.into_iter().any(|bound| bound.name() == name);
+    let mut findings: Vec<String> = Vec::new();
+    for finding in runs.iter().flat_map(|run| listed_findings(name, run)) {
+        if !findings.contains(&finding) {
+            findings.push(finding);
+        }
+    }
+    // `invalid` is also a severity: its absence is known.
+    let is_verdict = Severity::from_name(name).is_none()
+        && Bound::ALL.into_iter().any(|bound| bound.name() == name);
     let is_unknown = |run: &AnsweredSummary| run.answer.kind == AnswerKind::Unknown;
-    let (is_met, says) = match findings.first() {
-        Some(first) if findings.len() == 1 => (Some(false), first.clone()),
-        Some(first) => {
-            let count = units::counted(findings.len() as u64, "finding");
-            (Some(false), format!("{first} ({count} in all)"))
-        }
-        // Without a known verdict it may be this one.
-        None if is_verdict && runs.iter().any(is_unknown) => {
-            (None, format!("the verdict is unknown, `--fail-on` excludes {name}"))
-        }
-        None => (Some(true), format!("no run has {name}")),
+    let (is_met, says) = if !findings.is_empty() {
+        (Some(false), findings.join("; "))
+    } else if is_verdict && runs.iter().any(is_unknown) {
+        // The true verdict may be this one.
+        (None, format!("the verdict is unknown, `--fail-on` excludes {name}"))
+    } else {
+        (Some(true), format!("no run has {name}"))
     };
     GateResult { name: name.into(), is_met, measured: None, limit: None, says }
 }

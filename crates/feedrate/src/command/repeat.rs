@@ -21,6 +21,7 @@ use feedrate_session::failure::Interrupted;
 use feedrate_session::folder;
 use feedrate_session::launch;
 use feedrate_session::request::Request;
+use feedrate_session::resolve::STDIN;
 use feedrate_session::result_folder;
 use feedrate_spec::escape::path_text;
 use feedrate_spec::refusal::{Refusal, refuse};
@@ -114,6 +115,12 @@ fn repeatable_request(arguments: &RunArguments) -> anyhow::Result<Request> {
         return refuse(
             "`--repeat` needs a workload",
             "write that of the folder with `feedrate run --data DIR --write-yaml FILE`, and repeat FILE",
+        );
+    }
+    if request.workload == STDIN {
+        return refuse(
+            "`--repeat` reads the workload several times, which is not possible from stdin",
+            "save the workload to a file",
         );
     }
     if std::mem::take(&mut request.verify) {

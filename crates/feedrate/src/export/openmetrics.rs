@@ -19,7 +19,7 @@ pub(crate) struct MetricSet {
     /// Means by the names of the metrics.
     pub(crate) means: Vec<(String, f64)>,
     /// Latencies.
-    latencies: Vec<Latency>,
+    pub(crate) latencies: Vec<Latency>,
     /// The answer; `None` if the metrics are not those of runs of one plan.
     pub(crate) answer: Option<AnswerKind>,
     /// Number of runs.
@@ -32,7 +32,7 @@ pub(crate) struct MetricSet {
 
 /// Quantiles of the duration of calls.
 #[derive(Clone, Debug)]
-struct Latency {
+pub(crate) struct Latency {
     name: &'static str,
     count: u64,
     /// Shares and seconds.

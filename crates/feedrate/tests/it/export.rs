@@ -4,8 +4,9 @@ use crate::harness::{TINY, Test, venv_python};
 use serde_json::{Value, json};
 use std::fs;
 
-/// Files without device: the utilisation and rates are those of the emulated storage.
-const MEMORY: [&str; 2] = ["storage.storage_type=memory", "train.computation_time=0.001"];
+/// Runs without a device, whose target is reached on a busy machine too.
+const MEMORY: [&str; 3] =
+    ["storage.storage_type=memory", "train.computation_time=0.001", "metric.au=0.001"];
 const FILES: [&str; 4] = ["--junit", "junit.xml", "--openmetrics", "metrics.txt"];
 
 /// The test cases and metrics in the two files, as their parsers read them.
@@ -54,7 +55,11 @@ fn gates_are_test_cases_and_metrics_have_units_and_labels() {
     ];
     let answer = test.feedrate(&[&["run", "workload.yaml"], &MEMORY[..], &gates, &FILES].concat());
     assert_eq!(answer.code, 3, "{}", answer.stderr);
-    assert!(answer.stderr.contains("`expect.bytes_per_second` requires at least 900 TB/s"));
+    assert!(
+        answer.stderr.contains("`expect.bytes_per_second` requires at least 900"),
+        "{}",
+        answer.stderr
+    );
     let page = answer.json();
     let read = read(&test);
     let passed = |name: &str| (name.to_string(), None);
@@ -159,7 +164,7 @@ fn a_comparison_has_a_case_for_each_response() {
 #[test]
 fn a_search_has_a_case_for_its_target() {
     let test = Test::with_workload(TINY);
-    let search = ["scale", "workload.yaml", "--max", "1", "--max-runs", "2", "--au", "0.001"];
+    let search = ["scale", "workload.yaml", "--max", "1", "--max-runs", "2", "--au", "2"];
     let more = ["--response", "au_all_steps", "train.computation_time=0.02"];
     let memory = ["storage.storage_type=memory"];
     let answer = test.feedrate(&[&search[..], &more, &memory, &FILES].concat());

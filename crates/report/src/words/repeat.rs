@@ -112,18 +112,25 @@ mod tests {
     use super::*;
     use feedrate_measure::example::simple;
 
+    /// Checks the first and the last line for runs whose steps compute for 500 ms.
     #[track_caller]
-    fn check(load_ns: &[u64], expected: &[&str]) {
+    fn check(load_ms: &[u64], first: &str, last: &str) {
         let run =
-            |&load_ns: &u64| AnsweredSummary::new(&simple(&[(load_ns, 500, 0, 1_000_000); 20]));
-        let runs: Vec<AnsweredSummary> = load_ns.iter().map(run).collect();
-        assert_eq!(lines(&RepeatedAnswer::new(&runs), &runs), expected);
+            |&load_ms: &u64| AnsweredSummary::new(&simple(&[(load_ms, 500, 0, 1_000_000); 20]));
+        let runs: Vec<AnsweredSummary> = load_ms.iter().map(run).collect();
+        let lines = lines(&RepeatedAnswer::new(&runs), &runs);
+        assert_eq!(lines[0], first);
+        assert!(lines[lines.len() - 1].starts_with(last), "{lines:?}");
     }
 
     #[test]
     fn the_mean_has_its_interval_and_outliers_are_named_from_ten_runs_on() {
-        check(&[500, 480, 520], &[]);
-        check(&[500], &[]);
-        check(&[500, 501, 502, 503, 504, 505, 506, 507, 2000, 500], &[]);
+        let three = "NO: 3 runs: 50 % ± 2 AU, target 90 %, storage-bound";
+        check(&[500, 480, 520], three, "Needs 2 MB/s, gets ");
+        let one = "PROBABLY NO: 1 run: 50 % AU, target 90 %, storage-bound";
+        check(&[500], one, "Needs 2 MB/s, gets ");
+        let ten = "NO: 10 runs: 47 % ± 7 AU, target 90 %, storage-bound";
+        let outlier = "Outliers: run 9 (20.0 %)";
+        check(&[500, 501, 502, 503, 504, 505, 506, 507, 2000, 500], ten, outlier);
     }
 }
