@@ -79,7 +79,7 @@ fn gates_are_test_cases_and_metrics_have_units_and_labels() {
     let au = sample(&read, "feedrate_au_all_steps_percent", &labels);
     assert_eq!(au, page["au"]["all_steps_percent"].as_f64().unwrap());
     let rate = sample(&read, "feedrate_delivered_bytes_per_second", &labels);
-    assert_eq!(rate, page["throughput"]["delivered_bytes_per_second"].as_f64().unwrap());
+    assert_eq!(rate, page["throughput"]["delivered_bytes_per_second"]["whole"].as_f64().unwrap());
     let p99 = sample(&read, "feedrate_read_latency_seconds", &[("quantile", "0.99")]);
     assert_eq!(p99, page["latency"]["read"]["p99_s"].as_f64().unwrap());
     sample(&read, "feedrate_stall_percent", &labels);
