@@ -89,7 +89,7 @@ pub struct Answer {
     pub interval: Option<[f64; 2]>,
     /// The reason why the bottleneck is not named and nothing is advised; `null` if the measurement is precise enough.
     pub noise: Option<Noise>,
-    /// The utilisation that is required: `metric.au` of the workload, or that of `--fail-below-au`.
+    /// The utilisation that is required: `metric.au` of the workload, or that of a gate (`--fail-below-au`, `expect.au`).
     #[serde(rename = "asked_percent")]
     pub required_percent: f64,
     /// MLPerf Storage's utilisation in percent if it leads to the opposite decision; otherwise `null`.

@@ -13,6 +13,7 @@ pub mod access_pattern;
 pub mod findings;
 pub mod predict;
 pub mod answer;
+pub mod repeat;
 pub mod recommendation;
 pub mod advice;
 pub mod watched_client;

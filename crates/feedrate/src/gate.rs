@@ -1,20 +1,26 @@
-//! The options `--fail-below-au` and `--fail-on`: conditions that a run must meet, so that scripts can test the exit code.
+//! Conditions that runs must meet, so that scripts can test the exit code: the options `--fail-below-au` and `--fail-on`, and the workload's
+//! section `expect`. This file alone decides whether they are met.
 
 use crate::cli::OUTPUT;
 use crate::exit::Exit;
 use crate::messages;
 use clap::Args;
-use feedrate_analysis::answer::{Answer, AnswerKind, AnsweredSummary};
+use feedrate_analysis::answer::{AnswerKind, AnsweredSummary};
+use feedrate_analysis::repeat::RepeatedAnswer;
 use feedrate_measure::doubt::{self, Doubt, Severity};
+use feedrate_measure::metric::{Better, DELIVERED_WHOLE, Metric, READ_LATENCY, SAMPLES_WHOLE};
 use feedrate_measure::verdict::Bound;
 use feedrate_report::words::answer::percent_near_target;
+use feedrate_spec::plan::Expectations;
 use feedrate_spec::refusal::alternatives;
 use feedrate_spec::workload::similar_names;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Conditions on a run. Exit code 3 means not met, 4 means not decided.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct GateArguments {
-    /// Exit with 3 if AU is below this percentage.
+    /// Exit with 3 if AU is below this percentage, see `expect`.
     #[arg(long, value_name = "AU", value_parser = percentage, allow_negative_numbers = true, help_heading = OUTPUT)]
     fail_below_au: Option<f64>,
     /// Exit with 3 on these verdicts, doubts or severities.
@@ -48,66 +54,169 @@ fn parse_outcome(text: &str) -> Result<String, String> {
     })
 }
 
+/// Whether runs meet a condition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct GateResult {
+    /// Key of the workload's section `expect` (`au` also for `--fail-below-au`), or a name in `--fail-on`.
+    pub(crate) name: String,
+    /// Whether the condition is met; `null` if the runs do not decide this.
+    pub(crate) is_met: Option<bool>,
+    /// Measured value, the mean of several runs; `null` if it is unknown or no number.
+    pub(crate) measured: Option<f64>,
+    /// The limit in the same unit; `null` for `--fail-on`.
+    pub(crate) limit: Option<f64>,
+    /// What was measured, and the condition.
+    pub(crate) says: String,
+}
+
+/// Limits of the section `expect` in addition to the utilisation: key, limit and metric.
+static LIMITS: [(&str, fn(&Expectations) -> Option<f64>, &Metric); 3] = [
+    ("bytes_per_second", |expect| expect.bytes_per_second, &DELIVERED_WHOLE),
+    ("samples_per_second", |expect| expect.samples_per_second, &SAMPLES_WHOLE),
+    ("read_latency_p99_s", |expect| expect.read_latency_p99_s, &READ_LATENCY),
+];
+
 impl GateArguments {
-    /// Whether there is any condition.
+    /// Whether there is any condition on the command line.
     pub(crate) fn are_given(&self) -> bool {
         self.fail_below_au.is_some() || !self.fail_on.is_empty()
     }
 
     /// The utilisation that a run must reach, if one is given: the answer is about this one.
-    pub(crate) fn target_percent(&self) -> Option<f64> {
-        self.fail_below_au
+    pub(crate) fn target_percent(&self, expect: &Expectations) -> Option<f64> {
+        self.fail_below_au.or(expect.au_percent)
     }
 
-    /// Prints the conditions that are not met, and returns the exit code.
-    pub(crate) fn exit(&self, run: &AnsweredSummary) -> Exit {
-        let low_utilisation = self.utilisation_failure(&run.answer);
-        let listed = self.listed_findings(run.summary.verdict.name, &run.summary.doubts);
-        let listed = listed.into_iter().map(|why| (Exit::Unmet, why));
-        let unmet: Vec<(Exit, String)> = low_utilisation.into_iter().chain(listed).collect();
-        for (exit, why) in &unmet {
-            let word = if *exit == Exit::Undecided { "not decided" } else { "unmet" };
-            messages::say(format!("{word}: {why}"));
-        }
-        let exits = || unmet.iter().map(|(exit, _)| *exit);
-        exits().find(|exit| *exit == Exit::Unmet).or_else(|| exits().next()).unwrap_or(Exit::Fine)
-    }
-
-    /// Reason that `--fail-below-au` is not met or not decided; `None` if it is met or not given.
-    fn utilisation_failure(&self, answer: &Answer) -> Option<(Exit, String)> {
-        let required = self.fail_below_au?;
-        let condition = format!("`--fail-below-au` requires {required} %");
-        match answer.au_percent {
-            _ if answer.kind == AnswerKind::Unknown => {
-                Some((Exit::Undecided, format!("the utilisation is unknown, {condition}")))
-            }
-            None => Some((Exit::Undecided, format!("there is no utilisation, {condition}"))),
-            Some(au) if au < required => {
-                let shown = percent_near_target(au, required);
-                Some((Exit::Unmet, format!("the utilisation is {shown} %, {condition}")))
-            }
-            Some(_) => answer.is_memory_served.then(|| {
-                let reason = "the bytes came or may have come from memory, not from the storage";
-                (Exit::Undecided, format!("{reason}, {condition}"))
-            }),
-        }
-    }
-
-    /// The verdict and doubts of the run that `--fail-on` lists.
-    fn listed_findings(&self, bound: Bound, doubts: &[Doubt]) -> Vec<String> {
-        let is_listed = |name: &str| self.fail_on.iter().any(|listed| listed == name);
-        let severities = self.fail_on.iter().filter_map(|name| Severity::from_name(name));
-        let mildest = severities.max();
-        let is_matched = |doubt: &&Doubt| {
-            is_listed(&doubt.name) || Some(doubt.severity) <= mildest && mildest.is_some()
+    /// Judges runs of one plan, whose workload has the limits `expect`. Numbers are means over the runs.
+    pub(crate) fn judge(&self, expect: &Expectations, runs: &[AnsweredSummary]) -> Vec<GateResult> {
+        let answer = RepeatedAnswer::new(runs);
+        let utilisation = match (self.fail_below_au, expect.au_percent) {
+            (Some(limit), _) => Some(utilisation_gate(&answer, limit, "--fail-below-au")),
+            (None, Some(limit)) => Some(utilisation_gate(&answer, limit, "expect.au")),
+            (None, None) => None,
         };
-        let verdict = is_listed(bound.name()).then(|| format!("the verdict is {}", bound.name()));
-        let doubts = doubts
-            .iter()
-            .filter(is_matched)
-            .map(|doubt| format!("[{}] {}: {}", doubt.severity.name(), doubt.name, doubt.evidence));
-        verdict.into_iter().chain(doubts).collect()
+        let limits = LIMITS.iter().filter_map(|(name, limit, metric)| {
+            Some(limit_gate(&answer, name, limit(expect)?, metric))
+        });
+        let listed = self.fail_on.iter().map(|name| listed_gate(name, runs));
+        utilisation.into_iter().chain(limits).chain(listed).collect()
     }
+}
+
+/// Prints the conditions that are not met or not decided, and returns the exit code.
+pub(crate) fn exit(gates: &[GateResult]) -> Exit {
+    for gate in gates {
+        match gate.is_met {
+            Some(true) => {}
+            Some(false) => messages::say(format!("unmet: {}", gate.says)),
+            None => messages::say(format!("not decided: {}", gate.says)),
+        }
+    }
+    match is_met(gates) {
+        Some(true) => Exit::Fine,
+        Some(false) => Exit::Unmet,
+        None => Exit::Undecided,
+    }
+}
+
+/// Whether all conditions are met; `None` if none is unmet, but some are not decided.
+pub(crate) fn is_met(gates: &[GateResult]) -> Option<bool> {
+    let is = |state| gates.iter().any(|gate| gate.is_met == state);
+    if is(Some(false)) { Some(false) } else { (!is(None)).then_some(true) }
+}
+
+fn utilisation_gate(answer: &RepeatedAnswer, limit: f64, option: &str) -> GateResult {
+    let subject = if answer.runs == 1 { "utilisation" } else { "mean utilisation" };
+    let au = answer.utilisation().map(|au| au.mean);
+    let (is_met, found) = match au {
+        _ if answer.kind() == AnswerKind::Unknown => (None, format!("the {subject} is unknown")),
+        None => (None, format!("there is no {subject}")),
+        Some(au) => {
+            let shown = percent_near_target(au, limit);
+            decide(answer, limit <= au, format!("the {subject} is {shown} %"))
+        }
+    };
+    let says = format!("{found}, `{option}` requires {limit} %");
+    GateResult { name: "au".into(), is_met, measured: au, limit: Some(limit), says }
+}
+
+fn limit_gate(answer: &RepeatedAnswer, name: &str, limit: f64, metric: &Metric) -> GateResult {
+    let subject = metric.id.name();
+    let measured = answer.value(subject).map(|value| value.mean);
+    let (is_met, found) = match measured {
+        _ if answer.kind() == AnswerKind::Unknown => {
+            (None, format!("{subject} is {}", AnswerKind::Unknown.name()))
+        }
+        None => (None, format!("there is no {subject}")),
+        Some(value) => {
+            let is_kept = match metric.better {
+                Better::Higher => limit <= value,
+                Better::Lower => value <= limit,
+            };
+            // Rounded, a value beyond the limit may look equal to it.
+            let mut shown = metric.unit.text(value);
+            if !is_kept && shown == metric.unit.text(limit) {
+                shown = value.to_string();
+            }
+            decide(answer, is_kept, format!("{subject} is {shown}"))
+        }
+    };
+    let direction = match metric.better {
+        Better::Higher => "at least",
+        Better::Lower => "at most",
+    };
+    let limit_text = metric.unit.text(limit);
+    let says = format!("{found}, `expect.{name}` requires {direction} {limit_text}");
+    GateResult { name: name.into(), is_met, measured, limit: Some(limit), says }
+}
+
+/// A value that keeps its limit proves nothing about the storage if it is one of memory.
+fn decide(answer: &RepeatedAnswer, is_kept: bool, found: String) -> (Option<bool>, String) {
+    if is_kept && answer.is_memory_served {
+        let reason = "the bytes came or may have come from memory, not from the storage";
+        return (None, reason.into());
+    }
+    (Some(is_kept), found)
+}
+
+/// The condition that no run has the verdict, doubt or severity `name`.
+fn listed_gate(name: &str, runs: &[AnsweredSummary]) -> GateResult {
+    let mut findings: Vec<String> = Vec::new();
+    for finding in runs.iter().flat_map(|run| listed_findings(name, run)) {
+        if !findings.contains(&finding) {
+            findings.push(finding);
+        }
+    }
+    // `invalid` is also a severity: its absence is known.
+    let is_verdict = Severity::from_name(name).is_none()
+        && Bound::ALL.into_iter().any(|bound| bound.name() == name);
+    let is_unknown = |run: &AnsweredSummary| run.answer.kind == AnswerKind::Unknown;
+    let (is_met, says) = if !findings.is_empty() {
+        (Some(false), findings.join("; "))
+    } else if is_verdict && runs.iter().any(is_unknown) {
+        // The true verdict may be this one.
+        (None, format!("the verdict is unknown, `--fail-on` excludes {name}"))
+    } else {
+        (Some(true), format!("no run has {name}"))
+    };
+    GateResult { name: name.into(), is_met, measured: None, limit: None, says }
+}
+
+/// The verdict and doubts of the run that are called `name`, or have this severity or a worse one.
+fn listed_findings(name: &str, run: &AnsweredSummary) -> Vec<String> {
+    let bound = run.summary.verdict.name;
+    let mildest = Severity::from_name(name);
+    let is_matched = |doubt: &&Doubt| {
+        doubt.name == name || mildest.is_some_and(|mildest| doubt.severity <= mildest)
+    };
+    let verdict = (bound.name() == name).then(|| format!("the verdict is {}", bound.name()));
+    let doubts = run
+        .summary
+        .doubts
+        .iter()
+        .filter(is_matched)
+        .map(|doubt| format!("[{}] {}: {}", doubt.severity.name(), doubt.name, doubt.evidence));
+    verdict.into_iter().chain(doubts).collect()
 }
 
 /// Names that `--fail-on` accepts.
@@ -136,7 +245,8 @@ mod tests {
     fn check(record: &Record, fail_below_au: Option<f64>, fail_on: &[&str], expected: Exit) {
         let fail_on = fail_on.iter().map(|name| (*name).to_string()).collect();
         let gates = GateArguments { fail_below_au, fail_on };
-        assert_eq!(gates.exit(&AnsweredSummary::new(record)), expected);
+        let gates = gates.judge(&Expectations::default(), &[AnsweredSummary::new(record)]);
+        assert_eq!(exit(&gates), expected, "{gates:?}");
     }
 
     #[test]
@@ -170,22 +280,60 @@ mod tests {
         let record = record();
         for (required, kind) in [(49.9, AnswerKind::Yes), (50.1, AnswerKind::No)] {
             let gates = GateArguments { fail_below_au: Some(required), fail_on: Vec::new() };
-            let answered = AnsweredSummary::with_target(&record, gates.target_percent());
+            let answered = AnsweredSummary::with_target(&record, Some(required));
             assert_eq!((answered.answer.kind, answered.answer.required_percent), (kind, required));
             let expected = if kind == AnswerKind::Yes { Exit::Fine } else { Exit::Unmet };
-            assert_eq!(gates.exit(&answered), expected);
+            assert_eq!(gates.target_percent(&Expectations::default()), Some(required));
             let is_compute_bound = answered.summary.verdict.name == Bound::ComputeBound;
+            assert_eq!(exit(&gates.judge(&Expectations::default(), &[answered])), expected);
             assert_eq!(is_compute_bound, kind == AnswerKind::Yes);
         }
     }
 
     #[test]
-    fn a_utilisation_just_below_the_limit_is_printed_with_more_decimals() {
-        let mut close = AnsweredSummary::new(&record()).answer;
-        close.au_percent = Some(89.997);
+    fn a_value_just_beyond_the_limit_is_printed_with_more_decimals() {
+        let record = simple(&[(10_003, 89_997, 0, 1_000_000); 20]);
         let gates = GateArguments { fail_below_au: Some(90.0), fail_on: Vec::new() };
-        let (_, reason) = gates.utilisation_failure(&close).unwrap();
-        assert!(reason.starts_with("the utilisation is 89.997 %, "), "{reason}");
+        let gates = gates.judge(&Expectations::default(), &[AnsweredSummary::new(&record)]);
+        let says = &gates[0].says;
+        assert!(says.starts_with("the utilisation is 89.997 %, "), "{says}");
+    }
+
+    #[test]
+    fn the_limits_of_a_workload_are_compared_with_the_means_of_its_runs() {
+        let run = |load_ns| AnsweredSummary::new(&simple(&[(load_ns, 500, 0, 1_000_000); 20]));
+        let judge = |expect: &Expectations, runs: &[AnsweredSummary]| {
+            let gates = GateArguments::default().judge(expect, runs);
+            let [gate] = &gates[..] else { panic!("{gates:?}") };
+            (gate.name.clone(), gate.is_met, gate.measured)
+        };
+        // 50 % and 100 %.
+        let runs = [run(500), run(0)];
+        for (limit, is_met) in [(74.9, true), (75.0, true), (75.1, false)] {
+            let expect = Expectations { au_percent: Some(limit), ..Expectations::default() };
+            let expected = ("au".to_string(), Some(is_met), Some(75.0));
+            assert_eq!(judge(&expect, &runs), expected, "{limit}");
+        }
+        let rate = runs[0].summary.figures.value(&SAMPLES_WHOLE).unwrap();
+        for (limit, is_met) in [(rate * 0.99, true), (rate * 1.01, false)] {
+            let expect =
+                Expectations { samples_per_second: Some(limit), ..Expectations::default() };
+            let (name, found, _) = judge(&expect, &runs[..1]);
+            assert_eq!((name.as_str(), found), ("samples_per_second", Some(is_met)));
+        }
+        let mut stopped = simple(&[(500, 500, 0, 1_000_000); 20]);
+        stopped.complete = false;
+        let expect = Expectations { samples_per_second: Some(1.0), ..Expectations::default() };
+        let runs = [run(0), AnsweredSummary::new(&stopped)];
+        assert_eq!(judge(&expect, &runs).1, None);
+    }
+
+    #[test]
+    fn an_unknown_verdict_is_not_decided() {
+        let mut stopped = record();
+        stopped.complete = false;
+        check(&stopped, None, &["decode-bound"], Exit::Undecided);
+        check(&record(), None, &["decode-bound"], Exit::Fine);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod time;
 mod cli;
 mod child_process;
 mod gate;
+mod export;
 mod summary;
 mod dlio;
 mod command;

@@ -1,5 +1,6 @@
 //! Prints the result of a run: the answer in a few lines, all measurements, or one JSON object.
 
+use crate::gate::GateResult;
 use crate::messages;
 use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_measure::record::Record;
@@ -35,16 +36,28 @@ pub(crate) struct RunOutput<'a> {
     /// The folder of existing files that the run read, with `--foreign` or without a workload.
     #[serde(skip_serializing_if = "Option::is_none")]
     found: Option<&'a FoundFolder>,
+    /// The conditions on the run, which decide the exit code.
+    gates: &'a [GateResult],
 }
 
-/// Prints a run. `next` is a suggested next command.
+/// What is printed with a run.
+pub(crate) struct PrintedRun<'a> {
+    /// The folder of existing files that the run read.
+    pub(crate) found: Option<&'a FoundFolder>,
+    /// The gates.
+    pub(crate) gates: &'a [GateResult],
+    /// A suggested next command.
+    pub(crate) next: Option<&'a str>,
+}
+
+/// Prints a run.
 pub(crate) fn print(
     answered: &AnsweredSummary,
     record: &Record,
     output_mode: OutputMode,
-    found: Option<&FoundFolder>,
-    next: Option<&str>,
+    printed: &PrintedRun<'_>,
 ) -> anyhow::Result<()> {
+    let PrintedRun { found, gates, next } = *printed;
     let summary = &answered.summary;
     let template = summary.run_dir.as_deref();
     let template =
@@ -54,7 +67,7 @@ pub(crate) fn print(
     match output_mode {
         OutputMode::Json => {
             let answer = page.answer_output();
-            messages::print_json(Schema::Run, &RunOutput { summary, answer, found })?;
+            messages::print_json(Schema::Run, &RunOutput { summary, answer, found, gates })?;
         }
         OutputMode::Answer => {
             let files = found.map(FoundFolder::line);

@@ -4,6 +4,11 @@ use crate::setting::Setting;
 use feedrate_spec::problem::Problem;
 use feedrate_spec::workload::canonical_key;
 
+/// Note of a row that warms up.
+pub const WARM_UP: &str = "warm-up";
+/// Note of a row that warms up for `run --repeat`. Its run is no replicate, unless the user names its folder.
+pub const UNCOUNTED_WARM_UP: &str = "warm-up, not counted";
+
 /// One requested run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {

@@ -1,5 +1,5 @@
-//! Runs the studies of `scale`, `advise --try` and `run --rehearse`, whose rows a chooser selects. The folder's name contains a hash of the
-//! command's inputs: the same command therefore resumes its study.
+//! Runs the studies of `scale`, `advise --try`, `run --repeat` and `run --rehearse`, whose rows a chooser selects. Except with `--repeat`, the
+//! folder's name contains a hash of the command's inputs: the same command therefore resumes its study.
 
 use crate::chooser::{Chooser, Observation, RunState};
 use crate::datasets::Policy;
@@ -113,9 +113,21 @@ impl ChosenStudy {
         again: bool,
         host: RunnerHost,
     ) -> anyhow::Result<Self> {
+        let study = Self::open_in(&results.join(identity.folder_name()?), data, host)?;
+        if again {
+            study.reset_rows()?;
+        }
+        Ok(study)
+    }
+
+    /// Opens or creates the study in `folder`.
+    ///
+    /// # Errors
+    /// The folder cannot be used.
+    pub fn open_in(folder: &Path, data: &Request, host: RunnerHost) -> anyhow::Result<Self> {
         let working_dir =
             std::env::current_dir().context("cannot determine the working directory")?;
-        let folder = working_dir.join(results).join(identity.folder_name()?);
+        let folder = working_dir.join(folder);
         let data_folder = data.data.as_ref().map(|data| working_dir.join(data));
         // Scripts of runs are UTF-8 and could not contain the path unchanged.
         let paths = [data_folder.as_deref(), Some(folder.as_path())];
@@ -144,7 +156,7 @@ impl ChosenStudy {
                 write_atomically(&csv, Table::new(Vec::new(), &[]).text().as_bytes())?;
             }
         }
-        let cache = match identity.cache {
+        let cache = match data.cache {
             Cache::Cold => "cold",
             Cache::Warm => "warm",
             Cache::AsIs => settings::AS_IS,
@@ -158,7 +170,7 @@ impl ChosenStudy {
             ..settings::defaults(&files.csv, &working_dir)
         };
         let machine = ThisMachine::new(&files, host)?;
-        let study = ChosenStudy {
+        Ok(ChosenStudy {
             folder,
             files,
             settings,
@@ -167,11 +179,7 @@ impl ChosenStudy {
             earlier: None,
             earlier_runs: 0,
             oldest_run: None,
-        };
-        if again {
-            study.reset_rows()?;
-        }
-        Ok(study)
+        })
     }
 
     /// Places all runs in `folder`, which is below the study's folder, with names as in submissions to MLPerf Storage.

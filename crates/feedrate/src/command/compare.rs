@@ -2,12 +2,14 @@
 
 use super::compare_logs::compare_logs;
 use crate::exit::Exit;
+use crate::export::{ExportArguments, MetricSet, TestCase, TestSuite};
+use crate::gate::GateResult;
 use crate::messages;
 use clap::Args;
 use feedrate_analysis::compare::{
-    ComparedResponse, Comparison, DifferingSetting, IntervalEstimate, MAIN_RESPONSES, Pairing,
-    Question, Side, SideDoubt, UnmatchedExperiment, UnmatchedResponse, compare as compare_runs,
-    find_shared_run, matching::KEYS, read_sides,
+    ComparedResponse, Comparison, ComparisonVerdict, DifferingSetting, IntervalEstimate,
+    MAIN_RESPONSES, Pairing, Question, Side, SideDoubt, UnmatchedExperiment, UnmatchedResponse,
+    compare as compare_runs, find_shared_run, matching::KEYS, read_sides,
 };
 use feedrate_analysis::precision;
 use feedrate_measure::doubt::Severity;
@@ -66,6 +68,8 @@ pub(super) struct CompareArguments {
     /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    exports: ExportArguments,
 }
 
 impl CompareArguments {
@@ -77,6 +81,7 @@ impl CompareArguments {
             ("--no-worse-than", self.no_worse_than.is_some()),
             ("--paired", self.paired),
             ("--across", !self.across.is_empty()),
+            ("--junit or --openmetrics", self.exports.are_given()),
         ];
         let given: Vec<&str> =
             options.into_iter().filter(|option| option.1).map(|option| option.0).collect();
@@ -132,8 +137,62 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     } else {
         messages::print_document(&document(arguments, &found, question), true)?;
     }
+    let gates: Vec<(&str, GateResult)> = gates(&found);
+    let cases = gates.iter().map(|(experiment, gate)| TestCase::of_gate(experiment, gate));
+    let suite = TestSuite { name: "feedrate compare".into(), cases: cases.collect() };
+    arguments.exports.write(&suite, &metric_sets(&found, &gates))?;
     let otherwise = if found.is_undecided() { Exit::Undecided } else { Exit::Unmet };
     Ok(if found.is_met() { Exit::Fine } else { otherwise })
+}
+
+/// The verdict on each response of each experiment as a condition. An experiment without a partner fails.
+fn gates(found: &Comparison) -> Vec<(&str, GateResult)> {
+    let findings = found.findings.iter().map(|finding| {
+        let is_met = match finding.verdict {
+            ComparisonVerdict::Same | ComparisonVerdict::NotWorse => Some(true),
+            ComparisonVerdict::Differs => Some(false),
+            ComparisonVerdict::CannotTell => None,
+        };
+        let says = verdict(finding);
+        (finding.experiment.as_str(), gate(finding.response, is_met, says))
+    });
+    let unmatched = found.unmatched.iter().map(|alone| {
+        let says = format!("only in {}", alone.side);
+        (alone.experiment.as_str(), gate("experiment", Some(false), says))
+    });
+    let gates: Vec<_> = findings.chain(unmatched).collect();
+    if gates.is_empty() {
+        return vec![("comparison", gate("runs", None, "neither side has a usable run".into()))];
+    }
+    gates
+}
+
+fn gate(name: &str, is_met: Option<bool>, says: String) -> GateResult {
+    GateResult { name: name.into(), is_met, measured: None, limit: None, says }
+}
+
+/// The means of each side, with the gates at side B, which is judged.
+fn metric_sets(found: &Comparison, gates: &[(&str, GateResult)]) -> Vec<MetricSet> {
+    let mut sets = Vec::new();
+    for findings in found.findings.chunk_by(|a, b| a.experiment == b.experiment) {
+        let experiment = &findings[0].experiment;
+        let sides: [(&str, fn(&ComparedResponse) -> &Side); 2] =
+            [("a", |finding| &finding.a), ("b", |finding| &finding.b)];
+        for (name, side) in sides {
+            let means = findings.iter().filter_map(|finding| {
+                Some((finding.response.to_string(), side(finding).mean.estimate?))
+            });
+            let own_gates = gates.iter().filter(|(of, _)| name == "b" && of == experiment);
+            sets.push(MetricSet {
+                labels: vec![("experiment", experiment.clone()), ("side", name.into())],
+                means: means.collect(),
+                runs: side(&findings[0]).runs as u64,
+                gates: own_gates.map(|(_, gate)| gate.clone()).collect(),
+                ..MetricSet::default()
+            });
+        }
+    }
+    sets
 }
 
 /// Output of `compare --json`.

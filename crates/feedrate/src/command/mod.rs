@@ -9,6 +9,7 @@ mod scan;
 mod import;
 mod study;
 mod rehearse;
+mod repeat;
 mod scale;
 mod diagnose;
 mod show;
@@ -259,7 +260,11 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
     match &arguments.command {
         Command::Run(a) => {
             sweep::refuse_several(a, innermost(matches))?;
-            if a.rehearse { rehearse::rehearse(a) } else { run::run(a) }
+            match a.repeat {
+                _ if a.rehearse => rehearse::rehearse(a),
+                Some(runs) if !a.dry_run => repeat::repeat(a, runs),
+                _ => run::run(a),
+            }
         }
         Command::Generate(a) => generate::generate(a),
         Command::Scan(a) => scan::scan(a),

@@ -342,7 +342,7 @@ fn exit_codes() -> String {
 }
 
 /// An example command for each object that `--json` prints, except in hidden commands.
-const PRINTED_BY: [(&str, &str); 28] = [
+const PRINTED_BY: [(&str, &str); 29] = [
     ("run", "feedrate run quickstart --json"),
     ("plan", "feedrate plan quickstart --json"),
     ("generate", "feedrate generate quickstart --json"),
@@ -353,6 +353,7 @@ const PRINTED_BY: [(&str, &str); 28] = [
     ("diagnose", "feedrate diagnose quickstart --json"),
     ("advise", "feedrate advise results/quickstart/RUN --json"),
     ("trials", "feedrate advise quickstart --try --json"),
+    ("repeat", "feedrate run quickstart --repeat 3 --json"),
     ("rehearsal", "feedrate run retinanet_b200 --rehearse --json"),
     ("whatif", "feedrate advise results/quickstart/RUN --set reader.read_threads=4 --json"),
     ("analyze", "feedrate analyze results --json"),

@@ -30,7 +30,7 @@ use feedrate_spec::mlperf::rules::{keeps_all, tenths};
 use feedrate_spec::plan::{Plan, duration};
 use feedrate_spec::refusal::Refusal;
 use feedrate_spec::units;
-use feedrate_study::chooser::{Observation, RehearsalRuns};
+use feedrate_study::chooser::{Observation, RepeatedRuns};
 use feedrate_study::chosen::{self, ChosenStudy, StudyIdentity};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -119,7 +119,7 @@ pub(super) fn rehearse(arguments: &RunArguments) -> anyhow::Result<Exit> {
     study.use_mlperf_folder(&system_folder(request.is_shrunk()).join(&rehearsal.folder));
     announce(&rehearsal);
     let row = chosen::row(request, resolved.plan.accelerators)?;
-    let mut chooser = RehearsalRuns::new(&row, *runs, *has_warm_up);
+    let mut chooser = RepeatedRuns::of_submission(&row, *runs, *has_warm_up);
     let end = study.run(&mut chooser, |_| Observation::default())?;
     if let Some((name, reason)) = chooser.failure(&end.history) {
         anyhow::bail!("{name} failed: {reason}");
@@ -199,7 +199,7 @@ fn unofficial_status(request: &Request) -> Option<MlperfStatus> {
 }
 
 /// The path as the user would type it.
-fn relative_to_working_folder(folder: &Path) -> PathBuf {
+pub(super) fn relative_to_working_folder(folder: &Path) -> PathBuf {
     let working_folder = std::env::current_dir().unwrap_or_default();
     folder.strip_prefix(working_folder).unwrap_or(folder).into()
 }

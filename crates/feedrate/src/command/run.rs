@@ -3,13 +3,17 @@
 use super::calibrate::{self, ClientSource};
 use super::mlperf::PlannedCommand;
 use super::plan;
-use crate::cli::{CacheArguments, DataArguments, LaunchArguments, OUTPUT, StepArguments, WORKLOAD};
+use crate::cli::{
+    CacheArguments, DataArguments, LaunchArguments, OUTPUT, StepArguments, WORKLOAD, parse_count,
+};
 use crate::exit::Exit;
-use crate::gate::GateArguments;
-use crate::summary::{self, OutputMode};
+use crate::export::{self, ExportArguments, MetricSet, TestCase, TestSuite};
+use crate::gate::{self, GateArguments};
+use crate::summary::{self, OutputMode, PrintedRun};
 use crate::{interrupt, messages, time};
 use clap::Args;
 use feedrate_analysis::answer::AnsweredSummary;
+use feedrate_measure::metric::DURATION_S;
 use feedrate_measure::record::Record;
 use feedrate_measure::summary::EpochSummary;
 use feedrate_report::run_page;
@@ -21,7 +25,7 @@ use feedrate_session::resolve::Resolved;
 use feedrate_session::run::{RunOutcome, RunRequest, RunSession};
 use feedrate_spec::escape::{bash_command, path_text};
 use feedrate_spec::listener::{Listener, Silent};
-use feedrate_spec::plan::ClientProfile;
+use feedrate_spec::plan::{ClientProfile, Expectations};
 use feedrate_spec::refusal::Refusal;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -69,8 +73,14 @@ pub(super) struct RunArguments {
     /// Print the plan and run nothing.
     #[arg(long, help_heading = WORKLOAD)]
     pub(super) dry_run: bool,
+    /// Make N runs and report their means; gates judge these.
+    #[arg(long, value_name = "N", value_parser = parse_count::<u16>, help_heading = WORKLOAD, conflicts_with_all = ["run_dir", "write_yaml", "trace", "rank_files", "details", "study", "rehearse", "accelerators_per_rank"])]
+    pub(super) repeat: Option<u16>,
+    /// Make N runs before that do not count.
+    #[arg(long, value_name = "N", value_parser = parse_count::<u16>, help_heading = WORKLOAD, requires = "repeat")]
+    pub(super) warmup: Option<u16>,
     /// Make and judge an MLPerf submission's runs.
-    #[arg(long, help_heading = WORKLOAD, conflicts_with_all = ["run_dir", "verify", "write_yaml", "trace", "rank_files", "details", "fail_below_au", "fail_on", "study", "accelerators_per_rank"])]
+    #[arg(long, help_heading = WORKLOAD, conflicts_with_all = ["run_dir", "verify", "write_yaml", "trace", "rank_files", "details", "fail_below_au", "fail_on", "junit", "openmetrics", "study", "accelerators_per_rank"])]
     pub(super) rehearse: bool,
     /// Repeat the runs of an earlier rehearsal; their results are moved aside.
     #[arg(long, help_heading = WORKLOAD, requires = "rehearse", hide_short_help = true)]
@@ -83,6 +93,8 @@ pub(super) struct RunArguments {
     pub(super) trace: Option<PathBuf>,
     #[command(flatten)]
     pub(super) gates: GateArguments,
+    #[command(flatten)]
+    pub(super) exports: ExportArguments,
     #[command(flatten)]
     pub(super) launch: LaunchArguments,
     /// Hydra's flag for several runs. It is refused; the hint shows the equivalent study.
@@ -108,7 +120,7 @@ impl RunArguments {
     }
 
     /// Measures the client of `--client`. What is known to be wrong is refused first, since measuring runs the user's code for a while.
-    fn with_measured_client(&self) -> anyhow::Result<Self> {
+    pub(super) fn with_measured_client(&self) -> anyhow::Result<Self> {
         let Some(source) = &self.client else { return Ok(self.clone()) };
         launch::refuse_if_several(crate::launched().as_ref(), || {
             Refusal::new(
@@ -146,10 +158,17 @@ impl RunArguments {
         }
     }
 
-    /// Prints the result of a run, and checks `--fail-below-au` and `--fail-on`.
+    /// Prints the result of a run, and checks its gates.
     fn report(&self, outcome: &RunOutcome) -> anyhow::Result<Exit> {
         let RunOutcome { record, folder, found, .. } = outcome;
-        let mut summary = AnsweredSummary::with_target(record, self.gates.target_percent());
+        // A study judges its runs itself.
+        let expect = if self.study.is_some() {
+            Expectations::default()
+        } else {
+            record.plan.metric.expect.clone()
+        };
+        let target_percent = self.gates.target_percent(&expect);
+        let mut summary = AnsweredSummary::with_target(record, target_percent);
         summary.summary.run_dir = folder.as_ref().map(|folder| path_text(folder));
         let output_mode = match (self.data.json, self.details) {
             (true, _) => OutputMode::Json,
@@ -157,8 +176,18 @@ impl RunArguments {
             (false, false) => OutputMode::Answer,
         };
         let next = follow_up_command(self, record);
-        summary::print(&summary, record, output_mode, found.as_ref(), next.as_deref())?;
-        Ok(self.gates.exit(&summary))
+        let gates = self.gates.judge(&expect, std::slice::from_ref(&summary));
+        let output = PrintedRun { found: found.as_ref(), gates: &gates, next: next.as_deref() };
+        let printed = summary::print(&summary, record, output_mode, &output);
+        let exit = gate::exit(&gates);
+        let duration_s = summary.summary.figures.value(&DURATION_S);
+        let workload = &record.plan.workload;
+        let mut cases = vec![TestCase::of_run(record, duration_s)];
+        cases.extend(gates.iter().map(|gate| TestCase::of_gate(workload, gate)));
+        let suite = TestSuite { name: format!("feedrate run {workload}"), cases };
+        let metrics = MetricSet::of_runs(export::labels(record), &[summary], &gates);
+        self.exports.write(&suite, &[metrics])?;
+        printed.map(|()| exit)
     }
 }
 

@@ -12,6 +12,7 @@ use super::list::{DescribeOutput, ListOutput, Listed};
 use super::plan::PlanOutput;
 use super::plot::PlotOutput;
 use super::rehearse::RehearsalResult;
+use super::repeat::RepeatResult;
 use super::scale::SearchResult;
 use super::study::{
     StudyDryRunOutput, StudyNewOutput, StudyRunOutput, StudyShowOutput, StudyStatusOutput,
@@ -86,6 +87,7 @@ fn root_schema(schema: Schema, generator: SchemaGenerator) -> schemars::Schema {
         Schema::Plan => schema_for::<PlanOutput<'_>>(generator),
         Schema::Plot => schema_for::<PlotOutput<'_>>(generator),
         Schema::Rehearsal => schema_for::<RehearsalResult>(generator),
+        Schema::Repeat => schema_for::<RepeatResult>(generator),
         Schema::Report => schema_for::<ReportObject<'_>>(generator),
         Schema::Run => schema_for::<RunOutput<'_>>(generator),
         Schema::Scale => schema_for::<SearchResult>(generator),

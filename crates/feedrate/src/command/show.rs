@@ -4,12 +4,13 @@
 use super::analyze::analyze_run;
 use super::diagnose;
 use super::rehearse::RehearsalResult;
+use super::repeat::RepeatResult;
 use super::scale::SearchResult;
-use super::study::conclusion::{self, REHEARSAL, SCALE, TRIALS};
+use super::study::conclusion::{self, REHEARSAL, REPEAT, SCALE, TRIALS};
 use crate::exit::Exit;
-use crate::gate::GateArguments;
+use crate::gate::{self, GateArguments};
 use crate::progress::TERMINAL;
-use crate::summary::{self, OutputMode};
+use crate::summary::{self, OutputMode, PrintedRun};
 use clap::Args;
 use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_results::conclusion::Conclusion;
@@ -66,12 +67,15 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
         refuse_other(&run)?;
     }
     let record = feedrate_results::load_run(&run)?;
-    let target_percent = arguments.gates.target_percent();
+    let expect = &record.plan.metric.expect;
+    let target_percent = arguments.gates.target_percent(expect);
     let mut answered = AnsweredSummary::with_target(&record, target_percent);
     answered.summary.run_dir = Some(path_text(&run));
     let output_mode = if arguments.json { OutputMode::Json } else { OutputMode::Details };
-    summary::print(&answered, &record, output_mode, None, None)?;
-    Ok(arguments.gates.exit(&answered))
+    let gates = arguments.gates.judge(expect, std::slice::from_ref(&answered));
+    let output = PrintedRun { found: None, gates: &gates, next: None };
+    summary::print(&answered, &record, output_mode, &output)?;
+    Ok(gate::exit(&gates))
 }
 
 /// Reads the saved conclusion of a search or of trials; `None` if the folder contains no conclusion.
@@ -82,6 +86,7 @@ fn read_conclusion(folder: &Path) -> anyhow::Result<Option<Conclusion>> {
         SCALE => SearchResult::deserialize(object).err(),
         TRIALS => TrialsResult::deserialize(object).err(),
         REHEARSAL => RehearsalResult::deserialize(object).err(),
+        REPEAT => RepeatResult::deserialize(object).err(),
         _ => Some(serde::de::Error::custom(format!("unknown schema `{schema}`"))),
     };
     match problem {

@@ -117,6 +117,10 @@ mod compare;
 mod report;
 /// Rehearsals of submissions to MLPerf Storage.
 mod rehearse;
+/// Repeated runs.
+mod repeat;
+/// Files for other programs.
+mod export;
 /// Searches for the largest number of accelerators.
 mod scale;
 mod diagnose;

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Schemas whose commands are slow. The tests of these commands call [`assert_matches_schema`].
-const CHECKED_ELSEWHERE: &[&str] = &["calibrate", "diagnose", "rehearsal", "scale", "trials"];
+const CHECKED_ELSEWHERE: &[&str] =
+    &["calibrate", "diagnose", "rehearsal", "repeat", "scale", "trials"];
 
 const MEMORY: [&str; 2] = ["storage.storage_type=memory", "train.computation_time=0.001"];
 

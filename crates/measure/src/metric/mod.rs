@@ -235,6 +235,14 @@ impl Unit {
         }
     }
 
+    /// Computes the average of several runs with its confidence interval, as [`Metric::average_interval`] does.
+    pub fn average_interval(self, values: &[f64], confidence: f64) -> Option<Interval> {
+        match self {
+            Unit::Percent => stats::percent_interval(values, confidence),
+            _ => stats::geometric_mean_interval(values, confidence),
+        }
+    }
+
     /// Whether values are amounts per second.
     pub fn is_rate(self) -> bool {
         matches!(self, Unit::SamplesPerSecond | Unit::BytesPerSecond)
@@ -390,10 +398,7 @@ impl Metric {
     /// Computes the average of several runs with its confidence interval: the mean for percentages, and for rates and durations the geometric
     /// mean, as their variation is multiplicative. `None` for fewer than two runs.
     pub fn average_interval(&self, values: &[f64], confidence: f64) -> Option<Interval> {
-        match self.unit {
-            Unit::Percent => stats::percent_interval(values, confidence),
-            _ => stats::geometric_mean_interval(values, confidence),
-        }
+        self.unit.average_interval(values, confidence)
     }
 
     /// Whether the metric's basis is known. For a watched loop, only the steps, the machine and possibly the batch size are known.

@@ -80,6 +80,7 @@ pub fn plan(accelerators: u32, steps: u64) -> Plan {
             au_target_percent: 90.0,
             exclude_start_steps: 1,
             exclude_end_steps: 0,
+            ..MetricPlan::default()
         },
         timeline: false,
         iostat_devices: None,

@@ -35,6 +35,7 @@ names! {
         Plan = "plan",
         Plot = "plot",
         Rehearsal = "rehearsal",
+        Repeat = "repeat",
         Report = "report",
         Run = "run",
         Scale = "scale",

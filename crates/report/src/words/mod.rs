@@ -11,6 +11,7 @@ pub mod recommendation;
 pub mod schedule;
 pub mod advice;
 pub mod answer;
+pub mod repeat;
 pub mod io_answer;
 pub mod client;
 pub mod mlperf;

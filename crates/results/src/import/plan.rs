@@ -85,6 +85,7 @@ pub(super) fn plan(
             ),
             exclude_start_steps: excluded_steps(config, "start", 1),
             exclude_end_steps: excluded_steps(config, "end", 0),
+            ..MetricPlan::default()
         },
         ..Plan::default()
     }

@@ -5,6 +5,7 @@ use super::{
     WorkloadSource, settings,
 };
 use crate::import::RunOrigin;
+use crate::row::{UNCOUNTED_WARM_UP, WARM_UP};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt;
 use feedrate_measure::metric::{
@@ -79,6 +80,10 @@ impl Run {
         // A watched training loop computes its own steps.
         run.computes_on_devices |= record.watched.is_some();
         run.dataset_use.make_unique(record);
+        let is_warm_up = record.study.as_ref().is_some_and(|study| study.note == UNCOUNTED_WARM_UP);
+        if is_warm_up && !Path::new(source).starts_with(path) {
+            run.put_aside = Some(WARM_UP.into());
+        }
         run.set_values(metric::measured_values(record), record);
         run
     }

@@ -375,7 +375,7 @@ fn slows_storage(key: &str, value: &str) -> bool {
 fn regulated_key(text: &str) -> Option<&str> {
     let key = overridden_key(text);
     let value = text.split_once('=').map_or("", |(_, value)| value);
-    let is_regulated = !["workflow.", "output.", "hydra.", "metric."]
+    let is_regulated = !["workflow.", "output.", "hydra.", "metric.", "expect."]
         .iter()
         .any(|section| key.starts_with(section));
     (key.contains('.') && is_regulated && !is_set_by_official_tools(key, value)).then_some(key)

@@ -26,6 +26,7 @@ pub use step_times::StepTimeSummary;
 pub use submission::{SCALED_REHEARSAL, Submission};
 
 use crate::import::{Bound, RunOrigin};
+use crate::row::WARM_UP;
 use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::metric::{
     AU_WINDOWED, Metric, MetricId, NOMINAL_WINDOWED, Provenance, SAMPLES_WINDOWED, Values,
@@ -87,7 +88,8 @@ pub struct Run {
     pub origin: RunOrigin,
     /// Purpose of the run.
     pub activity: Activity,
-    /// `incomplete` or `superseded` if a study moved the run there and the user did not name it explicitly.
+    /// `incomplete` or `superseded` if a study moved the run there, or `warm-up` for a run that `run --repeat` does not count, unless the user
+    /// named the run explicitly.
     pub put_aside: Option<String>,
     /// Submitter and system, if the run is in a tree of MLPerf Storage results.
     pub submission: Option<Submission>,
@@ -186,7 +188,7 @@ pub struct Run {
 /// Reason why a run must not be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// A study moved the run to this folder, `incomplete` or `superseded`.
+    /// A study moved the run to this folder, `incomplete` or `superseded`, or made it as a `warm-up`.
     PutAside(String),
     /// The run only generated a dataset.
     GeneratedOnly,
@@ -219,6 +221,9 @@ impl Reason {
 impl std::fmt::Display for Reason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Reason::PutAside(folder) if folder == WARM_UP => {
+                write!(f, "{folder}: the study does not count it")
+            }
             Reason::PutAside(folder) => write!(f, "{folder}: a study put it aside"),
             Reason::GeneratedOnly => f.write_str("it generated data without training"),
             Reason::CheckpointsOnly => f.write_str("it wrote or read checkpoints without training"),

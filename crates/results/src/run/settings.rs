@@ -109,6 +109,7 @@ const DERIVED_KEYS: &[&str] = &[
     "loader.held_batches",
     "loader.requests.unit",
     "metric.au_target_percent",
+    "metric.expect",
     "storage.has_no_device",
     "storage.passes_page_cache",
     "train.steps_per_epoch",

@@ -473,6 +473,33 @@ pub struct MetricPlan {
     pub exclude_start_steps: u64,
     /// Steps left out at the end of each block.
     pub exclude_end_steps: u64,
+    /// Limits that a run must keep.
+    #[serde(default, skip_serializing_if = "Expectations::is_empty")]
+    pub expect: Expectations,
+}
+
+/// The limits of the workload's section `expect`, which decide exit codes and nothing else.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Expectations {
+    /// Lowest utilisation in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub au_percent: Option<f64>,
+    /// Lowest rate of reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_second: Option<f64>,
+    /// Lowest number of samples per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples_per_second: Option<f64>,
+    /// Highest 99th percentile of read latency, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_latency_p99_s: Option<f64>,
+}
+
+impl Expectations {
+    /// Whether there is no limit.
+    pub fn is_empty(&self) -> bool {
+        *self == Expectations::default()
+    }
 }
 
 impl Plan {

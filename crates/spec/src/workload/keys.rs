@@ -411,6 +411,14 @@ keys! {
             "Processor time of the training process for starting each worker at the start of an epoch, before any worker reads.";
         compute: Option<String> = OptionalText, "compute", "null", "",
             "How steps are executed: `sleep` (a wait, the default), `none`, or `cuda` (a copy of the batch's size and a kernel on a GPU).";
+        expect_au: Option<f64> = OptionalTargetPercent, "expect.au", "null", "percent",
+            "Gate of `run`, `show` and `study run`: lowest accelerator utilisation. The section `expect` only decides exit codes and test results.";
+        expect_bytes_per_second: Option<f64> = OptionalRate, "expect.bytes_per_second", "null", "bytes per second",
+            "Gate: lowest `delivered_bytes_per_second`, such as `2GB/s`.";
+        expect_samples_per_second: Option<f64> = NumberOrNull, "expect.samples_per_second", "null", "samples per second",
+            "Gate: lowest `samples_per_second`.";
+        expect_read_latency_p99_s: Option<f64> = NumberOrNull, "expect.read_latency_p99_s", "null", "seconds",
+            "Gate: highest 99th percentile of the duration of read calls.";
         output_timeline: bool = Flag, "output.timeline", "true", "",
             "Record the activity in each 100 ms of the run: bytes, operations, CPU, page cache, GPUs.";
         reader_in_flight: Option<u32> = OptionalPositive32, "reader.in_flight", "null", "requests",

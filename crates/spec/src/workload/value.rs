@@ -213,6 +213,12 @@ kinds! {
         _ => Err(Problem::new(format!("`{}` is above 1", node.brief())).hint("give a share: `0.9` is 90 %")),
     };
     OptionalShare: "number from 0 to 1, or null" => Option<f64>, |node| optional::<Share>(node);
+    TargetPercent: "number from 0 to 100" => f64, |node| match number(node)? {
+        value if 0.0 < value && value <= 1.0 => Err(Problem::new(format!("`{}` is not a percentage", node.brief())).hint(format!("it is in percent: write `{}`", 100.0 * value))),
+        value if value <= 100.0 => Ok(value),
+        _ => Err(out_of_range(node, Self::NAME)),
+    };
+    OptionalTargetPercent: "number from 0 to 100, or null" => Option<f64>, |node| optional::<TargetPercent>(node);
     Bytes: "bytes" => f64, |node| bytes(node);
     WholeBytes: "bytes" => u64, |node| whole_bytes(node);
     OptionalBytes: "bytes or null" => Option<u64>, |node| optional::<WholeBytes>(node);

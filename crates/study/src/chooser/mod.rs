@@ -9,13 +9,13 @@ mod design;
 mod until;
 mod scale;
 mod trials;
-mod rehearsal;
+mod repeat;
 #[cfg(test)]
 mod tests;
 
 pub use design::FixedDesign;
 pub use history::{FinishedRun, History, Observation, PastRun, RunState};
-pub use rehearsal::RehearsalRuns;
+pub use repeat::RepeatedRuns;
 pub use scale::{NumberRange, ScaleEnd, ScaleLimits, ScaleRuns, ScaleSearch, score};
 pub use trials::{BASELINE, Candidate, Trial, TrialResponse, Trials, UTILISATION};
 pub use until::{PrecisionGoal, ReplicateChooser, ReplicateGroup, replicate_groups};
@@ -27,7 +27,7 @@ use feedrate_spec::catalog::Member;
 
 /// Every chooser.
 pub static CHOOSERS: &[&Member] =
-    &[&design::MEMBER, &until::MEMBER, &scale::MEMBER, &trials::MEMBER, &rehearsal::MEMBER];
+    &[&design::MEMBER, &until::MEMBER, &scale::MEMBER, &trials::MEMBER, &repeat::MEMBER];
 
 /// An event that a chooser reports.
 #[derive(Clone, Debug, PartialEq)]

@@ -232,8 +232,21 @@ fn trials_end_with_the_budget_or_when_the_workload_fails() {
 }
 
 #[test]
+fn warm_ups_run_first_and_do_not_count() {
+    let mut runs = RepeatedRuns::new(&Row::new("w", 1), 2, 2);
+    let mut history = History::default();
+    let mut labels = Vec::new();
+    while let Some(row) = runs.next(&history) {
+        labels.extend(runs.label(&row, history.runs.len() + 1));
+        history.runs.push(done(row, runs.response(), Some(1.0)));
+    }
+    assert_eq!(labels, ["warm-up 1 of 2", "warm-up 2 of 2", "run 1 of 2", "run 2 of 2"]);
+    assert_eq!((runs.finished(&history), runs.counted_run_dirs(&history).len()), (4, 2));
+}
+
+#[test]
 fn a_rehearsal_makes_its_runs_in_order_until_one_fails() {
-    let mut runs = RehearsalRuns::new(&Row::new("w", 1), 3, true);
+    let mut runs = RepeatedRuns::of_submission(&Row::new("w", 1), 3, true);
     let mut history = History::default();
     let warm_up = runs.next(&history).unwrap();
     assert_eq!(runs.label(&warm_up, 1).as_deref(), Some("warm-up"));

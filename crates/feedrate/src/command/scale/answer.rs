@@ -116,6 +116,11 @@ impl SearchResult {
         doubts
     }
 
+    /// Mean of the metric at a number; `None` if it was not tried.
+    pub(super) fn mean_at(&self, number: Option<u64>) -> Option<f64> {
+        self.searched_at(number).find_map(|searched| searched.mean)
+    }
+
     fn searched_at(&self, number: Option<u64>) -> impl Iterator<Item = &SearchedNumber> {
         self.numbers.iter().filter(move |searched| Some(searched.number) == number)
     }

@@ -12,13 +12,17 @@ use super::study::conclusion::{SCALE, conclude, lines_of};
 use super::study::runner_host;
 use crate::cli::{CacheArguments, DataArguments, OUTPUT, metric, parse_count};
 use crate::exit::Exit;
+use crate::export::{self, ExportArguments, MetricSet, TestCase, TestSuite};
+use crate::gate::GateResult;
 use crate::progress::TERMINAL;
 use crate::{messages, text, time};
 use answer::SearchAnswer;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_measure::metric::{Metric, Unit};
 use feedrate_results::conclusion::Conclusion;
+use feedrate_results::load_run;
 use feedrate_session::failure::Interrupted;
 use feedrate_session::request::Request;
 use feedrate_session::{result_folder, room};
@@ -29,7 +33,7 @@ use feedrate_study::chosen::{ChosenStudy, StudyIdentity};
 use feedrate_study::scale::{ScaleOptions, SearchRange};
 use feedrate_study::search::{ACCELERATORS, Certainty, SearchBounds, SearchTarget};
 use plain_read::PlainRead;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Help heading of the search's options.
 const SEARCH: &str = "Search";
@@ -84,6 +88,8 @@ pub(super) struct ScaleArguments {
     /// Repeat runs that exist from before; their results are moved aside.
     #[arg(long, help_heading = SEARCH, hide_short_help = true)]
     again: bool,
+    #[command(flatten)]
+    exports: ExportArguments,
     #[command(flatten)]
     cache: CacheArguments,
 }
@@ -161,12 +167,57 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     if let ScaleEnd::Failed { run, reason, .. } = search.end(&end.history) {
         anyhow::bail!("run {run} failed: {reason}");
     }
-    Ok(match result.found {
-        SearchBounds { not_decided: Some(_), .. } => Exit::Undecided,
-        SearchBounds { certain: None, .. } if result.ends_at_busy_cores() => Exit::Undecided,
-        SearchBounds { certain: None, .. } => Exit::Unmet,
-        SearchBounds { certain: Some(_), .. } => Exit::Fine,
+    let gate = gate(&result, options.response);
+    let case = TestCase::of_gate(&result.workload, &gate);
+    let suite =
+        TestSuite { name: format!("feedrate scale {}", result.workload), cases: vec![case] };
+    let metrics =
+        if arguments.exports.wants_metrics() { metric_sets(&result, &gate)? } else { Vec::new() };
+    arguments.exports.write(&suite, &metrics)?;
+    Ok(match gate.is_met {
+        None => Exit::Undecided,
+        Some(false) => Exit::Unmet,
+        Some(true) => Exit::Fine,
     })
+}
+
+/// Whether a number reaches the target; not decided if the search ended early or at busy cores.
+fn gate(result: &SearchResult, response: &Metric) -> GateResult {
+    let is_met = match result.found {
+        SearchBounds { not_decided: Some(_), .. } => None,
+        SearchBounds { certain: None, .. } if result.ends_at_busy_cores() => None,
+        SearchBounds { certain, .. } => Some(certain.is_some()),
+    };
+    let reached = words::lines(result).into_iter().next().map(|line| line.value);
+    let measured = result.mean_at(result.found.certain.or(result.found.fails));
+    GateResult {
+        name: response.id.name().into(),
+        is_met,
+        measured,
+        limit: Some(result.bound),
+        says: reached.unwrap_or_default(),
+    }
+}
+
+/// The means at each number, with the gate and the number that was found in a set of its own.
+fn metric_sets(result: &SearchResult, gate: &GateResult) -> anyhow::Result<Vec<MetricSet>> {
+    let mut sets = Vec::new();
+    for searched in &result.numbers {
+        let records = searched.run_dirs.iter().map(|run_dir| load_run(Path::new(run_dir)));
+        let records = records.collect::<Result<Vec<_>, _>>()?;
+        let Some(record) = records.first() else { continue };
+        let runs: Vec<AnsweredSummary> = records.iter().map(AnsweredSummary::new).collect();
+        let number = ("number", searched.number.to_string());
+        let labels = [export::labels(record), vec![number]].concat();
+        sets.push(MetricSet::of_runs(labels, &runs, &[]));
+    }
+    sets.push(MetricSet {
+        labels: vec![("workload", result.workload.clone()), ("key", result.key.clone())],
+        gates: vec![gate.clone()],
+        found: result.found.certain,
+        ..MetricSet::default()
+    });
+    Ok(sets)
 }
 
 /// Measures plain reads for the smallest number that fails or, if none fails, the largest that holds. `None` if no run was made at this number.

@@ -1,4 +1,4 @@
-//! Prints and saves conclusions of studies: the answers of `scale`, `advise --try` and `run --rehearse`.
+//! Prints and saves conclusions of studies: the answers of `scale`, `advise --try`, `run --repeat` and `run --rehearse`.
 
 use crate::messages;
 use anyhow::Context;
@@ -11,6 +11,7 @@ use feedrate_study::chosen::ChosenStudy;
 pub(in crate::command) const SCALE: &str = "scale";
 pub(in crate::command) const TRIALS: &str = "trials";
 pub(in crate::command) const REHEARSAL: &str = "rehearsal";
+pub(in crate::command) const REPEAT: &str = "repeat";
 
 /// Splits text into lines. Conclusions are stored as lines, so that the JSON has no escaped line breaks.
 pub(in crate::command) fn lines_of(text: &str) -> Vec<String> {
@@ -36,6 +37,7 @@ pub(in crate::command) fn print(conclusion: &Conclusion, json: bool) -> anyhow::
         let schema = match schema.as_str() {
             TRIALS => Schema::Trials,
             REHEARSAL => Schema::Rehearsal,
+            REPEAT => Schema::Repeat,
             _ => Schema::Scale,
         };
         messages::print_json(schema, object)?;

@@ -5,6 +5,7 @@ mod reporter;
 mod precision;
 mod dry_run;
 mod new;
+mod gates;
 mod run;
 pub(super) mod conclusion;
 mod row_view;

@@ -1,11 +1,14 @@
 //! `feedrate study run`: runs the pending rows of a study, one after another.
 
 use super::dry_run::dry_run;
+use super::gates::{ExperimentGate, JudgedStudy};
 use super::precision::parse_until;
 use super::run_settings::{StudyLaunch, StudyRunSettings};
 use super::{runner_host, silent_host};
 use crate::cli::{metric, names_parser, parse_count};
 use crate::exit::Exit;
+use crate::export::ExportArguments;
+use crate::gate;
 use crate::messages::{self, StdoutError};
 use crate::progress::TERMINAL;
 use crate::time::seconds;
@@ -16,7 +19,7 @@ use feedrate_report::output::Schema;
 use feedrate_results::files::StudyFiles;
 use feedrate_results::place::label;
 use feedrate_results::row::Row;
-use feedrate_results::state::{Status, StudySettings, StudyState};
+use feedrate_results::state::{RowState, Status, StudySettings, StudyState};
 use feedrate_spec::escape::bash_word;
 use feedrate_spec::units;
 use feedrate_study::chooser::{Chooser, FixedDesign, PrecisionGoal, ReplicateChooser};
@@ -72,6 +75,7 @@ pub(in crate::command) struct StudyRunArguments {
     json: bool,
     #[command(flatten)]
     settings: StudyRunSettings,
+    exports: ExportArguments,
 }
 
 /// Runs a study.
@@ -106,7 +110,17 @@ pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     let RunnerEnd { report, state, .. } = runner.run(&mut *chooser(arguments))?;
     drop(machine);
     let rows: Vec<Row> = files.table()?.rows().cloned().collect();
-    Ok(print_report(arguments, &rows, &report, &state, needs_trust)?)
+    let states = state.row_states(&rows);
+    let wants_metrics = arguments.exports.wants_metrics();
+    let judged = JudgedStudy::new(&rows, &states, &arguments.only, wants_metrics);
+    let printed = print_report(arguments, &rows, &report, &states, &judged, needs_trust);
+    let by_gates = gate::exit(&judged.named_gates());
+    let suite = judged.test_suite(&rows, &states, &arguments.only);
+    arguments.exports.write(&suite, &judged.metrics)?;
+    Ok(match printed? {
+        Exit::Fine => by_gates,
+        other => other,
+    })
 }
 
 fn options(arguments: &StudyRunArguments) -> RunnerOptions {
@@ -138,6 +152,8 @@ pub(in crate::command) struct StudyRunOutput<'a> {
     stopped: bool,
     /// All rows with their results.
     rows: Vec<RowResult<'a>>,
+    /// The limits of the workloads, judged by the means of each experiment.
+    gates: &'a [ExperimentGate],
 }
 
 /// A run that failed.
@@ -164,13 +180,13 @@ fn print_report(
     arguments: &StudyRunArguments,
     rows: &[Row],
     report: &RunnerReport,
-    state: &StudyState,
+    places: &[RowState<'_>],
+    judged: &JudgedStudy,
     needs_trust: bool,
 ) -> Result<Exit, StdoutError> {
-    let places = state.row_states(rows);
     let finished = report.finished;
     if arguments.json {
-        let results = rows.iter().zip(&places).map(|(row, place)| RowResult {
+        let results = rows.iter().zip(places).map(|(row, place)| RowResult {
             label: label(row, rows),
             status: place.status,
             run_dir: place.result().map(|attempt| &*attempt.run_dir),
@@ -181,6 +197,7 @@ fn print_report(
             failed: failed.map(|(label, reason)| FailedRow { label, reason }).collect(),
             stopped: report.is_stopped,
             rows: results.collect(),
+            gates: &judged.gates,
         };
         messages::print_json(Schema::StudyRun, &output)?;
     } else {

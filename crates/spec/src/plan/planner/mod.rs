@@ -17,8 +17,8 @@ mod mlperf;
 use self::mlperf::read_as_plain_bytes;
 use super::layout::Layout;
 use super::{
-    Barrier, Cache, DatasetPlan, FileAccess, LOG_FILE, LoaderPlan, MetricPlan, Plan, TrainPlan,
-    is_log_name, schedule,
+    Barrier, Cache, DatasetPlan, Expectations, FileAccess, LOG_FILE, LoaderPlan, MetricPlan, Plan,
+    TrainPlan, is_log_name, schedule,
 };
 use crate::catalog::{Ability, Catalog, FormatEntry, Member};
 use crate::problem::{Problem, ProblemSeverity, Problems};
@@ -199,6 +199,12 @@ impl Builder<'_> {
                 au_target_percent: units::round_noise(self.w.metric_au * 100.0),
                 exclude_start_steps: self.w.output_metric_exclude_start_steps,
                 exclude_end_steps: self.w.output_metric_exclude_end_steps,
+                expect: Expectations {
+                    au_percent: self.w.expect_au,
+                    bytes_per_second: self.w.expect_bytes_per_second,
+                    samples_per_second: self.w.expect_samples_per_second,
+                    read_latency_p99_s: self.w.expect_read_latency_p99_s,
+                },
             },
             timeline: self.w.output_timeline,
             iostat_devices: self.iostat_devices(),
