@@ -180,7 +180,7 @@ impl DataArguments {
 
     /// Listener that prints messages and shows progress.
     pub(crate) fn listener(&self) -> Terminal {
-        Terminal { progress: self.progress() }
+        Terminal::new(self.progress())
     }
 }
 

@@ -86,9 +86,41 @@ pub(crate) fn say(text: impl Display) {
     let _ = writeln!(stderr.lock(), "{text}");
 }
 
-/// Whether stderr is a terminal in which a progress line may be redrawn.
+/// Whether progress lines are redrawn on stderr.
 pub(crate) fn is_live() -> bool {
-    verbosity() == Verbosity::Normal && io::stderr().is_terminal()
+    let term = std::env::var("TERM").ok();
+    verbosity() == Verbosity::Normal && can_redraw(stderr_size(), term.as_deref())
+}
+
+/// Size of the terminal on stderr; `None` if stderr is no terminal.
+pub(crate) fn stderr_size() -> Option<TerminalSize> {
+    let (columns, rows) = terminal_size::terminal_size_of(io::stderr())?;
+    Some(TerminalSize { rows: rows.0.into(), columns: columns.0.into() })
+}
+
+/// Rows and columns of a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TerminalSize {
+    /// Number of rows.
+    pub(crate) rows: usize,
+    /// Number of columns.
+    pub(crate) columns: usize,
+}
+
+impl TerminalSize {
+    /// Minimum rows of a terminal in which lines are redrawn.
+    const ROWS_MIN: usize = 20;
+
+    /// Whether a table leaves room for other messages.
+    pub(crate) fn has_room(self) -> bool {
+        Self::ROWS_MIN <= self.rows
+    }
+}
+
+/// Whether lines are redrawn on a stream. `size`: size of its terminal; `None` if it is no terminal or the size is unknown. `term`: the
+/// variable `TERM`.
+fn can_redraw(size: Option<TerminalSize>, term: Option<&str>) -> bool {
+    size.is_some_and(TerminalSize::has_room) && !matches!(term, None | Some("" | "dumb"))
 }
 
 /// Prints the help or version on stdout, or a usage error on stderr.
@@ -200,4 +232,28 @@ pub(crate) fn page_width() -> Option<usize> {
 /// Columns of the terminal on `stream`; `None` if it is no terminal.
 fn terminal_width(stream: impl AsFd) -> Option<usize> {
     terminal_size::terminal_size_of(stream).map(|size| usize::from(size.0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_redrawn_only_in_terminals_with_room() {
+        let small = TerminalSize { rows: 15, columns: 40 };
+        let usual = TerminalSize { rows: 24, columns: 80 };
+        let xterm = Some("xterm-256color");
+        for (size, term, expected) in [
+            (Some(usual), xterm, true),
+            (Some(TerminalSize { rows: 20, ..small }), xterm, true),
+            (Some(TerminalSize { rows: 19, ..usual }), xterm, false),
+            (Some(small), xterm, false),
+            (None, xterm, false),
+            (Some(usual), Some("dumb"), false),
+            (Some(usual), Some(""), false),
+            (Some(usual), None, false),
+        ] {
+            assert_eq!(can_redraw(size, term), expected, "{size:?} {term:?}");
+        }
+    }
 }

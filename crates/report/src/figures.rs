@@ -54,7 +54,9 @@ pub(super) fn figures(data: &Data, figure_use: FigureUse) -> (Vec<ReportFigure>,
             [figure.svg, figure.svg_dark] = [Theme::Light, Theme::Dark]
                 .map(|theme| draw(&drawn, &DrawOptions { theme, ..options }).svg);
         }
-        (figure.title, figure.caption) = (drawn.title, drawn.caption);
+        figure.title.clone_from(&drawn.title);
+        figure.caption.clone_from(&drawn.caption);
+        figure.figure = Some(drawn);
         figures.push(figure);
     }
     (figures, not_drawn)

@@ -2,6 +2,7 @@
 //!
 //! Long because it contains every part of a report and of its JSON.
 
+use crate::draw::Figure;
 use crate::table::ReportTable;
 use feedrate_analysis::answer::{Answer, relevant_doubts};
 use feedrate_analysis::finding::{EffectSize, FindingKind};
@@ -301,6 +302,9 @@ pub struct ReportFigure {
     /// The picture on a dark background.
     #[serde(skip)]
     pub svg_dark: String,
+    /// The drawn data, from which pictures of other sizes and formats are made.
+    #[serde(skip)]
+    pub figure: Option<Figure>,
     /// Series that can be hidden.
     pub series: Vec<String>,
     /// Table of the drawn numbers.

@@ -48,6 +48,21 @@ pub struct Live {
     pub bytes: LiveBytes,
 }
 
+/// State of an accelerator's loader at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LiveLoader {
+    /// Bytes read since the start of the run.
+    pub read_bytes: u64,
+    /// Complete batches that the accelerator has not taken.
+    pub ready_batches: u64,
+    /// Number of batches that may be in flight.
+    pub batches_in_flight: u64,
+    /// Threads that read or decode.
+    pub busy_threads: u32,
+    /// Number of reading threads.
+    pub threads: u32,
+}
+
 /// Progress of this process's part of a copy or checkpoint.
 #[derive(Debug, Default)]
 pub struct LiveBytes {

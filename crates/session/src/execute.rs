@@ -3,6 +3,7 @@
 use crate::dataset::OpenDataset;
 use crate::failure::rank_error;
 use crate::launch::decide_on_rank_0;
+use crate::live_table::LiveDoubt;
 use crate::request::Request;
 use crate::resolve::Resolved;
 use crate::result_folder::{self, Results};
@@ -336,6 +337,7 @@ impl Execution<'_> {
         let mount = self.record.system.data_mount.as_ref();
         let device = mount.map(|mount| mount.device.clone());
         let device_reads = DeviceReads::from_mount(mount);
+        let shown_work = work_progress.clone();
         let timeline = plan
             .timeline
             .then(|| {
@@ -350,10 +352,14 @@ impl Execution<'_> {
             .transpose()
             .context("cannot start the thread that samples the timeline")?;
         let iostat = self.start_iostat(plan)?;
-        let line = self.ranks.is_first().then(|| {
+        let doubt = LiveDoubt::default();
+        doubt.set(&self.record.doubts);
+        let progress = self.ranks.is_first().then(|| {
             let live = Arc::clone(&self.signals.live);
             let accelerators = self.ranks.local.len();
-            let text = progress_text::run(live, clock, plan.train.clone(), accelerators);
+            let train = plan.train.clone();
+            let text =
+                progress_text::run(live, clock, train, accelerators, shown_work, doubt.clone());
             self.listener.show_progress(text)
         });
         let mut periodic_save = PeriodicSave::new(self.results, self.listener);
@@ -372,12 +378,13 @@ impl Execution<'_> {
             on_progress: &mut |record| {
                 if is_first {
                     observe(observer, record);
+                    doubt.set(&record.doubts);
                 }
                 periodic_save.save_if_due(record);
             },
         };
         let outcome = work(&mut session, &mut self.record);
-        drop(line);
+        drop(progress);
         if let Some(Err(error)) = iostat.map(Iostat::finish) {
             self.listener.important(format!("warning: cannot write `{IOSTAT}`: {error}"));
         }

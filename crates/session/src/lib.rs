@@ -12,6 +12,7 @@ pub mod recognise;
 pub mod result_folder;
 pub mod surroundings;
 pub mod resolve;
+mod live_table;
 pub mod progress_text;
 pub mod hung;
 pub mod agreement;

@@ -1,6 +1,8 @@
-//! Texts of progress lines about runs and about files that are generated or read, with rates and the remaining time.
+//! Texts of progress about runs and about files that are generated or read, with rates and the remaining time.
 
+use crate::live_table::{LiveDoubt, Loaders};
 use feedrate_run::clock::Clock;
+use feedrate_run::driver::WorkProgress;
 use feedrate_run::live::{Live, LiveBytes, LivePhase};
 use feedrate_spec::listener::ProgressText;
 use feedrate_spec::plan::TrainPlan;
@@ -13,10 +15,29 @@ use std::time::Duration;
 /// Separates the parts of a line. The last parts are left out first if there is no room.
 pub const SEPARATOR: &str = " · ";
 
-/// Returns the text about the run of this process, which has `accelerators` accelerators.
-pub fn run(live: Arc<Live>, clock: Clock, plan: TrainPlan, accelerators: usize) -> ProgressText {
+/// Returns the text about the run of this process, which has `accelerators` accelerators. `work`: of its training and its evaluation.
+pub(crate) fn run(
+    live: Arc<Live>,
+    clock: Clock,
+    plan: TrainPlan,
+    accelerators: usize,
+    work: Vec<WorkProgress>,
+    doubt: LiveDoubt,
+) -> ProgressText {
     let run = LiveRun { live, plan, accelerators };
-    Box::new(move |_| run.line(clock.now_ns()))
+    let mut loaders: Vec<Loaders> = work.into_iter().map(Loaders::new).collect();
+    Box::new(move |_| {
+        let now_ns = clock.now_ns();
+        let mut lines = vec![run.line(now_ns)];
+        let evaluates = run.live.phase() == LivePhase::Evaluates;
+        if run.live.epoch.load(Relaxed) > 0
+            && let Some(loaders) = loaders.get_mut(usize::from(evaluates))
+        {
+            lines.extend(loaders.table(now_ns));
+        }
+        lines.extend(doubt.line());
+        lines.join("\n")
+    })
 }
 
 /// Returns the text about files that are generated or read, with the counter of processed bytes.
@@ -31,11 +52,6 @@ pub fn files(action: &'static str, total_bytes: u64) -> (ProgressText, Arc<Atomi
         ])
     };
     (Box::new(text), counter)
-}
-
-/// Returns the text about work with unknown progress. The `name` of the work may change.
-pub fn elapsed(name: impl Fn() -> String + Send + 'static) -> ProgressText {
-    Box::new(move |elapsed| join([name(), whole_seconds(elapsed)]))
 }
 
 struct LiveRun {

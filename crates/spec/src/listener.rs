@@ -14,10 +14,11 @@ pub enum MessageLevel {
     Important,
 }
 
-/// Text of a progress line as a function of the time since the line was first shown. An empty text hides the line.
+/// Text about the progress of work as a function of the time since it was first shown. The first line is a summary; the other lines are a
+/// table, shown only in terminals with room. An empty text hides all.
 pub type ProgressText = Box<dyn FnMut(Duration) -> String + Send>;
 
-/// A progress line, shown until it is dropped.
+/// Progress, shown until it is dropped.
 pub trait ProgressLine {}
 
 /// Receives messages and progress from libraries.
@@ -28,10 +29,10 @@ pub trait Listener: Send + Sync {
     /// Whether messages of this level are shown, so that callers can avoid building expensive texts.
     fn shows(&self, level: MessageLevel) -> bool;
 
-    /// Shows a progress line. Another thread builds its text.
+    /// Shows progress. Another thread builds its text.
     fn show_progress(&self, text: ProgressText) -> Box<dyn ProgressLine>;
 
-    /// Whether progress lines are redrawn in place. Messages about progress are then unnecessary.
+    /// Whether progress is redrawn in place. Messages about progress are then unnecessary.
     fn redraws_progress(&self) -> bool;
 }
 

@@ -361,6 +361,15 @@ impl Queue {
         CompleteBatch { number, bytes, pinned_ns }
     }
 
+    /// Returns the number of complete batches that are not taken, and the number of batches that may be in flight. Only reads counters, so
+    /// another thread may call it at any time; the first number is then a little out of date.
+    pub fn ready_batches(&self) -> [u64; 2] {
+        let slots = self.slots.len() as u64;
+        let first = self.next_batch();
+        let ready = (first..first + slots).filter(|&batch| self.is_complete(batch)).count();
+        [ready as u64, slots]
+    }
+
     fn is_complete(&self, batch: u64) -> bool {
         self.slots[self.slot_of(batch)].complete.load(SeqCst) == batch + 1
     }

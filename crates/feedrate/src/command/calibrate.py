@@ -279,12 +279,13 @@ class Schedule:
     def __init__(self, seconds, skipped, report):
         self.end = time.perf_counter() + seconds
         self.left = {name: share for name, share in PHASES.items() if name not in skipped}
+        self.count = len(self.left)
         self.report = report
 
     def seconds(self, name, workers):
         """The time of the next phase."""
         share = self.left.pop(name) / (self.left_shares() + PHASES[name])
-        self.report(f"{workers} worker{'s' if workers > 1 else ''}")
+        self.report(f"[{self.count - len(self.left)}/{self.count}] {workers} worker{'s' if workers > 1 else ''}")
         return max(0.0, self.end - time.perf_counter()) * share
 
     def left_shares(self):

@@ -5,7 +5,7 @@
 
 use crate::cli::parse_count;
 use crate::exit::Exit;
-use crate::progress::{LiveLine, Progress};
+use crate::progress::{Progress, Terminal};
 use crate::{messages, time};
 use anyhow::Context;
 use clap::Args;
@@ -15,7 +15,7 @@ use feedrate_report::output::Schema;
 use feedrate_results::load_run;
 use feedrate_run::system;
 use feedrate_session::output::write_output;
-use feedrate_session::progress_text::{SEPARATOR, whole_seconds};
+use feedrate_session::progress_text::{join, rough_seconds, whole_seconds};
 use feedrate_session::request::Request;
 use feedrate_session::resolve::resolve_named;
 use feedrate_session::surroundings::ProcessSurroundings;
@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const HELPER: &str = include_str!("calibrate.py");
 const HELPER_FILE: &str = "feedrate_calibrate.py";
@@ -425,20 +425,28 @@ fn run_helper(client: &ClientSource, script: &str, function: &str) -> anyhow::Re
         .arg(&result);
     let start = Instant::now();
     let progress_file = folder.path().join(PROGRESS_FILE);
-    let progress = LiveLine::start(
-        Progress::Shown,
-        Box::new(move |elapsed| {
-            let elapsed = whole_seconds(elapsed);
-            match std::fs::read_to_string(&progress_file) {
-                Ok(phase) => format!("calibrate: {phase}{SEPARATOR}{elapsed}"),
-                Err(_) => format!("calibrate: imports{SEPARATOR}{elapsed}"),
-            }
-        }),
-    );
-    let status = command.stdin(Stdio::null()).status().map_err(|error| {
+    let terminal = Terminal::new(Progress::Shown);
+    let time_s = client.time_s;
+    let mut imports_s = None;
+    let progress = terminal.start(Box::new(move |elapsed| {
+        let phase = std::fs::read_to_string(&progress_file).ok();
+        if phase.is_some() {
+            imports_s.get_or_insert(elapsed.as_secs_f64());
+        }
+        let left_s = imports_s.map(|imports_s| imports_s + time_s - elapsed.as_secs_f64());
+        progress_line(phase.as_deref().unwrap_or("imports"), elapsed, left_s)
+    }));
+    // Python's messages would be cleared with the progress line below them.
+    let is_drawn = progress.is_drawn();
+    command.stderr(if is_drawn { Stdio::piped() } else { Stdio::inherit() });
+    let mut child = command.stdin(Stdio::null()).spawn().map_err(|error| {
         let message = format!("cannot start `{}`: {error}", python.display());
         Refusal::new(message, "give the Python interpreter of your training by `--python`")
     })?;
+    if let Some(stderr) = child.stderr.take() {
+        terminal.copy_above(stderr);
+    }
+    let status = child.wait().context("cannot wait for Python")?;
     if !status.success() {
         anyhow::bail!("`{}` could not be measured; see Python's message above", client.source);
     }
@@ -447,6 +455,13 @@ fn run_helper(client: &ClientSource, script: &str, function: &str) -> anyhow::Re
     let mut found: Calibration = serde_json::from_slice(&bytes)?;
     found.import_seconds = start.elapsed().as_secs_f64() - found.measuring_seconds;
     Ok(found)
+}
+
+/// The line about a phase. `left_s`: time left; `None` before the first measurement.
+fn progress_line(phase: &str, elapsed: Duration, left_s: Option<f64>) -> String {
+    let left = left_s.filter(|left_s| 1.0 <= *left_s);
+    let left = left.map_or(String::new(), |left_s| format!("≈ {} left", rough_seconds(left_s)));
+    join([format!("calibrate: {phase}"), left, whole_seconds(elapsed)])
 }
 
 impl Estimate {

@@ -2,12 +2,13 @@
 //! bottleneck.
 
 use super::calibrate;
+use super::plot::picture_format;
 use crate::cli::{DataArguments, OUTPUT, STORAGE, StepArguments};
 use crate::exit::Exit;
 use crate::{interrupt, messages, text, time};
 use clap::Args;
 use feedrate_report::ceilings as words;
-use feedrate_report::draw::{DrawOptions, draw};
+use feedrate_report::draw::{DEFAULT_DPI, DrawOptions, draw};
 use feedrate_report::output::Schema;
 use feedrate_report::plot::ceilings as ceilings_plot;
 use feedrate_results::diagnosis::Diagnosis;
@@ -15,7 +16,6 @@ use feedrate_session::ceilings::{DiagnosisRequest, MeasuredCeilings, SavedDiagno
 use feedrate_session::output::{refuse_existing, write_output};
 use feedrate_session::request::Request;
 use feedrate_spec::plan::LoaderPlan;
-use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ dropped from the page cache first. Without a workload, the files of the `--data`
 
 Examples:
   feedrate diagnose --data ~/photos --batch 64 --workers 4 --compute 50ms
-  feedrate diagnose unet3d_h100 -n 4 --data /mnt/fs")]
+  feedrate diagnose unet3d_h100 -n 4 --data /mnt/fs --out ceilings.pdf")]
 pub(super) struct DiagnoseArguments {
     #[command(flatten)]
     data: DataArguments,
@@ -46,7 +46,7 @@ pub(super) struct DiagnoseArguments {
     /// Write the workload with all overrides.
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     write_yaml: Option<PathBuf>,
-    /// Also write the plot to this file, as SVG.
+    /// Also write the plot to this file: `.pdf`, `.svg` or `.png`.
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     out: Option<PathBuf>,
     /// Replace the plot if it exists.
@@ -61,7 +61,8 @@ const CACHED_FRACTION: f64 = 0.05;
 pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
     let json = arguments.data.json;
     if let Some(out) = &arguments.out {
-        check_plot_file(out, arguments.force)?;
+        picture_format(out)?;
+        refuse_existing(out, Some(arguments.force))?;
     }
     let mut request = Request { processes: Some(1), ..arguments.data.request() };
     request.overrides.extend(arguments.step.clone().take_overrides());
@@ -84,9 +85,10 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
         messages::say("interrupted: the diagnosis is not saved");
         return Ok(Exit::Interrupted);
     }
-    let drawing = ceilings_plot::figure(&[diagnosis])
-        .map(|figure| draw(&figure, &DrawOptions::default()).svg);
-    let SavedDiagnosis { folder, unsaved } = request.save(&measured, drawing.as_deref())?;
+    let drawing =
+        ceilings_plot::figure(&[diagnosis]).map(|figure| draw(&figure, &DrawOptions::default()));
+    let svg = drawing.as_ref().map(|drawing| &*drawing.svg);
+    let SavedDiagnosis { folder, unsaved } = request.save(&measured, svg)?;
     print_diagnosis(diagnosis, folder.as_deref(), json)?;
     if workload.dataset_foreign && plan.loader.client.is_none() {
         let name = Path::new(&request.request.workload);
@@ -95,8 +97,9 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
             arguments.write_yaml.as_deref().unwrap_or(name),
         ));
     }
-    if let (Some(out), Some(svg)) = (&arguments.out, &drawing) {
-        write_output(out, svg.as_bytes(), Some(arguments.force))?;
+    if let (Some(out), Some(drawing)) = (&arguments.out, &drawing) {
+        let bytes = drawing.encode(picture_format(out)?, DEFAULT_DPI)?;
+        write_output(out, &bytes, Some(arguments.force))?;
     }
     unsaved.map_or(Ok(Exit::Fine), |unsaved| Err(unsaved.into()))
 }
@@ -105,15 +108,6 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
 fn calibrate_note(loader: &LoaderPlan, file: &Path) -> String {
     let command = calibrate::command(loader, &file.display().to_string());
     format!("The time of your own code is not included. Measure it by:\n  {command}")
-}
-
-/// Refuses a plot file that is not SVG or that exists.
-fn check_plot_file(out: &Path, force: bool) -> Result<(), Refusal> {
-    if out.extension().is_none_or(|ending| !ending.eq_ignore_ascii_case("svg")) {
-        let hint = "`feedrate plot ceilings DIR -o FILE.png` draws a PNG from the saved results";
-        return refuse(format!("`--out {}` is not an `.svg` file", out.display()), hint);
-    }
-    refuse_existing(out, Some(force))
 }
 
 /// Prints a diagnosis as JSON or text.

@@ -5,7 +5,9 @@ use crate::messages;
 use anyhow::Context as _;
 use clap::Args;
 use feedrate_measure::metric::Metric;
-use feedrate_report::draw::{DrawOptions, Figure, Theme, draw};
+use feedrate_report::draw::{
+    COLUMN_IN, DEFAULT_DPI, DrawOptions, Figure, PAGE_IN, PictureFormat, Theme, draw,
+};
 use feedrate_report::gather::plot_data;
 use feedrate_report::output::Schema;
 use feedrate_report::plot::{self, Needs, PLOTS, Plot};
@@ -25,19 +27,19 @@ use std::path::{Path, PathBuf};
 Intervals are 95 % confidence intervals over runs, not epochs. Runs with the same settings are replicates. If there are several paths, the plot names each.
 
 Examples:
-  feedrate plot au_processes results -o au.svg
-  feedrate plot status study.csv -o status.png --width 7")]
+  feedrate plot au_processes results -o au.pdf
+  feedrate plot status study.csv -o status.svg --width page")]
 pub(super) struct PlotArguments {
     /// Name of the plot; `feedrate list plots` lists them.
     name: String,
     /// Folders of one or several runs, or CSVs of studies.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// File to write, `.svg` or `.png` [default: the plot's name with `.svg`].
+    /// File to write, `.pdf`, `.svg` or `.png` [default: the plot's name with `.svg`].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Width in inches [default: 3.5, one column of a paper, or 7 with panels side by side].
-    #[arg(long, value_name = "INCHES", value_parser = number_in(WIDTHS_IN))]
+    /// Width: `column` (3.5 inches) or `page` (7 inches) of a paper, or inches [default: column, or page if the plot needs it].
+    #[arg(long, value_name = "WIDTH", value_parser = width_in)]
     width: Option<f64>,
     /// Font size in points.
     #[arg(long, value_name = "POINTS", value_parser = number_in(FONTS_PT), default_value_t = 9.0)]
@@ -46,7 +48,7 @@ pub(super) struct PlotArguments {
     #[arg(long)]
     dark: bool,
     /// Resolution of a PNG in dots per inch.
-    #[arg(long, value_name = "N", value_parser = number_in(DPIS), default_value_t = 300.0)]
+    #[arg(long, value_name = "N", value_parser = number_in(DPIS), default_value_t = DEFAULT_DPI)]
     dpi: f64,
     /// Metric to draw, such as `samples_per_second`, if the plot has a choice.
     #[arg(long, value_name = "NAME")]
@@ -71,8 +73,18 @@ fn number_in(range: RangeInclusive<f64>) -> impl Fn(&str) -> Result<f64, String>
     }
 }
 
-/// Extension of raster images; otherwise SVG is written.
-const PNG: &str = "png";
+/// Width in inches.
+fn width_in(text: &str) -> Result<f64, String> {
+    match text {
+        "column" => Ok(COLUMN_IN),
+        "page" => Ok(PAGE_IN),
+        _ => {
+            let range = format!("{} to {}", WIDTHS_IN.start(), WIDTHS_IN.end());
+            number_in(WIDTHS_IN)(text)
+                .map_err(|_| format!("give column, page, or inches from {range}"))
+        }
+    }
+}
 
 /// Draws the plot, and prints its path and caption.
 pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
@@ -115,22 +127,18 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
         let more = if rest.is_empty() { "" } else { ", and others (`feedrate analyze`)" };
         messages::say(format!("left out: {runs}: `{}`: {why}{more}", path.display()));
     }
-    if let Some(target) = &target {
+    if let Some((target, format)) = &target {
         let theme = if arguments.dark { Theme::Dark } else { Theme::Light };
         let look = DrawOptions { width_in: arguments.width, font_pt: arguments.font_size, theme };
-        let drawing = draw(&figure, &look);
-        let bytes = if extension(target) == PNG {
-            drawing.png(arguments.dpi).context("a smaller `--dpi` or `--width` helps")?
-        } else {
-            drawing.svg.into_bytes()
-        };
+        let bytes = draw(&figure, &look).encode(*format, arguments.dpi);
+        let bytes = bytes.context("a smaller `--dpi` or `--width` helps")?;
         write_output(target, &bytes, Some(arguments.force))?;
     }
     if arguments.json {
-        let file = target.as_deref();
+        let file = target.as_ref().map(|(file, _)| &**file);
         let output = PlotOutput { plot: plot.name, file, left_out: &left_out, figure: &figure };
         messages::print_json(Schema::Plot, &output)?;
-    } else if let Some(target) = &target {
+    } else if let Some((target, _)) = &target {
         messages::print_page(&format!("{}\n{}", target.display(), figure.caption))?;
     }
     Ok(Exit::Fine)
@@ -159,24 +167,24 @@ fn response(plot: &Plot, requested: Option<&str>) -> Result<Option<&'static Metr
     }
 }
 
-/// File to write; `None` if only the data are printed.
-fn target(arguments: &PlotArguments) -> Result<Option<PathBuf>, Refusal> {
+/// File to write with its format; `None` if only the data are printed.
+fn target(arguments: &PlotArguments) -> Result<Option<(PathBuf, PictureFormat)>, Refusal> {
     let target = match &arguments.output {
         Some(path) => path.clone(),
         None if arguments.json => return Ok(None),
         None => PathBuf::from(format!("{}.svg", arguments.name)),
     };
-    if !["svg", PNG].contains(&extension(&target).as_str()) {
-        return refuse(
-            format!("`{}` is neither `.svg` nor `.png`", target.display()),
-            "for a PDF, convert an `.svg`: `rsvg-convert -f pdf FILE.svg -o FILE.pdf`",
-        );
-    }
+    let format = picture_format(&target)?;
     refuse_existing(&target, Some(arguments.force))?;
-    Ok(Some(target))
+    Ok(Some((target, format)))
 }
 
-fn extension(path: &Path) -> String {
-    let extension = path.extension().unwrap_or_default();
-    extension.to_string_lossy().to_ascii_lowercase()
+/// The format of a picture, by the ending of its file.
+pub(super) fn picture_format(file: &Path) -> Result<PictureFormat, Refusal> {
+    PictureFormat::from_path(file).ok_or_else(|| {
+        Refusal::new(
+            format!("`{}` does not end in `.pdf`, `.svg` or `.png`", file.display()),
+            "the ending selects the format of the picture",
+        )
+    })
 }

@@ -2,15 +2,18 @@
 
 use crate::exit::Exit;
 use crate::messages;
+use anyhow::Context as _;
 use clap::Args;
+use feedrate_report::draw::{DEFAULT_DPI, DrawOptions, PictureFormat, draw};
 use feedrate_report::gather::results_report;
 use feedrate_report::output::{OUTPUTS, ReportOutput, find, for_file};
-use feedrate_report::report::Report;
-use feedrate_session::output::{refuse_existing, write_output};
+use feedrate_report::report::{FigureUse, Report, ReportFigure};
+use feedrate_session::output::{refuse_existing, refuse_root, write_output};
 use feedrate_session::template::replan;
 use feedrate_session::threads;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// `feedrate report`.
@@ -29,6 +32,9 @@ pub(super) struct ReportArguments {
     /// Format: html, markdown, csv, csv-std, tidy, latex or json [default: by the extension of FILE].
     #[arg(long, value_name = "NAME")]
     format: Option<String>,
+    /// Also write each figure into this folder as PDF, SVG and PNG, in the width of a paper's column, or of its page if it needs that.
+    #[arg(long, value_name = "DIR")]
+    figures: Option<PathBuf>,
     /// Title of the report [default: `Report on` with the folders' names].
     #[arg(long)]
     title: Option<String>,
@@ -53,7 +59,14 @@ pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     if let Some(target) = target {
         refuse_existing(target, Some(arguments.force))?;
     }
-    let found = results_report(results, folder.as_deref(), threads(), &replan, output.figures)
+    if let Some(folder) = &arguments.figures {
+        refuse_root(folder, "--figures")?;
+    }
+    let figure_use = match output.figures {
+        FigureUse::Nothing if arguments.figures.is_some() => FigureUse::Values,
+        figure_use => figure_use,
+    };
+    let found = results_report(results, folder.as_deref(), threads(), &replan, figure_use)
         .map_err(Refusal::from)?;
     let names: Vec<String> = results.iter().map(|path| path.display().to_string()).collect();
     let report = Report {
@@ -61,6 +74,9 @@ pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         program: format!("feedrate {}", env!("CARGO_PKG_VERSION")),
         ..found
     };
+    if let Some(folder) = &arguments.figures {
+        write_figures(folder, &report.figures, arguments.force)?;
+    }
     let text = output.text(&report);
     match target {
         Some(file) => {
@@ -72,6 +88,22 @@ pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         None => messages::print(text.trim_end_matches('\n'))?,
     }
     Ok(Exit::Fine)
+}
+
+/// Writes each figure in each format, named as in `feedrate plot NAME`.
+fn write_figures(folder: &Path, figures: &[ReportFigure], force: bool) -> anyhow::Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
+    for ReportFigure { name, figure, .. } in figures {
+        let Some(figure) = figure else { continue };
+        let drawing = draw(figure, &DrawOptions::default());
+        for format in PictureFormat::ALL {
+            let file = folder.join(format!("{name}.{}", format.extension()));
+            write_output(&file, &drawing.encode(format, DEFAULT_DPI)?, Some(force))?;
+        }
+    }
+    let count = units::counted(figures.len() as u64, "figure");
+    messages::note(format!("{}: {count}, each as PDF, SVG and PNG", folder.display()));
+    Ok(())
 }
 
 fn output(arguments: &ReportArguments) -> Result<&'static ReportOutput, Refusal> {

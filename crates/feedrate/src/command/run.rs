@@ -203,7 +203,8 @@ pub(super) fn run(given: &RunArguments) -> anyhow::Result<Exit> {
     let run = &arguments.run_request();
     let signals = &interrupt::signals();
     let listener = &(Arc::new(arguments.data.listener()) as Arc<dyn Listener>);
-    let mut observer = EpochLines { is_shown: !arguments.data.json };
+    let mut observer =
+        EpochLines { is_shown: !arguments.data.json, listener: Arc::clone(listener) };
     let session = RunSession { run, signals, listener };
     let exit = session.execute(&mut observer, |outcome| arguments.report(outcome))?;
     Ok(exit.unwrap_or(Exit::Fine))
@@ -238,6 +239,7 @@ fn follow_up_command(arguments: &RunArguments, record: &Record) -> Option<String
 /// Prints a line per epoch and checkpoint.
 struct EpochLines {
     is_shown: bool,
+    listener: Arc<dyn Listener>,
 }
 
 impl RunObserver for EpochLines {
@@ -247,12 +249,13 @@ impl RunObserver for EpochLines {
 
     fn after_epoch(&mut self, record: &Record) {
         if self.is_shown
-            && !messages::is_live()
+            && !self.listener.redraws_progress()
             && let Some(epoch) = record.epochs.last()
         {
             let computes = record.plan.train.compute.mean_s() > 0.0;
             let epoch = EpochSummary::new(record, epoch);
-            messages::note(run_page::epoch_line(&epoch, record.plan.train.epochs_run(), computes));
+            let epochs = record.plan.train.epochs_run();
+            self.listener.note(run_page::epoch_line(&epoch, epochs, computes));
         }
     }
 
@@ -261,7 +264,7 @@ impl RunObserver for EpochLines {
         if self.is_shown
             && let Some(checkpoint) = last
         {
-            messages::note(run_page::checkpoint_line(checkpoint));
+            self.listener.note(run_page::checkpoint_line(checkpoint));
         }
     }
 }

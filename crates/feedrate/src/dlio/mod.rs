@@ -7,7 +7,7 @@ mod postprocessor;
 
 use crate::exit::{Exit, code_of};
 use crate::messages::{self, Verbosity};
-use crate::progress::TERMINAL;
+use crate::progress::{Progress, Terminal};
 use crate::{child_process, interrupt};
 use arguments::{HydraArguments, Show};
 use feedrate_measure::derived::Derived;
@@ -119,7 +119,7 @@ fn start(arguments: &HydraArguments) -> anyhow::Result<Exit> {
     let log_level = log_level(&level.to_string_lossy()).map_err(Refusal::without_hint)?;
     let HydraArguments { request, launch, .. } = arguments;
     let signals = &interrupt::signals();
-    let listener = &(Arc::new(TERMINAL) as Arc<dyn Listener>);
+    let listener = &(Arc::new(Terminal::new(Progress::Shown)) as Arc<dyn Listener>);
     let session = DlioSession { request, launch, log_level, signals, listener };
     let Some(record) = session.run()? else { return Ok(Exit::Fine) };
     if let Some(line) = client::line(&Derived::new(&record), None) {

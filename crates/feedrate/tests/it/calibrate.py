@@ -76,7 +76,7 @@ schedule = calibrate.Schedule(15.0, {"one", "double"}, reported.append)
 weights = {name: share for name, share in calibrate.PHASES.items() if name not in ("one", "double")}
 for name, late in zip(weights, (0.0, 1.0, 0.5, 0.0, 0.25, 0.0)):
     clock[0] += schedule.seconds(name, 2) + late
-assert near([clock[0]], [115.0]) and reported == ["2 workers"] * 6
+assert near([clock[0]], [115.0]) and reported == [f"[{phase}/6] 2 workers" for phase in range(1, 7)]
 assert not schedule.left
 
 

@@ -1,6 +1,6 @@
 //! `feedrate plot`: plots of real runs, their data as JSON, and refusals.
 
-use crate::harness::{TINY, Test};
+use crate::harness::{TINY, Test, venv_python};
 use serde_json::Value;
 use std::fs;
 
@@ -48,6 +48,68 @@ fn every_plot_of_runs_is_drawn_from_real_records() {
         let svg = fs::read_to_string(test.path(&file)).unwrap();
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{name}");
     }
+}
+
+#[test]
+fn a_pdf_has_one_page_of_the_requested_size() {
+    let test = results();
+    let widths = [
+        (&["--width", "column"][..], 252.0),
+        (&["--width", "page"], 504.0),
+        (&["--width", "2.5"], 180.0),
+        (&[], 252.0),
+    ];
+    for (number, (width, _)) in widths.iter().enumerate() {
+        let file = format!("{number}.pdf");
+        let arguments = ["plot", "au_processes", "results", "-o", &file];
+        let answer = test.feedrate(&[&arguments[..], *width].concat());
+        assert_eq!((answer.code, &*answer.stderr), (0, ""));
+    }
+    for page in pages(&test, "0.pdf 1.pdf 2.pdf 3.pdf".split(' ')).iter().zip(widths) {
+        let (page, (_, width_pt)) = page;
+        assert_eq!((&page["pages"], &page["width"]), (&Value::from(1), &Value::from(width_pt)));
+        let height_pt = page["height"].as_f64().unwrap();
+        assert!((0.4 * width_pt..width_pt).contains(&height_pt), "{page}");
+        assert!(page["title"].as_str().unwrap().contains("against processes"), "{page}");
+        // Text is drawn as outlines, so no font can be missing.
+        assert_eq!(page["fonts"], 0);
+        assert!(page["filled"].as_u64().unwrap() > 10, "{page}");
+        assert!(page["stroked"].as_u64().unwrap() > 5, "{page}");
+    }
+}
+
+/// The number of pages, size, title, fonts and paths of PDFs, read by pypdf.
+fn pages<'f>(test: &Test, files: impl IntoIterator<Item = &'f str>) -> Vec<Value> {
+    let found = test.python(&venv_python(), "pdf.py", files);
+    serde_json::from_slice(&found).unwrap()
+}
+
+#[test]
+fn a_report_writes_its_figures_in_all_formats() {
+    let test = results();
+    let arguments = ["report", "results", "-o", "r.csv", "--figures", "paper/figures"];
+    let answer = test.feedrate(&arguments);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let files = test.files_below("paper/figures", "");
+    let names: Vec<&str> =
+        files.iter().map(|file| file.file_name().unwrap().to_str().unwrap()).collect();
+    assert!(names.contains(&"au_processes.pdf"), "{names:?}");
+    assert_eq!(names.len() % 3, 0, "{names:?}");
+    for pdf in names.iter().filter_map(|name| name.strip_suffix(".pdf")) {
+        for ending in ["png", "svg"] {
+            assert!(names.contains(&&*format!("{pdf}.{ending}")), "{pdf}.{ending}");
+        }
+        let page = &pages(&test, [&*format!("paper/figures/{pdf}.pdf")])[0];
+        assert!(page["width"] == 252.0 || page["width"] == 504.0, "{pdf}: {page}");
+    }
+    let changed = test.path("paper/figures/au_processes.svg");
+    fs::write(&changed, "mine").unwrap();
+    let arguments = ["report", "results", "--figures", "paper/figures"];
+    test.feedrate(&arguments).refuses(2, &["au_processes.svg` is there already", "--force"]);
+    assert_eq!(fs::read_to_string(&changed).unwrap(), "mine");
+    let answer = test.feedrate(&[&arguments[..], &["--force"]].concat());
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(fs::read_to_string(&changed).unwrap().starts_with("<svg "));
 }
 
 #[test]
@@ -115,8 +177,8 @@ fn impossible_plots_are_refused_with_a_hint() {
             ["`there.svg` is there already", "--force"],
         ),
         (
-            vec!["au_processes", "results", "-o", "there.pdf"],
-            ["neither `.svg` nor `.png`", "for a PDF"],
+            vec!["au_processes", "results", "-o", "there.eps"],
+            ["does not end in `.pdf`, `.svg` or `.png`", "hint:"],
         ),
         (
             vec!["stall", "results", "--response", "duration_s"],
@@ -124,7 +186,7 @@ fn impossible_plots_are_refused_with_a_hint() {
         ),
         (
             vec!["au_processes", "results", "--width", "0.1"],
-            ["'0.1' for '--width <INCHES>'", "1.5 to 40"],
+            ["'0.1' for '--width <WIDTH>'", "column, page, or inches from 1.5 to 40"],
         ),
         (vec!["au_processes", "data"], ["holds no result of a run", "hint:"]),
     ] {

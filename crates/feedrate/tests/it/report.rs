@@ -316,6 +316,7 @@ fn figure(name: &str, title: &str, is_lead: bool) -> ReportFigure {
         is_lead,
         svg: svg("#ffffff", "#1a1a1a"),
         svg_dark: svg("#18181b", "#e6e6e6"),
+        figure: None,
         series: series.map(String::from).to_vec(),
         command: String::new(),
         values: ReportTable::from_text(

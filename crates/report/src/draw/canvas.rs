@@ -245,7 +245,13 @@ impl Canvas {
             self.svg
         );
         let size_in = (size.0 / PT_PER_IN, size.1 / PT_PER_IN);
-        Drawing { svg, size_in, background: self.palette.background, shapes: self.shapes }
+        Drawing {
+            title: escape::one_line(title).into(),
+            svg,
+            size_in,
+            background: self.palette.background,
+            shapes: self.shapes,
+        }
     }
 
     fn push(&mut self, line: impl Display) {

@@ -11,6 +11,8 @@ use std::collections::BTreeSet;
 pub(super) const LINE_HEIGHT: f64 = 1.15;
 /// Distance from a tick to its label.
 pub(super) const LABEL_GAP: f64 = 4.0;
+/// Maximum height of axes, so that a figure of a page's width leaves room for text; wider figures may be higher.
+const HEIGHT_MAX: f64 = 230.0;
 /// Approximate number of ticks on a vertical axis.
 const Y_TICKS: f64 = 5.0;
 /// Angle in degrees of labels that do not fit side by side.
@@ -104,7 +106,9 @@ impl<'a> FittedPanel<'a> {
 
     /// Height of the area between the axes for a given width.
     pub(super) fn height(&self, size: f64, width: f64) -> f64 {
-        let Scale::Categories(names) = &self.axes.y.scale else { return width * self.axes.aspect };
+        let Scale::Categories(names) = &self.axes.y.scale else {
+            return (width * self.axes.aspect).min(HEIGHT_MAX.max(0.4 * width));
+        };
         let marks = self.panel.all_series().filter(|series| has_marks(series)).count().max(1);
         let text = (LINE_HEIGHT * self.lines as f64 + 0.4) * size;
         let row = text.max(marks as f64 * 2.4 * MARK_RADIUS + 0.25 * size);

@@ -230,7 +230,7 @@ fn an_interval_that_is_cut_off_ends_in_an_arrow() {
 
 /// The number of pixels that differ from the background.
 fn count_inked_pixels(drawing: &Drawing) -> usize {
-    let bytes = drawing.png(100.0).unwrap();
+    let bytes = drawing.encode(PictureFormat::Png, 100.0).unwrap();
     let mut reader = ::png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
     let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
     reader.next_frame(&mut pixels).unwrap();
@@ -254,7 +254,7 @@ fn a_picture_has_the_requested_size() {
             &figure(&["a"], &[(0.0, 1.0)]),
             &DrawOptions { width_in, ..DrawOptions::default() },
         );
-        let bytes = drawing.png(dpi).unwrap();
+        let bytes = drawing.encode(PictureFormat::Png, dpi).unwrap();
         let picture = ::png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
         assert_eq!(picture.info().width, expected);
     }
@@ -262,7 +262,8 @@ fn a_picture_has_the_requested_size() {
         &figure(&["a"], &[(0.0, 1.0)]),
         &DrawOptions { width_in: Some(40.0), ..DrawOptions::default() },
     );
-    assert!(matches!(drawing.png(2400.0), Err(PngError::TooLarge(96_000, _))));
+    let outcome = drawing.encode(PictureFormat::Png, 2400.0);
+    assert!(matches!(outcome, Err(PictureError::TooLarge(96_000, _))));
 }
 
 #[test]

@@ -58,8 +58,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         let hint = "give the folders of fewer runs: `feedrate plot checkpoint_rates RUN RUN`";
         return Err(Missing::too_many(layers.len(), LINES_MAX, hint));
     }
-    let last = numbers.iter().copied().fold(2.0, f64::max);
-    let x = Axis::new("Checkpoint", Scale::LinearAt(numbers), AxisRange::AtLeast(1.0, last));
+    let x = Axis::new("Checkpoint", Scale::LinearAt(numbers), AxisRange::Tight);
     let y = Axis::linear(format!("Rate ({MB_PER_SECOND})"), AxisRange::FromZero);
     Ok(Figure {
         title: "Rates of checkpoints".into(),

@@ -2,7 +2,7 @@
 
 use super::caption::intervals;
 use super::data::{Data, samples};
-use super::response::{MB, MB_PER_SECOND, estimate_note, label};
+use super::response::{MB, MB_PER_SECOND, VISIBLE_SHARE_MIN, estimate_note, label};
 use super::together::{self, SharedMark};
 use super::{Missing, Needs, Plot, epochs};
 use crate::draw::figure::{
@@ -28,6 +28,12 @@ pub(super) static PLOT: Plot = Plot {
 
 /// Headings of a phase's numbers: percentages, samples per second and bytes per second.
 const COLUMNS: [&str; 6] = ["AU (%)", SAMPLES, READ, "Read from the device", "Written", GPUS];
+
+/// The last column whose values the panels by epoch show.
+const EPOCHS_UNTIL: usize = 2;
+
+/// The columns of bytes per second.
+const RATES: [usize; 3] = [2, 3, 4];
 
 const SAMPLES: &str = "Throughput (samples/s)";
 
@@ -62,11 +68,26 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     let is_alone = matches!(marks.as_slice(), [mark] if mark.experiments.len() == 1);
     let mut panels = epochs::panels(data, &marks);
     let has_epochs = !panels.is_empty();
+    let largest = |column: usize| {
+        all.iter().filter_map(|phase| phase.values[column]).reduce(f64::max).unwrap_or(0.0)
+    };
+    let fastest = RATES.map(largest).into_iter().fold(0.0, f64::max);
     let mut columns = 0;
     for (column, heading) in COLUMNS.into_iter().enumerate() {
-        if all.iter().all(|phase| phase.values[column].is_none()) {
+        let is_unknown = all.iter().all(|phase| phase.values[column].is_none());
+        // A run that only reads also writes its few results.
+        let is_negligible =
+            RATES.contains(&column) && largest(column) < VISIBLE_SHARE_MIN * fastest;
+        // The panels by epoch show the same.
+        let is_repeated =
+            has_epochs && column <= EPOCHS_UNTIL && names == [PhaseKind::Epoch.name()];
+        if is_unknown || is_negligible || is_repeated {
             continue;
         }
+        let has_value = |name: &&String| {
+            all.iter().any(|phase| phase.name == **name && phase.values[column].is_some())
+        };
+        let names: Vec<String> = names.iter().filter(has_value).cloned().collect();
         columns += 1;
         let (x, unit) = axis(heading, estimated);
         for group in together::groups(&marks) {

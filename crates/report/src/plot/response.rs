@@ -184,6 +184,9 @@ pub(super) const MB: f64 = 1e6;
 /// The unit of rates in pictures.
 pub(super) const MB_PER_SECOND: &str = "MB/s";
 
+/// Minimum of a bandwidth relative to the largest bandwidth of the same figure. A panel with less shows nothing.
+pub(super) const VISIBLE_SHARE_MIN: f64 = 0.01;
+
 /// An axis of the numbers of processes of all runs.
 pub(super) fn processes_axis(data: &Data) -> Axis {
     number_axis(PROCESSES_LABEL, numbers_of_processes(data))

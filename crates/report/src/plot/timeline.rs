@@ -1,18 +1,21 @@
 //! Plots the bandwidth of one run over time, with its epochs, evaluations and checkpoints.
 
 use super::data::{Data, samples};
-use super::response::{MB, MB_PER_SECOND};
+use super::response::{MB, MB_PER_SECOND, VISIBLE_SHARE_MIN};
 use super::{Missing, Needs, Plot};
 use crate::draw::figure::{
     Axes, Axis, AxisRange, Figure, Layer, Panel, Point, ShadedSpan, Style, Tone,
 };
-use feedrate_measure::record::timeline::{GpuTimeline, Timeline};
+use feedrate_measure::record::timeline::{Column, GpuTimeline, Timeline};
 use feedrate_measure::record::{Block, EpochRecord, Record};
 use feedrate_measure::stats::mean;
 use feedrate_results::run::Run;
 
 /// Maximum number of samples in a picture. With more samples, neighbours are merged.
 const SAMPLES_MAX: usize = 500;
+
+/// Minimum duration of a drawn sample, as a share of the usual one: the rate of a few bytes in a sample that is cut off by the end of an epoch means nothing.
+const DURATION_SHARE_MIN: f64 = 0.5;
 
 pub(super) static PLOT: Plot = Plot {
     name: "timeline",
@@ -51,10 +54,17 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     };
     let time = SampleTimes::new(timeline);
     let mut panels = Vec::new();
-    for (name, bytes) in [("Read", &timeline.read_bytes), ("Written", &timeline.written_bytes)] {
+    let columns = [("Read", &timeline.read_bytes), ("Written", &timeline.written_bytes)];
+    let total = |column: &Column| column.as_ref().map_or(0, |bytes| bytes.iter().sum::<u64>());
+    let most = columns.iter().map(|(_, bytes)| total(bytes)).max().unwrap_or(0);
+    for (name, bytes) in columns {
         let points = bytes.as_ref().map(|bytes| time.rates(bytes)).unwrap_or_default();
-        let largest = points.iter().map(|point| point.y).fold(0.0, f64::max);
-        if largest > 0.0 || (name == "Read" && !points.is_empty()) {
+        // A run that only reads also writes its few results.
+        let is_visible = match most {
+            0 => name == "Read",
+            most => most as f64 * VISIBLE_SHARE_MIN <= total(bytes) as f64,
+        };
+        if is_visible && !points.is_empty() {
             let points = points.into_iter().map(|at| Point::new(at.x, at.y / MB)).collect();
             let y = Axis::linear(format!("{name} ({MB_PER_SECOND})"), AxisRange::FromZero);
             let spans = spans(record, 0.0, panels.is_empty());
@@ -82,6 +92,8 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
 struct SampleTimes {
     starts_s: Vec<f64>,
     ends_s: Vec<f64>,
+    /// Intended duration of a sample.
+    interval_s: f64,
 }
 
 impl SampleTimes {
@@ -89,25 +101,38 @@ impl SampleTimes {
         let ends_s: Vec<f64> = timeline.ends_ns().into_iter().map(seconds).collect();
         let before = ends_s.iter().take(ends_s.len().saturating_sub(1)).copied();
         let starts_s = std::iter::once(seconds(timeline.start_ns)).chain(before).collect();
-        SampleTimes { starts_s, ends_s }
+        SampleTimes { starts_s, ends_s, interval_s: seconds(timeline.interval_ns) }
     }
 
     fn end_s(&self) -> f64 {
         self.ends_s.last().copied().unwrap_or(0.0)
     }
 
-    /// Bytes per second from the start of each sample, with a last point at the end.
+    /// Bytes per second from the start of each sample, with a last point at the end. Short samples are merged with the next, or with the last if none follows.
     fn rates(&self, bytes: &[u64]) -> Vec<Point> {
         let together = bytes.len().div_ceil(SAMPLES_MAX).max(1);
-        let chunks = self.starts_s.chunks(together).zip(self.ends_s.chunks(together));
-        let mut points = Vec::new();
-        for ((starts, ends), bytes) in chunks.zip(bytes.chunks(together)) {
-            let (Some(from), Some(to)) = (starts.first(), ends.last()) else { continue };
-            if from < to {
-                points.push(Point::new(*from, bytes.iter().sum::<u64>() as f64 / (to - from)));
+        let duration_min_s = DURATION_SHARE_MIN * self.interval_s;
+        let mut merged: Vec<MergedSample> = Vec::new();
+        let samples = self.starts_s.iter().zip(&self.ends_s).zip(bytes);
+        for ((&start_s, &end_s), &bytes) in samples {
+            match merged.last_mut() {
+                Some(last) if last.samples < together || last.duration_s() < duration_min_s => {
+                    last.add(end_s, bytes);
+                }
+                _ => merged.push(MergedSample { start_s, end_s, bytes, samples: 1 }),
             }
         }
-        let last = points.last().map(|last: &Point| Point::new(self.end_s(), last.y));
+        if let [.., before, last] = merged.as_mut_slice()
+            && last.duration_s() < duration_min_s
+        {
+            before.add(last.end_s, last.bytes);
+            merged.pop();
+        }
+        let known = merged.iter().filter(|sample| 0.0 < sample.duration_s());
+        let rate = |sample: &MergedSample| sample.bytes as f64 / sample.duration_s();
+        let mut points: Vec<Point> =
+            known.map(|sample| Point::new(sample.start_s, rate(sample))).collect();
+        let last = points.last().map(|last| Point::new(self.end_s(), last.y));
         points.extend(last);
         points
     }
@@ -121,6 +146,26 @@ impl SampleTimes {
             points.extend(mean(&known).map(|percent| Point::new(*start_s, percent)));
         }
         points
+    }
+}
+
+/// Neighbouring samples with one rate.
+struct MergedSample {
+    start_s: f64,
+    end_s: f64,
+    bytes: u64,
+    samples: usize,
+}
+
+impl MergedSample {
+    fn duration_s(&self) -> f64 {
+        self.end_s - self.start_s
+    }
+
+    fn add(&mut self, end_s: f64, bytes: u64) {
+        self.end_s = end_s;
+        self.bytes += bytes;
+        self.samples += 1;
     }
 }
 
@@ -246,4 +291,77 @@ fn waits(blocks: &[StepBlock]) -> Panel {
     let x = Axis::linear("Step (all epochs)", AxisRange::AtLeast(1.0, each.len().max(2) as f64));
     let y = Axis::linear("Wait for data (s)", AxisRange::FromZero);
     Panel::from_axes(None, Axes { x, y, layers, aspect: 0.38 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::tests::made_up::data_of;
+    use feedrate_measure::example::simple;
+    use feedrate_measure::record::timeline::Sample;
+    use feedrate_results::import::RunOrigin;
+
+    const INTERVAL_NS: u64 = 100_000_000;
+
+    /// Samples of durations in ms, with the bytes read and written.
+    fn timeline(samples: &[(u64, u64, u64)]) -> Timeline {
+        let mut timeline = Timeline::new(0);
+        for &(ms, read_bytes, written_bytes) in samples {
+            let sample = Sample {
+                duration_ns: ms * 1_000_000,
+                read_bytes: Some(read_bytes),
+                written_bytes: Some(written_bytes),
+                ..Sample::default()
+            };
+            timeline.push(&sample, &[]);
+        }
+        assert_eq!(timeline.interval_ns, INTERVAL_NS);
+        timeline
+    }
+
+    fn drawn(samples: &[(u64, u64, u64)]) -> Figure {
+        let mut record = simple(&[(1000, 1000, 0, 1_000_000); 2]);
+        record.timeline = Some(timeline(samples));
+        let run =
+            Run { origin: RunOrigin::Feedrate, record: Some(Box::new(record)), ..Run::default() };
+        figure(&data_of(vec![run])).unwrap()
+    }
+
+    #[test]
+    fn a_panel_of_almost_nothing_is_left_out() {
+        let labels = |written: u64, read: u64| {
+            let figure = drawn(&[(100, read, 0), (100, read, written)]);
+            let labels = figure.panels.into_iter().map(|panel| panel.axes.y.label);
+            labels.collect::<Vec<_>>().join(", ")
+        };
+        let both = "Read (MB/s), Written (MB/s)";
+        assert_eq!(labels(20_000, 50_000_000), "Read (MB/s)");
+        assert_eq!(labels(2_000_000, 50_000_000), both);
+        // A run that only writes checkpoints.
+        assert_eq!(labels(50_000_000, 20_000), "Written (MB/s)");
+        assert_eq!(labels(0, 0), "Read (MB/s)");
+    }
+
+    #[test]
+    fn a_short_sample_shows_no_spike() {
+        let rates = |samples: &[(u64, u64, u64)]| -> Vec<(f64, f64)> {
+            let timeline = timeline(samples);
+            let bytes = timeline.written_bytes.as_ref().unwrap();
+            let points = SampleTimes::new(&timeline).rates(bytes).into_iter();
+            points.map(|point| (point.x, (point.y / MB * 1e6).round() / 1e6)).collect()
+        };
+        // Results are written in the last millisecond.
+        let usual = (100, 0, 1_000_000);
+        assert_eq!(
+            rates(&[usual, usual, (1, 0, 1_000_000)]),
+            [(0.0, 10.0), (0.1, 19.801980), (0.201, 19.801980)]
+        );
+        // A short sample in the middle counts with the next.
+        assert_eq!(
+            rates(&[usual, (2, 0, 0), usual]),
+            [(0.0, 10.0), (0.1, 9.803922), (0.202, 9.803922)]
+        );
+        assert_eq!(rates(&[usual, (60, 0, 0)]), [(0.0, 10.0), (0.1, 0.0), (0.16, 0.0)]);
+        assert_eq!(rates(&[(1, 0, 5_000)]), [(0.0, 5.0), (0.001, 5.0)]);
+    }
 }

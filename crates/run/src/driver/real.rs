@@ -13,7 +13,7 @@ use super::worker::Worker;
 use crate::clock::Clock;
 use crate::comm::Comm;
 use crate::layers::GroupStorages;
-use crate::live::{Live, LivePhase, Signals};
+use crate::live::{Live, LiveLoader, LivePhase, Signals};
 use crate::op_log::OpLog;
 use feedrate_data::storage::Handle;
 use feedrate_engine::effects::{self, Conductor};
@@ -61,6 +61,13 @@ impl WorkProgress {
     /// Returns the number of open and read calls of finished tasks.
     pub fn operations(&self) -> u64 {
         self.0.queues.iter().map(Queue::operations_of_run).sum()
+    }
+
+    /// Returns the number of the first accelerator, and the state of each accelerator's loader.
+    pub fn loaders(&self) -> (u32, Vec<LiveLoader>) {
+        let shared = &self.0;
+        let loaders = (0..shared.job.accelerators()).map(|number| shared.live_loader(number));
+        (shared.job.local.start, loaders.collect())
     }
 }
 

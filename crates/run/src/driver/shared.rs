@@ -10,6 +10,7 @@ use crate::buffer::ALIGN;
 use crate::clock::Clock;
 use crate::gate::Gate;
 use crate::layers::{self, GroupStorages, RecordedStorage};
+use crate::live::LiveLoader;
 use crate::op_log::OpLog;
 use crossbeam_queue::ArrayQueue;
 use feedrate_data::storage::{ReadStorage, engine};
@@ -290,6 +291,21 @@ impl Shared {
         let indices = self.placement.workers_of(accelerator);
         let workers = &self.workers[indices.start as usize..indices.end as usize];
         workers.iter().map(|worker| u32::from(worker.is_active())).sum()
+    }
+
+    /// Returns the state of the loader of `accelerator`.
+    pub(super) fn live_loader(&self, accelerator: u32) -> LiveLoader {
+        let queue = &self.queues[accelerator as usize];
+        let [ready_batches, batches_in_flight] = queue.ready_batches();
+        let threads = self.placement.workers_of(accelerator);
+        let is_busy = |&thread: &u32| !self.workers[thread as usize].idle.load(Relaxed);
+        LiveLoader {
+            read_bytes: queue.read_bytes_of_run(),
+            ready_batches,
+            batches_in_flight,
+            busy_threads: threads.clone().filter(is_busy).count() as u32,
+            threads: threads.len() as u32,
+        }
     }
 
     /// Returns the idle threads of `accelerator` to wake: of each worker the first, which wakes the others.

@@ -1,6 +1,6 @@
-//! Reports the progress of `feedrate study run`: a line for each event, and a live line about the current run.
+//! Reports the progress of `feedrate study run`: a line for each event, and live lines about the current run.
 
-use crate::progress::{self, LiveLine, Progress, TERMINAL};
+use crate::progress::{self, LiveLines, Progress, Terminal};
 use crate::text;
 use feedrate_analysis::precision::NextStep;
 use feedrate_session::progress_text::{join, rough_seconds};
@@ -13,12 +13,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Maximum columns of a run's name in the live line; the rest is for its progress.
+/// Maximum columns of a run's name in its line; the rest is for its progress.
 const NAME_COLUMNS: usize = 20;
 
-/// Prints events and the live line.
+/// Prints events and the live lines.
 pub(super) struct Reporter {
-    line: LiveLine,
+    terminal: Terminal,
+    lines: LiveLines,
     current: Arc<Mutex<CurrentRow>>,
 }
 
@@ -32,12 +33,13 @@ struct CurrentRow {
     left_s: f64,
     /// Preparation before the run; empty while it runs.
     preparation: String,
-    /// File with the progress line of the run's process.
+    /// File with the progress lines of the run's process.
     live_file: Option<PathBuf>,
 }
 
 impl CurrentRow {
-    fn line(&self, elapsed: Duration) -> String {
+    /// The line about the row, and the table of its run.
+    fn lines(&self, elapsed: Duration) -> String {
         if self.name.is_empty() {
             return String::new();
         }
@@ -46,16 +48,19 @@ impl CurrentRow {
         if 1.0 <= left_s {
             first += &format!("≈ {} left", rough_seconds(left_s));
         }
-        let progress = progress::line_in_file(self.live_file.as_deref(), elapsed);
+        let progress = progress::lines_in_file(self.live_file.as_deref(), elapsed);
+        let (progress, table) = progress.split_once('\n').unwrap_or((&progress, ""));
+        let progress = progress.to_string();
         let name = text::cut(&escape::one_line(&self.name), NAME_COLUMNS);
         let preparation = escape::one_line(&self.preparation);
         let first = first.trim_end().to_string();
         // In a narrow terminal the last parts are dropped first.
-        if preparation.is_empty() {
+        let line = if preparation.is_empty() {
             join([first, name, progress])
         } else {
             join([first, preparation.into_owned(), progress, name])
-        }
+        };
+        if table.is_empty() { line } else { format!("{line}\n{table}") }
     }
 }
 
@@ -65,10 +70,11 @@ impl Reporter {
         let shown = Arc::clone(&current);
         let text = move |_| {
             let row = shown.lock().unwrap_or_else(PoisonError::into_inner);
-            row.line(row.start.map_or(Duration::ZERO, |start| start.elapsed()))
+            row.lines(row.start.map_or(Duration::ZERO, |start| start.elapsed()))
         };
-        let line = LiveLine::start(Progress::Shown, Box::new(text));
-        Reporter { line, current }
+        let terminal = Terminal::new(Progress::Shown);
+        let lines = terminal.start(Box::new(text));
+        Reporter { terminal, lines, current }
     }
 
     fn current(&self) -> MutexGuard<'_, CurrentRow> {
@@ -88,7 +94,7 @@ impl RunnerReporter for Reporter {
         let is_shown_live =
             matches!(event, RunnerEvent::Running { .. } | RunnerEvent::Generating { .. });
         if let Some(line) = line(event)
-            && !(is_shown_live && self.line.is_drawn())
+            && !(is_shown_live && self.lines.is_drawn())
         {
             self.show_message(&line);
         }
@@ -106,15 +112,15 @@ impl RunnerReporter for Reporter {
             RunnerEvent::Running { .. } => self.set_preparation(String::new()),
             RunnerEvent::Finished { .. } | RunnerEvent::Failed { .. } => {
                 *self.current() = CurrentRow::default();
-                // The drawing thread would leave the line of the last row above what is printed next.
-                self.line.clear();
+                // The drawing thread would leave the lines of the last row above what is printed next.
+                self.lines.clear();
             }
             _ => {}
         }
     }
 
     fn show_message(&self, text: &str) {
-        self.line.say(text);
+        self.listener().note(text);
     }
 
     fn follow(&self, live_file: PathBuf) {
@@ -122,7 +128,7 @@ impl RunnerReporter for Reporter {
     }
 
     fn listener(&self) -> &dyn Listener {
-        &TERMINAL
+        &self.terminal
     }
 }
 
@@ -246,17 +252,18 @@ mod tests {
         let name = "2_read_threads_1 replicate 1".to_string();
         let mut row = CurrentRow { name, place, left_s: 700.0, live_file, ..CurrentRow::default() };
         let seconds = Duration::from_secs;
-        assert_eq!(row.line(seconds(5)), "[3/40] ≈ 12 min left · 2_read_threads_1 … · 5 s");
-        std::fs::write(&file, "epoch 1/2 step 13/99 · AU 50.0 %").unwrap();
-        let runs = "[3/40] ≈ 50 s left · 2_read_threads_1 … · epoch 1/2 step 13/99 · AU 50.0 %";
-        assert_eq!(row.line(seconds(650)), runs);
-        assert!(runs.chars().count() < 80);
+        assert_eq!(row.lines(seconds(5)), "[3/40] ≈ 12 min left · 2_read_threads_1 … · 5 s");
+        std::fs::write(&file, "epoch 1/2 step 13/99 · AU 50.0 %\naccelerator\n0").unwrap();
+        let line = "[3/40] ≈ 50 s left · 2_read_threads_1 … · epoch 1/2 step 13/99 · AU 50.0 %";
+        let runs = &format!("{line}\naccelerator\n0");
+        assert_eq!(row.lines(seconds(650)), *runs);
+        assert!(line.chars().count() < 80);
         // After the estimate is exceeded, the time left is unknown.
         let longer = "[3/40] · 2_read_threads_1 … · epoch 1/2 step 13/99 · AU 50.0 %";
-        assert_eq!(row.line(seconds(701)), longer);
+        assert_eq!(row.lines(seconds(701)).lines().next(), Some(longer));
         row.preparation = "generating its dataset".into();
         row.live_file = None;
         let generates = "[3/40] ≈ 12 min left · generating its dataset · 2 s · 2_read_threads_1 …";
-        assert_eq!(row.line(seconds(2)), generates);
+        assert_eq!(row.lines(seconds(2)), generates);
     }
 }

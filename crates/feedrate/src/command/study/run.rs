@@ -75,6 +75,7 @@ pub(in crate::command) struct StudyRunArguments {
     json: bool,
     #[command(flatten)]
     settings: StudyRunSettings,
+    #[command(flatten)]
     exports: ExportArguments,
 }
 

@@ -6,7 +6,7 @@ mod captions;
 
 use super::data::*;
 use super::*;
-use crate::draw::{DrawOptions, Drawing, Theme, draw};
+use crate::draw::{DrawOptions, Drawing, PictureFormat, Theme, draw};
 use feedrate_measure::metric::{BARRIER_S, LOAD_S, Metric, STALL_OPEN, STALL_SKEW};
 use feedrate_results::run::Run;
 use made_up::*;
@@ -134,7 +134,7 @@ fn levels_of_a_factor_are_drawn_for_any_response() {
 fn a_png_is_not_empty() {
     for plot in PLOTS {
         let drawing = draw_plot(plot, &data_for(plot, "unet3d_h100"), &DrawOptions::default());
-        let bytes = drawing.png(100.0).unwrap();
+        let bytes = drawing.encode(PictureFormat::Png, 100.0).unwrap();
         let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
         let width = reader.info().width;
         let height = reader.info().height;
