@@ -264,9 +264,9 @@ impl SampleReader {
 
     /// Returns the payload bytes of the complete sample; `None` if neither the plan nor the file gives them.
     fn payload_bytes(&self) -> Option<u64> {
-        self.payload_bytes.or_else(|| match self.cursor.file_shape() {
-            Some(shape) if self.is_single_sample => Some(shape.payload_bytes()),
-            _ => self.cursor.payload_bytes(),
+        self.payload_bytes.or_else(|| {
+            let file = if self.is_single_sample { self.cursor.file_shape() } else { None };
+            file.map_or_else(|| self.cursor.payload_bytes(), |file| Some(file.payload_bytes()))
         })
     }
 
@@ -277,15 +277,39 @@ impl SampleReader {
 
     /// Counts the complete sample. `file` is the name of its file in messages.
     pub fn count_sample(&self, counters: &mut IoCounters, file: &str) {
-        counters.access.count_sample(self.payload_bytes());
-        counters.count_undecoded(self.undecoded(), file);
+        self.count_samples(1, self.payload_bytes(), counters, file);
+    }
+
+    /// Returns the number of samples after the complete one in its file that [`SampleReader::take_ready`] can take.
+    pub fn ready_samples(&self) -> u64 {
+        if self.is_broken { 0 } else { self.cursor.ready_samples() }
+    }
+
+    /// Completes the next `samples` samples, at most [`SampleReader::ready_samples`], and counts them.
+    pub fn take_ready(&mut self, samples: u64, counters: &mut IoCounters, file: &str) {
+        let payload_bytes = self.cursor.take_ready(samples);
+        self.complete_samples += samples;
+        self.count_samples(samples, Some(payload_bytes), counters, file);
+    }
+
+    /// Counts samples that are like the complete one, with `payload_bytes` bytes together.
+    fn count_samples(
+        &self,
+        samples: u64,
+        payload_bytes: Option<u64>,
+        counters: &mut IoCounters,
+        file: &str,
+    ) {
+        counters.access.count_samples(samples, payload_bytes);
+        counters.count_undecoded(self.undecoded(), samples, file);
         // Files with a planned payload contain nothing else.
         let is_foreign = self.payload_bytes.is_none() && !self.is_broken;
         if let Some(name) = self.cursor.elsewhere().filter(|_| is_foreign) {
             counters.note_elsewhere(name);
         }
         if let Some(stored) = self.cursor.stored_sample().filter(|_| is_foreign) {
-            counters.count_stored(stored.bytes, stored.file_bytes);
+            let samples = samples as f64;
+            counters.count_stored(samples * stored.bytes, samples * stored.file_bytes);
         }
     }
 

@@ -27,7 +27,13 @@ impl Histogram {
     /// Counts one duration.
     #[inline]
     pub fn record(&mut self, ns: u64) {
-        self.counts_mut()[bucket_index(ns) % BUCKETS] += 1;
+        self.record_repeated(ns, 1);
+    }
+
+    /// Counts `count` equal durations.
+    #[inline]
+    pub fn record_repeated(&mut self, ns: u64, count: u64) {
+        self.counts_mut()[bucket_index(ns) % BUCKETS] += count;
         self.max_ns = self.max_ns.max(ns);
     }
 

@@ -106,6 +106,16 @@ pub(super) trait Finder: Send {
     fn undecoded_type(&self) -> Option<&'static str> {
         None
     }
+
+    /// See [`Cursor::ready_samples`].
+    fn ready_samples(&self) -> u64 {
+        0
+    }
+
+    /// See [`Cursor::take_ready`].
+    fn take_ready(&mut self, _samples: u64) -> u64 {
+        0
+    }
 }
 
 /// Collects a given number of bytes, which may arrive in pieces.
@@ -253,14 +263,16 @@ impl<S: Finder> Cursor for ReadAheadCursor<S> {
             self.request = Request::Length;
             return Ok(Need::Length { part: 0 });
         };
-        if self.finder.offset().is_some() && self.finder.has_buffered_bytes() {
+        let mut next_offset = self.finder.offset();
+        if next_offset.is_some() && self.finder.has_buffered_bytes() {
             self.request = Request::Kept;
             return Ok(Need::Buffered);
         }
-        if self.finder.offset().is_some_and(|offset| offset >= length) {
+        if next_offset.is_some_and(|offset| offset >= length) {
             self.finder.handle_end_of_file()?;
+            next_offset = self.finder.offset();
         }
-        let Some(offset) = self.finder.offset() else { return Ok(Need::Done) };
+        let Some(offset) = next_offset else { return Ok(Need::Done) };
         if self.unused.contains(&offset) {
             self.request = Request::Unused { offset };
             return Ok(Need::Again { part: 0, offset, len: (self.unused.end - offset) as usize });
@@ -313,5 +325,16 @@ impl<S: Finder> Cursor for ReadAheadCursor<S> {
 
     fn undecoded_type(&self) -> Option<&'static str> {
         self.finder.undecoded_type()
+    }
+
+    fn ready_samples(&self) -> u64 {
+        self.finder.ready_samples()
+    }
+
+    fn take_ready(&mut self, samples: u64) -> u64 {
+        if let Some(last) = &mut self.last {
+            last.sample += samples;
+        }
+        self.finder.take_ready(samples)
     }
 }

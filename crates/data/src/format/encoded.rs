@@ -172,6 +172,14 @@ impl Cursor for DecodingCursor {
     fn undecoded_type(&self) -> Option<&'static str> {
         self.member.undecoded.or_else(|| self.container.undecoded_type())
     }
+
+    fn ready_samples(&self) -> u64 {
+        self.container.ready_samples()
+    }
+
+    fn take_ready(&mut self, samples: u64) -> u64 {
+        self.container.take_ready(samples)
+    }
 }
 
 /// The current member, in memory that is reused.

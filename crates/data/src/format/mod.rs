@@ -317,6 +317,17 @@ pub trait Cursor: Send {
     fn undecoded_type(&self) -> Option<&'static str> {
         None
     }
+
+    /// Number of samples after the complete one, in the order of the file, that are ready: they need no further bytes and no decoding of
+    /// their own, their payload is not wanted, and they differ from the complete one only in length. 0 if the format reads each sample.
+    fn ready_samples(&self) -> u64 {
+        0
+    }
+
+    /// Completes the next `samples` samples, at most [`Cursor::ready_samples`], as if each had been read. Returns their payload bytes.
+    fn take_ready(&mut self, _samples: u64) -> u64 {
+        0
+    }
 }
 
 /// The part of a file that a sample is.

@@ -42,14 +42,14 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
             |r| {
                 let accelerators = &mut r.epochs[1].accelerators;
                 for (kind, file) in [("jpeg", ""), ("webp", "w/0.tar")] {
-                    accelerators[0].io.count_undecoded(Some(kind), file);
+                    accelerators[0].io.count_undecoded(Some(kind), 1, file);
                 }
-                accelerators[1].io.count_undecoded(Some("webp"), "w/1.tar");
+                accelerators[1].io.count_undecoded(Some("webp"), 1, "w/1.tar");
                 for _ in 0..40 {
                     accelerators[1].io.access.count_sample(None);
                 }
             },
         ),
-        super::tests::silent(|r| r.epochs[1].accelerators[0].io.count_undecoded(None, "a")),
+        super::tests::silent(|r| r.epochs[1].accelerators[0].io.count_undecoded(None, 1, "a")),
     ],
 };

@@ -338,14 +338,14 @@ impl IoCounters {
         counts
     }
 
-    /// Counts a sample of `file` that could not be decoded, if `kind` is given. Allocates for the first sample of a kind.
-    pub fn count_undecoded(&mut self, kind: Option<&str>, file: &str) {
+    /// Counts samples of `file` that could not be decoded, if `kind` is given. Allocates for the first sample of a kind.
+    pub fn count_undecoded(&mut self, kind: Option<&str>, samples: u64, file: &str) {
         if let Some(kind) = kind {
-            self.add_undecoded(kind, 1, file);
+            self.add_undecoded(kind, samples, file);
         }
     }
 
-    /// Counts the stored bytes of a sample, and its share of the bytes of its file.
+    /// Counts the stored bytes of samples, and their share of the bytes of their file.
     pub fn count_stored(&mut self, sample_bytes: f64, file_bytes: f64) {
         let stored = self.stored.get_or_insert_default();
         stored.sample_bytes += sample_bytes;

@@ -19,6 +19,7 @@ use feedrate_engine::sink::Sink;
 use feedrate_measure::record::ranges::RangeLog;
 use feedrate_spec::plan::REQUEST_BYTES_MAX;
 use feedrate_spec::plan::order::SampleId;
+use feedrate_spec::workload::TimeSpec;
 use std::ops::Range;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -160,7 +161,8 @@ impl<'s> Worker<'s> {
             self.cpu_ns = thread_cpu_ns();
             self.client.begin(self.cpu_ns);
         }
-        for sample in reading.task.samples.clone() {
+        let mut rest = reading.task.samples.clone();
+        while let Some(sample) = rest.next() {
             let id = self.lanes[lane].shard.sample(reading, sample);
             let slot = queue.slot_of(reading.task.batch);
             let memory = self.shared.kept_sample(accelerator, slot, sample);
@@ -173,6 +175,7 @@ impl<'s> Worker<'s> {
             if !is_complete {
                 return Ok(());
             }
+            rest.start += self.take_ready(lane, reading, id, &rest);
         }
         let samples = reading.task.samples.end - reading.task.samples.start;
         if let Some(client) = client {
@@ -196,6 +199,29 @@ impl<'s> Worker<'s> {
             self.shared.wake_siblings(self.worker_index);
         }
         Ok(())
+    }
+
+    /// Counts those of the samples `rest` that follow `last` in its file and that the reader has ready, in one step. Returns their number.
+    fn take_ready(
+        &mut self,
+        lane: usize,
+        reading: &ClaimedTask,
+        last: SampleId,
+        rest: &Range<u64>,
+    ) -> u64 {
+        let WorkerLane { shard, io, .. } = &mut self.lanes[lane];
+        let loader = &self.shared.job.plan.loader;
+        let has_own_time = loader.client.is_some() || loader.preprocess != TimeSpec::None;
+        let ready = if has_own_time || !io.reads_itself { 0 } else { self.reader.ready_samples() };
+        let follows = |(number, sample): &(u64, u64)| {
+            let next = SampleId { sample: last.sample + number, ..last };
+            shard.sample(reading, *sample) == next
+        };
+        let samples = (1..=ready).zip(rest.clone()).take_while(follows).count() as u64;
+        if samples > 0 {
+            io.count_ready(&mut self.reader, samples);
+        }
+        samples
     }
 
     /// Gets one sample from memory or from the storage. Returns false if the run was stopped before it was complete.

@@ -174,6 +174,16 @@ impl RecordedStorage {
         }
     }
 
+    /// Counts `samples` samples that `reader` has ready, each with an equal share of the time since the previous activity.
+    pub fn count_ready(&mut self, reader: &mut SampleReader, samples: u64) {
+        self.begin_sample();
+        reader.take_ready(samples, &mut self.counters, self.name.trim_start_matches('/'));
+        self.end_decoding();
+        self.counters.samples += samples;
+        let ns = self.activity_end_ns - self.sample_start_ns;
+        self.counters.sample_latency.record_repeated(ns / samples, samples);
+    }
+
     /// Closes a file.
     pub fn close(&mut self, file: Handle, part: u64) {
         self.storage.close(file);

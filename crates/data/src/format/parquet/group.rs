@@ -5,6 +5,7 @@ use super::footer::{Chunk, Footer};
 use super::schema::Column;
 use super::unread::{ContentFinder, PageUnpacker};
 use super::{FormatError, PayloadSink};
+use std::ops::Range;
 
 /// Chunks at most this far apart are read without a gap, as by pyarrow.
 const HOLE_BYTES_MAX: u64 = 8 << 10;
@@ -24,12 +25,16 @@ pub(super) struct GroupStream {
     /// Number of the requested row.
     row: u64,
     division: Division,
+    /// Share of the requested row in [`Division::Shares`].
+    share: Range<u64>,
     /// Number of the current chunk in `chunks`; their number at the end of the group.
     index: usize,
     /// Offset in the file of the next byte, outside the chunk of values.
     offset: u64,
     values: ChunkStream,
     unpacker: PageUnpacker,
+    /// End of the bytes that the unpacker has taken. It takes all bytes that have been read, not one sample's at a time.
+    unpacked_until: u64,
     content: ContentFinder,
     /// Whether pages are decompressed even if their values are not needed.
     unpacks: bool,
@@ -131,6 +136,9 @@ impl GroupStream {
     pub(super) fn begin(&mut self, row: u64) {
         self.row = row;
         self.values.begin_sample();
+        if let Division::Shares { total, .. } = self.division {
+            self.share = self.cut(total, row)..self.cut(total, row + 1);
+        }
     }
 
     /// Whether the requested row was read; after the last row, whether all chunks were read.
@@ -170,10 +178,32 @@ impl GroupStream {
     pub(super) fn sample_bytes(&self) -> Option<u64> {
         match self.division {
             Division::Values(_) => self.values.found_bytes(),
-            Division::Shares { total, .. } => {
-                Some(self.cut(total, self.row + 1) - self.cut(total, self.row))
-            }
+            Division::Shares { .. } => Some(self.share.end - self.share.start),
         }
+    }
+
+    /// Number of rows after the complete one whose shares are in bytes that were decompressed. The last row is never among them, because
+    /// it ends with the last chunk.
+    pub(super) fn ready_rows(&self) -> u64 {
+        let Division::Shares { total, position } = self.division else { return 0 };
+        if total == 0 || !self.columns.is_empty() || !self.is_complete() {
+            return 0;
+        }
+        let unpacked = position + self.unpacked_until.saturating_sub(self.offset);
+        // The last row that ends at `unpacked` or before: the inverse of `cut`.
+        let end = ((u128::from(unpacked) + 1) * u128::from(self.rows) - 1) / u128::from(total);
+        (end as u64).min(self.rows - 1).saturating_sub(self.row + 1)
+    }
+
+    /// Passes `rows` rows, at most [`GroupStream::ready_rows`], and returns their bytes.
+    pub(super) fn take_ready(&mut self, rows: u64) -> u64 {
+        let Division::Shares { total, position } = self.division else { return 0 };
+        let start = self.share.end;
+        self.begin(self.row + rows);
+        let end = self.share.end;
+        self.division = Division::Shares { total, position: end };
+        self.pass(end - position);
+        end - start
     }
 
     /// Codec, encoding or type because of which the samples are not decoded.
@@ -233,8 +263,7 @@ impl GroupStream {
         bytes: &[u8],
         sink: &mut dyn PayloadSink,
     ) -> Result<(), FormatError> {
-        let start = self.cut(total, self.row);
-        let end = self.cut(total, self.row + 1);
+        let Range { start, end } = self.share;
         let is_before = position < start;
         let limit = if is_before { start } else { end } - position;
         let content_left =
@@ -244,12 +273,11 @@ impl GroupStream {
             let message = format!("the row group has more than {total} bytes of values");
             return Err(FormatError::new(self.offset, message));
         }
-        let bytes = &bytes[..used as usize];
         if !is_before {
-            sink.payload(position - start, bytes)?;
+            sink.payload(position - start, &bytes[..used as usize])?;
         }
         if self.columns.is_empty() {
-            self.unpacker.feed(bytes);
+            self.unpack(bytes);
         } else {
             self.content.content_left -= used;
         }
@@ -258,10 +286,19 @@ impl GroupStream {
         Ok(())
     }
 
+    /// Decompresses the pages in bytes at the current offset, unless that was done for an earlier sample.
+    fn unpack(&mut self, bytes: &[u8]) {
+        let unpacked = self.unpacked_until.saturating_sub(self.offset) as usize;
+        if let Some(rest) = bytes.get(unpacked..) {
+            self.unpacker.feed(rest);
+            self.unpacked_until += rest.len() as u64;
+        }
+    }
+
     fn has_passed_row(&self) -> bool {
         match self.division {
             Division::Values(index) => self.index > index || self.values.has_passed(self.row),
-            Division::Shares { total, position } => position >= self.cut(total, self.row + 1),
+            Division::Shares { position, .. } => position >= self.share.end,
         }
     }
 
@@ -289,6 +326,7 @@ impl GroupStream {
     fn enter_chunk(&mut self) {
         while let Some(chunk) = self.chunks.get(self.index) {
             self.offset = chunk.start;
+            self.unpacked_until = chunk.start;
             let is_value = matches!(self.division, Division::Values(index) if index == self.index);
             if chunk.bytes > 0 || is_value {
                 self.unpacker.start(chunk.codec.filter(|_| self.unpacks));

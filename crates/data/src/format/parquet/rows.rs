@@ -15,6 +15,7 @@ pub(super) struct RowFinder {
     columns: Arc<[String]>,
     /// Whether pages of other programs' files are decompressed.
     unpacks: bool,
+    wants_payload: bool,
     wanted: WantedSample,
     file_bytes: u64,
     phase: FooterPhase,
@@ -41,6 +42,7 @@ impl RowFinder {
         RowFinder {
             columns: Arc::clone(&options.members),
             unpacks: options.decodes_members,
+            wants_payload: options.wants_payload,
             wanted: WantedSample::default(),
             file_bytes: 0,
             phase: FooterPhase::Footer,
@@ -197,5 +199,15 @@ impl Finder for RowFinder {
 
     fn undecoded_type(&self) -> Option<&'static str> {
         if self.phase == FooterPhase::Group { self.stream.undecoded() } else { None }
+    }
+
+    fn ready_samples(&self) -> u64 {
+        let is_in_group = self.phase == FooterPhase::Group && !self.wants_payload;
+        if is_in_group { self.stream.ready_rows() } else { 0 }
+    }
+
+    fn take_ready(&mut self, samples: u64) -> u64 {
+        self.wanted.sample += samples;
+        self.stream.take_ready(samples)
     }
 }

@@ -221,6 +221,47 @@ fn every_stored_byte_of_a_table_is_read() {
     }
 }
 
+/// Rows whose bytes were read with an earlier row are taken together, with the lengths of rows that are read one by one.
+#[test]
+fn ready_rows_have_the_lengths_of_single_rows() {
+    let column = |name: &str, column_type| TableColumn { name: name.into(), column_type, size: 1 };
+    let columns = vec![column("a", ColumnType::Float32), column("b", ColumnType::Int8)];
+    let encoding = Encoding { columns, ..encoding_with_groups(900) };
+    let mut parts = encode_with(parquet(), &shape(&[5], Element::Uint8, 2000), &encoding, 5000);
+    // In files of other programs, a row is a share of the bytes of its row group.
+    let writer = parts[0].windows(8).rposition(|bytes| bytes == CREATED_BY.as_bytes()).unwrap();
+    parts[0][writer] = b'x';
+    let mut single = parquet().reader(&options(4096));
+    let lengths: Vec<u64> = (0..2000)
+        .map(|row| {
+            let payload = read_with(&mut *single, 4096, &parts, row, None).unwrap();
+            assert_eq!(single.ready_samples(), 0, "the payload is wanted");
+            payload.len() as u64
+        })
+        .collect();
+    assert!(lengths.contains(&6) && lengths.contains(&7));
+    for (piece_bytes, taken_max, step) in [(4096, 2000, 1), (4096, 7, 1), (1 << 20, 2000, 3)] {
+        let options = CursorOptions { wants_payload: false, ..options(piece_bytes) };
+        let mut cursor = parquet().reader(&options);
+        let mut row = 0;
+        let mut taken_rows = 0;
+        while row < 2000 {
+            read_with(&mut *cursor, piece_bytes, &parts, row, None).unwrap();
+            assert_eq!(cursor.payload_bytes(), Some(lengths[row as usize]), "{row}");
+            let ready = cursor.ready_samples().min(taken_max);
+            let next = row + 1 + ready;
+            let bytes: u64 = lengths[row as usize + 1..next as usize].iter().sum();
+            assert_eq!(cursor.take_ready(ready), bytes, "{ready} rows after {row}");
+            taken_rows += ready;
+            row = next - 1 + step;
+        }
+        assert!(taken_rows > 1600 || step > 1 && taken_rows > 500, "{taken_rows}");
+        // A step backward reads the row group again.
+        read_with(&mut *cursor, piece_bytes, &parts, 3, None).unwrap();
+        assert_eq!(cursor.payload_bytes(), Some(lengths[3]));
+    }
+}
+
 #[test]
 fn broken_foreign_files_do_not_make_a_cursor_panic() {
     let column =
