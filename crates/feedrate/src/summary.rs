@@ -20,7 +20,7 @@ use serde::Serialize;
 pub(crate) enum OutputMode {
     /// One JSON object.
     Json,
-    /// At most six lines.
+    /// At most seven lines.
     Answer,
     /// All measurements.
     Details,
