@@ -7,6 +7,8 @@
 
 mod names;
 pub mod units;
+pub mod histogram;
+pub mod transfers;
 pub mod escape;
 pub mod part;
 pub mod problem;

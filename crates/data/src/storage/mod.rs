@@ -15,6 +15,7 @@ mod tests;
 
 use engine::Engine;
 use feedrate_spec::catalog::Member;
+use feedrate_spec::transfers::TransferCounts;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::any::Any;
 use std::path::{Path, PathBuf};
@@ -155,6 +156,12 @@ pub trait ReadStorage: Send + Sync {
 
     /// Closes a file.
     fn close(&self, file: Handle);
+
+    /// Requests to an object store since the storage was opened, with those that were repeated; `None` if the storage sends none.
+    /// Storages that wrap another one forward the call.
+    fn transfers(&self) -> Option<TransferCounts> {
+        None
+    }
 }
 
 /// Reads `len` bytes into `buffer`, one piece over another, and returns their number.
