@@ -6,7 +6,7 @@
 #![cfg_attr(test, expect(clippy::disallowed_methods, reason = "tests list intact folders"))]
 
 pub mod stats;
-pub mod histogram;
+pub use feedrate_spec::histogram;
 pub mod file_system;
 pub mod record;
 pub mod window;

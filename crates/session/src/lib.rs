@@ -11,6 +11,7 @@ pub mod log_files;
 pub mod recognise;
 pub mod result_folder;
 pub mod surroundings;
+pub mod store;
 pub mod resolve;
 mod live_table;
 pub mod progress_text;

@@ -7,6 +7,9 @@
 
 mod names;
 pub mod units;
+pub mod histogram;
+pub mod transfers;
+pub mod object_url;
 pub mod escape;
 pub mod part;
 pub mod problem;
