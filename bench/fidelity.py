@@ -6,6 +6,8 @@ target is missed.
 emulation alternate, and medians over rounds are compared. A blkio cgroup slows the disk, and its files are not in the page cache; if a cgroup is not
 permitted, these cells are skipped with a message. If storage is the limit, a run with the ideal client is shown as well. Cells with more workers
 than cores are reported separately.
+
+With `--latency`, loop and emulation read from a FUSE file system without a cache on which each request takes 1, 4 or 15 ms, instead of the disk.
 """
 
 import argparse
@@ -16,6 +18,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,9 +28,13 @@ MB = 1_000_000
 # Format: number of files, and the overrides for generating them.
 DATASETS = {
     "npz": (768, ["dataset.record_length_bytes=524288"]),
-    # HDF5 reads a contiguous dataset in one request.
-    "hdf5": (768, ["dataset.record_length_bytes=1048576", "reader.transfer_size=1MiB"]),
+    "hdf5": (768, ["dataset.record_length_bytes=1048576"]),
     "jpeg": (1024, ["dataset.record_length_bytes=480000", "dataset.record_element_type=uint8"]),
+}
+# Further formats of `--latency`.
+LATENCY_DATASETS = {
+    "npy": (768, ["dataset.record_length_bytes=524288"]),
+    "png": (256, ["dataset.record_length_bytes=480000", "dataset.record_element_type=uint8"]),
 }
 # Samples per batch: duration of short and long steps in seconds. Each combination of format and workers uses one duration per batch size.
 STEPS = {4: (0.004, 0.015), 32: (0.03, 0.08)}
@@ -49,6 +56,27 @@ class Cell:
     workers: int
     rate: int | None
     step: float
+    latency: float | None = None
+
+
+# Cells of `--latency` in batches of 4: format, workers, latency of a request and duration of a step in seconds. Utilisation is between 20 and 80 %.
+LATENCY_CELLS = [
+    Cell(kind, 4, workers, None, step, latency)
+    for kind, workers, latency, step in [
+        ("npz", 1, 0.001, 0.04),
+        ("npz", 2, 0.004, 0.08),
+        ("npz", 4, 0.015, 0.15),
+        ("npy", 1, 0.001, 0.04),
+        ("npy", 2, 0.015, 0.1),
+        ("jpeg", 1, 0.004, 0.1),
+        ("jpeg", 2, 0.015, 0.1),
+        ("hdf5", 1, 0.001, 0.06),
+        ("hdf5", 4, 0.004, 0.06),
+        ("png", 2, 0.004, 0.1),
+    ]
+]
+# Approximate number of requests of at most 128 KiB for a sample. It determines only the number of steps.
+REQUESTS = {"npz": 14, "npy": 8, "jpeg": 6, "hdf5": 20, "png": 18}
 
 
 def cells(formats, rates):
@@ -68,18 +96,37 @@ class Comparison:
         self.seconds = arguments.seconds
         self.cgroup = None
         self.clients = {}
+        self.mounts = {}
         self.loops = subprocess.Popen(
             [self.python, "-W", "ignore", ROOT / "bench/torch_loop.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self.versions = json.loads(self.loops.stdout.readline())
 
-    def dataset_arguments(self, kind):
-        files, keys = DATASETS[kind]
+    def dataset_arguments(self, kind, latency=None):
+        files, keys = {**DATASETS, **LATENCY_DATASETS}[kind]
         # Each format has a folder, so datasets are kept.
-        return [f"dataset.format={kind}", f"dataset.num_files_train={files}", *keys, "--data", self.folder / kind]
+        return [f"dataset.format={kind}", f"dataset.num_files_train={files}", *keys, "--data", self.data_folder(kind, latency)]
+
+    def data_folder(self, kind, latency=None):
+        """The folder of a format, on a file system with a latency if one is given."""
+        return (self.mount(latency) if latency else self.folder) / kind
+
+    def mount(self, latency):
+        """Starts the FUSE file system with a latency once, and returns its folder."""
+        if latency not in self.mounts:
+            mount = self.folder.with_name(f"fidelity-{1000 * latency:g}ms")
+            mount.mkdir(parents=True, exist_ok=True)
+            server = subprocess.Popen([self.python, ROOT / "bench/delayed.py", self.folder, mount, str(latency)])
+            self.mounts[latency] = (mount, server)
+            while not mount.is_mount():
+                if server.poll() is not None:
+                    sys.exit("error: no FUSE file system can be mounted\n  hint: `--latency` needs /dev/fuse, libfuse 2, and fusepy in the Python of `--python`")
+                time.sleep(0.05)
+        return self.mounts[latency][0]
 
     def prepare(self, kind):
         """Generates all datasets and syncs them before anything is timed."""
+        (self.folder / kind).mkdir(parents=True, exist_ok=True)
         self.feedrate("generate", WORKLOADS / "fidelity.yaml", *self.dataset_arguments(kind))
         os.sync()
         self.files = sorted(path for path in (self.folder / kind).rglob("*") if path.parent.name == "train" and path.is_file())
@@ -109,7 +156,9 @@ class Comparison:
         return max(4, min(len(self.files) // cell.batch, math.ceil(seconds / period)))
 
     def disk_seconds(self, cell):
-        """The disk's time per batch, in seconds."""
+        """The disk's time per batch, in seconds. With a latency, workers wait at the same time."""
+        if cell.latency:
+            return REQUESTS[cell.format] * cell.latency * cell.batch / cell.workers
         return sum(path.stat().st_size for path in self.files[: cell.batch]) / cell.rate if cell.rate else 0.0
 
     def storage_is_the_limit(self, cell):
@@ -119,7 +168,7 @@ class Comparison:
     def run_loop(self, cell):
         self.prepare_disk(cell)
         request = {
-            "format": cell.format, "folder": str(self.folder / cell.format), "batch": cell.batch, "workers": cell.workers,
+            "format": cell.format, "folder": str(self.data_folder(cell.format, cell.latency)), "batch": cell.batch, "workers": cell.workers,
             "steps": self.steps(cell), "step_seconds": cell.step, "cgroup": str(self.cgroup) if self.cgroup else None,
         }
         self.loops.stdin.write(json.dumps(request) + "\n")
@@ -133,7 +182,7 @@ class Comparison:
         keys += [f"reader.batch_size={cell.batch}", f"reader.read_threads={cell.workers}", f"train.computation_time={cell.step}"]
         keys += [f"train.total_training_steps={self.steps(cell)}"]
         summary = self.feedrate(
-            "run", WORKLOADS / "fidelity.yaml", *self.dataset_arguments(cell.format), *keys, "--results", self.folder / "results", in_cgroup=True
+            "run", WORKLOADS / "fidelity.yaml", *self.dataset_arguments(cell.format, cell.latency), *keys, "--results", self.folder / "results", in_cgroup=True
         )
         return summary["au"]["all_steps_percent"]
 
@@ -171,6 +220,10 @@ class Comparison:
         self.restore_disk()
         self.loops.stdin.close()
         self.loops.wait()
+        for mount, server in self.mounts.values():
+            subprocess.run(["fusermount", "-u", mount], check=False)
+            server.wait()
+            mount.rmdir()
         shutil.rmtree(self.folder / "results", ignore_errors=True)
 
 
@@ -190,13 +243,15 @@ class Row:
 
 
 def table(rows):
-    """Formats a table with a column for each disk."""
+    """Formats a table with a column for each disk, or for each latency."""
     disks = {rate: "warm" if rate is None else f"{rate // MB} MB/s" for rate in RATES}
+    latencies = sorted({row.cell.latency for row in rows if row.cell.latency})
+    disks = {latency: f"{1000 * latency:g} ms" for latency in latencies} or disks
     lines = ["| " + " | ".join(["format", "batch", "workers", "step (ms)", *disks.values()]) + " |", "|" + "---|" * (4 + len(disks))]
     combinations = {}
     for row in rows:
         cell = row.cell
-        combinations.setdefault((cell.format, cell.batch, cell.workers, f"{1000 * cell.step:g}"), {})[cell.rate] = row.cell_text()
+        combinations.setdefault((cell.format, cell.batch, cell.workers, f"{1000 * cell.step:g}"), {})[cell.latency or cell.rate] = row.cell_text()
     for combination, texts in combinations.items():
         lines.append("| " + " | ".join([*map(str, combination), *(texts.get(rate, "") for rate in disks)]) + " |")
     return "\n".join(lines)
@@ -227,24 +282,32 @@ def print_gaps(label, gaps):
 
 def main():
     arguments = parse_arguments()
-    rates = [rate for rate in RATES if rate is None or can_slow()]
+    if arguments.latency:
+        chosen = LATENCY_CELLS
+    else:
+        rates = [rate for rate in RATES if rate is None or can_slow()]
+        chosen = [cell for cell in cells(DATASETS, rates) if not (arguments.quick and cell.rate == 600 * MB)]
+    kinds = arguments.only or dict.fromkeys(cell.format for cell in chosen)
     comparison = Comparison(arguments)
     rows = []
     try:
-        for kind in arguments.only or DATASETS:
+        for kind in kinds:
             comparison.prepare(kind)
-            for cell in cells(DATASETS, rates):
-                if cell.format == kind and not (arguments.quick and cell.rate == 600 * MB):
+            for cell in chosen:
+                if cell.format == kind:
                     rows.append(measure(comparison, cell, arguments.rounds))
                     print(cell, rows[-1].cell_text(), file=sys.stderr, flush=True)
     finally:
         comparison.close()
-    crowded = [row for row in rows if CORES < row.cell.workers]
+    # Workers that wait for latency need no core.
+    crowded = [row for row in rows if CORES < row.cell.workers and not row.cell.latency]
     evaluated = [row for row in rows if row not in crowded]
     print("AU in percent: PyTorch→calibrated emulation (ideal client, where storage is the limit)\n")
     print(table(evaluated))
-    print(f"\nMore workers than the {CORES} cores:\n")
-    print(table(crowded) + "\n")
+    if crowded:
+        print(f"\nMore workers than the {CORES} cores:\n")
+        print(table(crowded))
+    print()
     print(f"torch {comparison.versions['torch']}, numpy {comparison.versions['numpy']}, Python {comparison.versions['python']}")
     met = print_gaps("calibrated client", [row.gap() for row in evaluated])
     met &= print_gaps("ideal client, where storage is the limit", [row.ideal - row.real for row in evaluated if row.ideal is not None])
@@ -270,7 +333,8 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=3, help="runs of the loop and of the emulation per cell (3)")
     parser.add_argument("--seconds", type=float, default=1.0, help="approximate duration of a run (1.0)")
     parser.add_argument("--quick", action="store_true", help="one short round without 600 MB/s, as a smoke test")
-    parser.add_argument("--only", action="append", choices=DATASETS, help="only this format")
+    parser.add_argument("--latency", action="store_true", help="compare ten cells in which each request of the file system takes 1, 4 or 15 ms; needs fusepy")
+    parser.add_argument("--only", action="append", choices=[*DATASETS, *LATENCY_DATASETS], help="only this format")
     parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="folder for datasets (target/bench-data)")
     arguments = parser.parse_args()
     if arguments.quick:

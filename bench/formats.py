@@ -53,6 +53,7 @@ class Dataset:
 
 # Datasets are much larger than the CPU's caches.
 NPY = Dataset("npy", 64, 1, [8 << 20])
+NPZ = Dataset("npz", 64, 1, [8 << 20])
 HDF5 = Dataset("hdf5", 64, 1, [8 << 20])
 TFRECORD = Dataset("tfrecord", 64, 64, [128 << 10])
 PARQUET = Dataset("parquet", 16, 64, [128 << 10])
@@ -180,6 +181,30 @@ def encoded_writes(settings):
     ]
 
 
+def library_requests(settings):
+    """Reading from the page cache in the requests of the format's library, compared with the library, and with large requests."""
+    seconds = run_seconds(settings, 1.0)
+    pictures = [Dataset(kind, PICTURES, 1, PICTURE) for kind in ("png", "jpeg")]
+    turns = {}
+    for dataset in (NPZ, NPY, HDF5, *pictures):
+        warm = Warm(dataset, settings)
+        for workers in WORKERS:
+            kind = dataset.format
+            turns[kind, workers, "ours"] = warm.reader(workers, seconds, ["reader.requests=library"])
+            turns[kind, workers, "peer"] = warm.library(kind, workers, seconds)
+            turns[kind, workers, "large"] = warm.reader(workers, seconds)
+    rates = take_turns(turns, settings.rounds)
+    rows = []
+    for kind, workers in dict.fromkeys(name[:2] for name in turns):
+        what = f"warm {kind} in the requests of its library, {workers_text(workers)}"
+        ours, peer, large = (rates[kind, workers, side] for side in ("ours", "peer", "large"))
+        rows.append(rate_row(what, ours, peer, 0.9, LIBRARIES[kind]))
+        rows.append(rate_row(what, ours, large, None, "large requests"))
+    return rows
+
+
+LIBRARIES = {"npz": "numpy", "npy": "numpy", "hdf5": "h5py", "png": "Pillow", "jpeg": "Pillow"}
+
 CASES = {
     "g": hdf5,
     "h": tfrecord,
@@ -188,6 +213,7 @@ CASES = {
     "k": columns,
     "l": payload_writes,
     "m": encoded_writes,
+    "q": library_requests,
 }
 
 

@@ -49,6 +49,18 @@ def read_hdf5():
     return read
 
 
+def read_npz():
+    def read(path):
+        with np.load(path) as file:
+            return file["x"].nbytes
+
+    return read
+
+
+def read_npy():
+    return lambda path: np.load(path).nbytes
+
+
 def read_tfrecord():
     from tfrecord.reader import tfrecord_loader
 
@@ -100,6 +112,8 @@ def read_parquet():
 
 
 READERS = {
+    "npz": read_npz,
+    "npy": read_npy,
     "hdf5": read_hdf5,
     "tfrecord": read_tfrecord,
     "png": read_picture,
