@@ -19,7 +19,7 @@ use serde::Serialize;
 pub(crate) enum OutputMode {
     /// One JSON object.
     Json,
-    /// At most six lines.
+    /// At most seven lines.
     Answer,
     /// All measurements.
     Details,

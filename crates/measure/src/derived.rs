@@ -105,12 +105,12 @@ impl<'a> Derived<'a> {
             return None;
         }
         let epochs = Scope::whole_epochs(record).map(|Scope { epoch, .. }| EpochEvidence {
-            read_bytes: epoch.accelerators.iter().map(|reader| reader.io.read_bytes).sum(),
+            read_bytes: epoch.accelerators.iter().map(|reader| self.first_bytes(&reader.io)).sum(),
             distinct_bytes: epoch.files_read.as_ref().map(|files| files.unique_bytes),
             resident_bytes: epoch.host.resident_before_bytes,
         });
         DataOrigin::new(&ReadEvidence {
-            read_bytes: self.io.read_bytes,
+            read_bytes: self.first_bytes(&self.io),
             passes_page_cache: record.plan.storage_of_steps().passes_page_cache,
             process_bytes: self.device_bytes,
             disk_bytes: self.disk_bytes(),
@@ -118,6 +118,13 @@ impl<'a> Derived<'a> {
             has_hidden_caches: record.has_hidden_caches(),
             epochs: epochs.collect(),
         })
+    }
+
+    /// Bytes that were read, without those that a library reads again after it opens a file. Memory serves these on any storage.
+    fn first_bytes(&self, io: &IoCounters) -> u64 {
+        let plan = &self.record.plan;
+        let file_bytes = self.dataset_bytes / plan.dataset.files_train.max(1);
+        io.read_bytes.saturating_sub(io.opens.saturating_mul(plan.loader.opening_bytes(file_bytes)))
     }
 
     /// Share of the logical bytes that came from memory and not from the device; `None` if it is unknown or does not matter.
@@ -176,7 +183,7 @@ mod tests {
     use super::*;
     use crate::example::simple;
     use crate::record::{Mount, Process};
-    use feedrate_spec::plan::StagePlan;
+    use feedrate_spec::plan::{Library, StagePlan};
 
     /// Twenty reads of 20 MB in all, which took 10 s, 4 MB of them from the device.
     fn check(change: impl Fn(&mut Record), is_emulated: bool, cached_share: Option<f64>) {
@@ -200,6 +207,18 @@ mod tests {
         check(|r| r.epochs[0].host.resident_before_bytes = None, false, None);
         check(|r| r.epochs[0].accelerators[0].io.read_bytes = 0, false, None);
         check(|r| r.epochs.clear(), false, None);
+    }
+
+    #[test]
+    fn bytes_that_a_library_reads_twice_say_nothing_about_the_device() {
+        let with_library = |record: &mut Record| {
+            let host = &mut record.epochs[0].host;
+            host.process_device_read_bytes = Some(20_000_000 - 1000 * (4096 + 128));
+            record.plan.loader.library = Some(Library::NumpyNpy);
+            record.plan.dataset.record_dims = vec![20_000];
+            record.epochs[0].accelerators[0].io.opens = 1000;
+        };
+        check(with_library, false, Some(0.0));
     }
 
     /// Twenty reads of 20 MB in all; the bytes from the device are unknown.

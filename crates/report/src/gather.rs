@@ -18,7 +18,7 @@ use crate::report::{
 };
 use crate::run_page::answer_lines;
 use crate::words;
-use feedrate_analysis::advice::{Case, advise, advise_without_plans};
+use feedrate_analysis::advice::{Case, SampleRequests, advise, advise_without_plans};
 use feedrate_analysis::answer::{Answer, relevant_doubts};
 use feedrate_analysis::design::{DeclaredFactors, HOST, SOURCE, designs};
 use feedrate_analysis::predict::Pipeline;
@@ -385,9 +385,9 @@ fn single_run(
         let overrides = &advice.proposal.overrides;
         overrides.is_empty() || !withdrawn.contains(&overrides)
     });
-    let ideal_client = Pipeline::with_ideal_client(&derived);
-    let client_line = words::client::line(&derived, ideal_client.as_ref());
-    let says = answer_lines(answer, &run.doubts, &helps, client_line);
+    let client_line = words::client::line(&derived, Pipeline::with_ideal_client(&derived).as_ref());
+    let requests = SampleRequests::if_they_matter(&case);
+    let says = answer_lines(answer, &run.doubts, requests.as_ref(), &helps, client_line);
     let untried = if own_trials.is_empty() { replanned.zip(advice) } else { None };
     let run_dir = run.path.display().to_string();
     let predicted = untried.and_then(|(replanned, advice)| {

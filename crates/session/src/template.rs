@@ -50,7 +50,12 @@ impl RunTemplate {
             request.shrink_records = *shrink_records;
             request.foreign = *foreign;
         }
-        let template = Self::new(source, request)?;
+        let mut template = Self::new(source, request)?;
+        // Runs of earlier versions made large requests by default.
+        if plan.loader.library.is_none() && template.unchanged.plan.loader.library.is_some() {
+            template.request.overrides.insert(0, "reader.requests=large".into());
+            template.unchanged = template.resolve(&[])?;
+        }
         if template.unchanged.plan.dataset != plan.dataset {
             return refuse(
                 format!("the settings in `{folder}` do not reproduce the plan of the run"),

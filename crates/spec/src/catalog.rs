@@ -72,6 +72,8 @@ names! {
         OwnBatches = "own_batches",
         /// The loader shuffles samples in a buffer as they arrive; the order of reading does not change.
         ShuffleBuffer = "shuffle_buffer",
+        /// The loader calls the usual library of the format, whose requests are made by default (`reader.requests`).
+        CallsLibrary = "calls_library",
         /// The loader decodes in separate threads (`reader.computation_threads`).
         DecodeThreads = "decode_threads",
         /// Steps take no time; the configured compute time is ignored.

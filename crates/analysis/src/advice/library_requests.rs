@@ -7,6 +7,8 @@ use crate::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::waits::WaitCause;
 use feedrate_spec::plan::PIECE_BYTES;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Smallest ratio of the numbers of requests for which the change is proposed.
 const FEWER_MIN: f64 = 2.0;
@@ -24,24 +26,85 @@ pub(super) static RULE: Rule = Rule {
     fires: super::tests::small_library_requests,
 };
 
+/// The requests for a sample that a library makes, and that large requests would take.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "LibraryRequests")]
+pub struct SampleRequests {
+    /// The library.
+    pub library: &'static str,
+    /// The format of the files.
+    pub format: String,
+    /// Mean number of requests for a sample.
+    pub per_sample: f64,
+    /// Number with `reader.requests=large`, from the sizes of samples.
+    pub large_per_sample: f64,
+}
+
+impl SampleRequests {
+    /// Returns the requests of a run whose accelerators wait for the latency of many more requests than large ones would be.
+    pub fn if_they_matter(case: &Case) -> Option<Self> {
+        let waits_for_latency = case.answer.kind == AnswerKind::No
+            && case.answer.noise.is_none()
+            && matches!(case.read_limit(), ReadLimit::Latency | ReadLimit::Concurrency);
+        case.lost_s(&[WaitCause::Read])?;
+        SampleRequests::new(case).filter(|requests| waits_for_latency && requests.are_many())
+    }
+
+    /// `None` if no library determines the requests.
+    fn new(case: &Case) -> Option<Self> {
+        let sample = case.sample()?;
+        let loader = &case.plan().loader;
+        let library = loader.library?.requests().library;
+        let bytes = case.derived.io.read_bytes as f64 / case.derived.io.samples.max(1) as f64;
+        let library_reads =
+            loader.payload_reads(bytes) + loader.opening_reads(bytes) as f64 * sample.opens;
+        let other_reads = (sample.reads - library_reads).max(0.0);
+        let large_per_sample = other_reads + (bytes / PIECE_BYTES as f64).ceil();
+        let format = case.plan().dataset.format.clone();
+        Some(SampleRequests { library, format, per_sample: sample.reads, large_per_sample })
+    }
+
+    fn are_many(&self) -> bool {
+        FEWER_MIN * self.large_per_sample <= self.per_sample
+    }
+}
+
 fn propose(case: &Case) -> Option<Proposal> {
     let lost_s = case.lost_s(&[WaitCause::Read])?;
     let sample = case.sample()?;
-    let loader = &case.plan().loader;
-    let library = loader.library?;
-    let bytes = case.derived.io.read_bytes as f64 / case.derived.io.samples.max(1) as f64;
-    let library_reads =
-        loader.payload_reads(bytes) + loader.opening_reads(bytes) as f64 * sample.opens;
-    let other_reads = (sample.reads - library_reads).max(0.0);
-    let large_reads = other_reads + (bytes / PIECE_BYTES as f64).ceil();
-    let waits_per_read = case.read_limit() != ReadLimit::Bandwidth;
-    (waits_per_read && FEWER_MIN * large_reads <= sample.reads).then(|| {
+    let requests = SampleRequests::new(case)?;
+    let may_wait_for_latency = case.read_limit() != ReadLimit::Bandwidth;
+    (may_wait_for_latency && requests.are_many()).then(|| {
         let evidence = Facts::new()
-            .with("library", library.requests().library)
-            .with("reads_per_sample", sample.reads)
-            .with("large_reads", large_reads)
+            .with("library", requests.library)
+            .with("reads_per_sample", requests.per_sample)
+            .with("large_reads", requests.large_per_sample)
             .with("read_s", sample.read_s / sample.reads);
         let overrides = ["reader.requests=large".to_string()];
         Proposal { risk: Risk::Memory, ..RULE.proposal(&overrides, lost_s, evidence) }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{slow_disk, small_library_requests, waiting_record, with_case};
+    use super::*;
+    use feedrate_measure::record::Record;
+
+    #[test]
+    fn requests_of_a_library_matter_if_each_waits_for_latency() {
+        let found = |change: fn(&mut Record)| {
+            let mut record = waiting_record();
+            small_library_requests(&mut record);
+            record.plan.storage.throttle_latency_s = 0.01;
+            change(&mut record);
+            with_case(&record, SampleRequests::if_they_matter)
+        };
+        let requests = found(|_| {}).unwrap();
+        assert_eq!((requests.library, requests.format.as_str()), ("Pillow", "npy"));
+        assert!(FEWER_MIN * requests.large_per_sample <= requests.per_sample, "{requests:?}");
+        assert_eq!(found(slow_disk), None, "the bandwidth is the limit");
+        assert_eq!(found(|record| record.plan.metric.au_target_percent = 1.0), None);
+        assert_eq!(found(|record| record.plan.loader.library = None), None);
+    }
 }

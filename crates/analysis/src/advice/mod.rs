@@ -33,6 +33,7 @@ mod stage;
 mod tests;
 
 pub use case::Case;
+pub use library_requests::SampleRequests;
 
 use crate::answer::AnswerKind;
 use crate::predict::{NotPredictable, PipelineChange, Prediction};

@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 
 /// A record of two accelerators with 40 steps of 200 ms. In each step they wait 100 ms for a read of 2 MB. The functions below change it to
 /// make a rule fire.
-fn waiting_record() -> Record {
+pub(super) fn waiting_record() -> Record {
     let blocks = vec![vec![block(0, &[(100, 100, 0, 2_000_000); 40])]; 2];
     let mut record = record(plan(2, 40), vec![epoch(1, blocks)]);
     record.plan.dataset.record_bytes = 2e6;
@@ -37,7 +37,7 @@ fn waiting_record() -> Record {
 }
 
 /// Calls `check` with the case of a record.
-fn with_case<T>(record: &Record, check: impl Fn(&Case) -> T) -> T {
+pub(super) fn with_case<T>(record: &Record, check: impl Fn(&Case) -> T) -> T {
     let derived = Derived::new(record);
     let doubts = doubt::doubts(&derived);
     let answer = Answer::from_record(&derived, &doubts);

@@ -11,7 +11,7 @@ use feedrate_spec::catalog::{Ability, LoaderEntry, Member};
 static MEMBER: Member = Member {
     name: "pytorch",
     summary: "torch DataLoader: each worker builds whole batches, prefetch_factor × workers outstanding, delivered in order",
-    abilities: &[Ability::OwnBatches],
+    abilities: &[Ability::OwnBatches, Ability::CallsLibrary],
 };
 
 /// The `pytorch` loader.

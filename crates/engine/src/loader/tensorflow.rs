@@ -11,7 +11,12 @@ use feedrate_spec::catalog::{Ability, LoaderEntry, Member};
 static MEMBER: Member = Member {
     name: "tensorflow",
     summary: "tf.data: each thread reads its file of an interleave, a shuffle buffer is filled first, batches are prefetched",
-    abilities: &[Ability::Interleaves, Ability::ShuffleBuffer, Ability::DecodeThreads],
+    abilities: &[
+        Ability::Interleaves,
+        Ability::ShuffleBuffer,
+        Ability::DecodeThreads,
+        Ability::CallsLibrary,
+    ],
 };
 
 /// The `tensorflow` loader.

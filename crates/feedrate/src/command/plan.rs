@@ -22,7 +22,7 @@ use feedrate_session::resolve::{
 };
 use feedrate_session::{catalog, room};
 use feedrate_spec::plan::{
-    CheckpointPlan, Estimate, EvaluationPlan, LoaderPlan, Plan, PlanDoubt, ReadAhead,
+    CheckpointPlan, DatasetPlan, Estimate, EvaluationPlan, LoaderPlan, Plan, PlanDoubt, ReadAhead,
 };
 use feedrate_spec::units;
 use feedrate_spec::workload::resolved_yaml;
@@ -233,7 +233,7 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
         loader.batch_size,
         units::counted(loader.workers.into(), "worker"),
         units::counted(loader.batches_in_flight.into(), "batch"),
-    ) + &requests(loader);
+    ) + &requests(loader, &resolved.plan.dataset, estimate);
     let mut schedule = format!(
         "{} of {}, {} in total, {} of compute per step",
         units::counted(train.epochs_run().into(), "epoch"),
@@ -297,9 +297,11 @@ fn real_loader(plan: &Plan, estimate: &Estimate) -> Option<String> {
     Some(format!("about {memory}: {batches} of {}{accelerators}", units::bytes(batch_bytes as u64)))
 }
 
-/// What a worker's requests read, and how far they read ahead; empty if samples are read one by one.
-fn requests(loader: &LoaderPlan) -> String {
-    let Some(requests) = loader.requests else { return String::new() };
+/// What a worker's requests read, and how far they read ahead; empty if samples are read one by one in large requests.
+fn requests(loader: &LoaderPlan, dataset: &DatasetPlan, estimate: &Estimate) -> String {
+    let Some(requests) = loader.requests else {
+        return library_requests(loader, dataset, estimate);
+    };
     let ahead = match requests.ahead {
         ReadAhead::None => String::new(),
         ReadAhead::Windows(files) => {
@@ -310,6 +312,21 @@ fn requests(loader: &LoaderPlan) -> String {
     let in_flight = units::counted(requests.in_flight.into(), "request");
     let unit = requests.unit.plural();
     format!("; {in_flight} in flight per worker: {unit}{ahead}, not decoded")
+}
+
+/// The requests of the format's library, with their number if a file is a sample: `; 72 requests a sample, as numpy reads npz`. Empty if none
+/// determines the requests.
+fn library_requests(loader: &LoaderPlan, dataset: &DatasetPlan, estimate: &Estimate) -> String {
+    let Some(library) = loader.library else { return String::new() };
+    let requests = library.requests();
+    let name = requests.library;
+    let format = &dataset.format;
+    if dataset.samples_per_file != 1 {
+        return format!("; requests as {name} reads {format}");
+    }
+    let opening = requests.opening.len() as u64 + requests.directory_reads;
+    let count = loader.payload_reads(estimate.sample_read_bytes_mean) + opening as f64;
+    format!("; about {count:.0} requests a sample, as {name} reads {format}")
 }
 
 /// The emulated client's name and processor time; `None` without one.

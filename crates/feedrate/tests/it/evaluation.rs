@@ -3,7 +3,8 @@
 use crate::harness::{TINY, Test};
 use serde_json::Value;
 
-const EVALUATION: [&str; 7] = [
+const EVALUATION: [&str; 8] = [
+    "reader.requests=large",
     "workflow.evaluation=true",
     "dataset.num_files_eval=6",
     "dataset.num_subfolders_eval=2",

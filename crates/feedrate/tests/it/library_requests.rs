@@ -67,6 +67,47 @@ fn default_requests_of_tf_data_are_those_of_the_library() {
 }
 
 #[test]
+fn loaders_that_call_a_library_make_its_requests_by_default() {
+    let test = Test::with_workload(LARGE_FILES);
+    for (settings, makes_them) in [
+        (&[][..], true),
+        (&["reader.data_loader=tensorflow"], true),
+        (&["reader.data_loader=native"], false),
+        (&["reader.data_loader=native", "reader.requests=library"], true),
+        (&["reader.requests=large"], false),
+        (&["reader.transfer_size=1MiB"], false),
+        (&["storage.engine=mmap"], false),
+        (&["reader.in_flight=4"], false),
+    ] {
+        let plan = ["plan", "workload.yaml", "dataset.format=npz"];
+        let answer = test.feedrate(&[&plan[..], settings].concat());
+        assert_eq!(answer.code, 0, "{answer:?}");
+        assert_eq!(
+            answer.stdout.contains("about 18 requests a sample, as numpy reads npz"),
+            makes_them,
+            "{settings:?}: {answer:?}"
+        );
+        assert!(!answer.stderr.contains("reader.requests"), "{settings:?}: {answer:?}");
+    }
+}
+
+#[test]
+fn an_answer_names_the_requests_of_a_library_if_their_latency_matters() {
+    let test = Test::with_workload(LARGE_FILES);
+    let run = |storage: &str| {
+        let files = ["dataset.format=npz", "dataset.num_files_train=16", "reader.read_threads=2"];
+        let steps = ["train.computation_time=0.02", "storage.storage_type=memory", storage];
+        test.feedrate(&[&["run", "workload.yaml"], &files[..], &steps].concat())
+    };
+    let line = "Requests: 18 a sample, as numpy reads npz; reader.requests=large would take 2\n";
+    let latency = run("storage.throttle.latency_seconds=0.01");
+    assert!(latency.stdout.contains("NO: ") && latency.stdout.contains(line), "{latency:?}");
+    let bandwidth = run("storage.throttle.bytes_per_second=10MB/s");
+    assert!(bandwidth.stdout.contains("NO: "), "{bandwidth:?}");
+    assert!(!bandwidth.stdout.contains("Requests: "), "{bandwidth:?}");
+}
+
+#[test]
 fn huge_files_are_planned_in_the_requests_of_a_library() {
     let test = Test::with_workload(LARGE_FILES);
     let huge = "dataset.record_dims=[1000000000000,1000000000000]";

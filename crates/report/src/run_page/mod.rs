@@ -13,7 +13,7 @@ use crate::plot::GPUS_OF_OTHERS;
 use crate::table::{ColumnKind, ReportTable};
 use crate::text;
 use crate::words::{advice, answer as words, client, unpredicted};
-use feedrate_analysis::advice::{Advice, Case, advise, advise_without_plans};
+use feedrate_analysis::advice::{Advice, Case, SampleRequests, advise, advise_without_plans};
 use feedrate_analysis::answer::{Answer, AnsweredSummary};
 use feedrate_analysis::predict::{NotPredictable, Pipeline, Prediction};
 use feedrate_measure::derived::Derived;
@@ -41,6 +41,8 @@ pub struct RunPage<'a> {
     record: &'a Record,
     /// Changes that would help, the best first.
     helps: Vec<Advice>,
+    /// The requests of a library, if they matter.
+    requests: Option<SampleRequests>,
     ideal_client: Option<Result<Prediction, NotPredictable>>,
     client_line: Option<String>,
 }
@@ -53,6 +55,8 @@ pub struct AnswerOutput<'a> {
     answer: &'a Answer,
     /// Changes that would help, the best first.
     helps: &'a [Advice],
+    /// Requests that the library of the format makes, if the accelerators waited for their latency; otherwise `null`.
+    library_requests: Option<&'a SampleRequests>,
     /// The emulated client; `null` if there is none.
     client: Option<ClientOutput<'a>>,
 }
@@ -105,6 +109,7 @@ impl<'a> RunPage<'a> {
             answered,
             record,
             helps,
+            requests: SampleRequests::if_they_matter(&case),
             client_line: client::line(&derived, ideal_client.as_ref()),
             ideal_client,
         }
@@ -113,7 +118,12 @@ impl<'a> RunPage<'a> {
     /// The answer as data.
     pub fn answer_output(&self) -> AnswerOutput<'_> {
         let answer = &self.answered.answer;
-        AnswerOutput { answer, helps: &self.helps, client: self.client_output() }
+        AnswerOutput {
+            answer,
+            helps: &self.helps,
+            library_requests: self.requests.as_ref(),
+            client: self.client_output(),
+        }
     }
 
     fn client_output(&self) -> Option<ClientOutput<'_>> {
@@ -135,7 +145,7 @@ impl<'a> RunPage<'a> {
         })
     }
 
-    /// The answer in about six lines. The heading describes the user's `files`, if given, which `cores` read. `next` is a hint on the next run.
+    /// The answer in about seven lines. The heading describes the user's `files`, if given, which `cores` read. `next` is a hint on the next run.
     pub fn brief_answer(&self, files: Option<&str>, cores: u64, next: Option<&str>) -> Document {
         let AnsweredSummary { summary, answer } = self.answered;
         let workers = u64::from(self.record.plan.loader.workers.max(1));
@@ -190,20 +200,23 @@ impl<'a> RunPage<'a> {
     /// The lines of the answer.
     fn lines(&self) -> Vec<String> {
         let AnsweredSummary { summary, answer } = self.answered;
-        answer_lines(answer, &summary.doubts, &self.helps, self.client_line.clone())
+        let requests = self.requests.as_ref();
+        answer_lines(answer, &summary.doubts, requests, &self.helps, self.client_line.clone())
     }
 }
 
-/// Lines on the answer, the needed and delivered rates, changes that would help, and the client.
+/// Lines on the answer, the needed and delivered rates, requests if they matter, changes that would help, and the client.
 pub(crate) fn answer_lines(
     answer: &Answer,
     doubts: &[Doubt],
+    requests: Option<&SampleRequests>,
     helps: &[Advice],
     client_line: Option<String>,
 ) -> Vec<String> {
     let lines = words::lines(answer, doubts).into_iter();
+    let requests_line = requests.map(words::requests_line);
     let helps = advice::would_help(helps, answer);
-    lines.chain(helps).chain(client_line).collect()
+    lines.chain(requests_line).chain(helps).chain(client_line).collect()
 }
 
 /// The folder of the results.

@@ -2,6 +2,7 @@
 
 use crate::number::count_names;
 use crate::words::io_answer;
+use feedrate_analysis::advice::SampleRequests;
 use feedrate_analysis::answer::{Answer, AnswerKind, UnknownBecause, relevant_doubts};
 use feedrate_measure::budget::BudgetPart;
 use feedrate_measure::checkpoints::{CheckpointMedium, CheckpointSummary, Checkpoints};
@@ -410,6 +411,13 @@ fn in_flight(answer: &Answer) -> Option<String> {
     let requests = answer.requests_in_flight?;
     let mean = requests.mean?;
     Some(format!("{mean:.1} of {} requests in flight per worker", requests.limit))
+}
+
+/// Requests of a library, if they matter: `Requests: 72 a sample, as numpy reads npz; reader.requests=large would take 9`.
+pub fn requests_line(requests: &SampleRequests) -> String {
+    let SampleRequests { library, format, per_sample, large_per_sample } = requests;
+    let large = format!("reader.requests=large would take {large_per_sample:.0}");
+    format!("Requests: {per_sample:.0} a sample, as {library} reads {format}; {large}")
 }
 
 /// The share of time that accelerators waited: `3 % of the time is waiting`.

@@ -269,10 +269,11 @@ fn workload_text(
         "\nreader:\n  data_loader: pytorch\n  batch_size: {}\n  read_threads: {readers}\n",
         samples.batch.min(if reads_all { all_samples } else { all_samples / ranks }).max(1)
     );
-    // The transfer size matters only for samples that take several reads.
-    if let (Some(bytes), None) = (job.read_bytes, samples.read_bytes) {
-        yaml += &format!("  transfer_size: {}\n", bytes.min(TRANSFER_MAX));
-    }
+    // The transfer size matters only for samples that take several reads. The log, not a library, determines the requests.
+    yaml += &match (job.read_bytes, samples.read_bytes) {
+        (Some(bytes), None) => format!("  transfer_size: {}\n", bytes.min(TRANSFER_MAX)),
+        _ => "  requests: large\n".into(),
+    };
     match job.is_shuffled {
         Some(true) => yaml += "  file_shuffle: seed\n",
         Some(false) => {}

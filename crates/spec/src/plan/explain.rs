@@ -117,7 +117,7 @@ fn loader_memory_bytes(plan: &Plan, catalog: &Catalog, layout: &Layout, payload:
     let samples = dataset.samples_train();
     let readers = u64::from(plan.readers());
     let buffer_bytes = match loader.file_access {
-        FileAccess::Mpio => whole_read_bytes(plan, catalog, layout),
+        FileAccess::Mpio => whole_read_bytes(dataset, catalog, layout),
         _ => loader.buffer_bytes(),
     };
     let buffers_bytes = u64::from(loader.streams()).saturating_mul(buffer_bytes);
@@ -162,14 +162,10 @@ pub(super) fn train_bytes(plan: &Plan, catalog: &Catalog, layout: &Layout) -> u6
 }
 
 /// Returns the length of the longest read if each sample takes one read: a sample, or a whole file in formats without random access.
-pub(super) fn whole_read_bytes(plan: &Plan, catalog: &Catalog, layout: &Layout) -> u64 {
-    let format = catalog.format(&plan.dataset.format);
+pub(super) fn whole_read_bytes(dataset: &DatasetPlan, catalog: &Catalog, layout: &Layout) -> u64 {
+    let format = catalog.format(&dataset.format);
     let reads_samples = format.is_some_and(|format| format.member.has(Ability::RandomAccess));
-    if reads_samples {
-        sample_range(layout).1
-    } else {
-        file_bytes_max(&plan.dataset, catalog, layout)
-    }
+    if reads_samples { sample_range(layout).1 } else { file_bytes_max(dataset, catalog, layout) }
 }
 
 /// Returns the bytes of the largest file, including its sidecars.

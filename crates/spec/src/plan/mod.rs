@@ -333,7 +333,7 @@ pub struct LoaderPlan {
     /// The library whose requests are made; `None` if all requests have up to `piece_bytes` bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library: Option<Library>,
-    /// Maximum bytes per read: `reader.transfer_size`, else the format's default. A multiple of the page size if the page cache is
+    /// Maximum bytes per read: `reader.transfer_size`, else the library's or the format's default. A multiple of the page size if the page cache is
     /// bypassed.
     pub piece_bytes: u64,
     /// Whether complete batches are kept in memory, as in a framework.

@@ -3,8 +3,11 @@
 //! MLPerf Storage v3's client reads so (`_local_fs_iterable_mixin.py`, `parquet_reader_file_iterable.py` and `torch_data_loader.py` of its
 //! fork of DLIO).
 
-use super::{LoaderPlan, PIECE_BYTES, Plan};
+use super::{LoaderPlan, OpeningRequest, PIECE_BYTES, Plan};
 use serde::{Deserialize, Serialize};
+
+/// Maximum bytes of a request for a directory.
+const DIRECTORY_BYTES_MAX: u64 = 4096;
 
 /// How workers read whole requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +73,17 @@ impl LoaderPlan {
         let requests = library.requests();
         let is_one_large_read = bytes <= PIECE_BYTES as f64;
         requests.opening.len() as u64 + if is_one_large_read { requests.directory_reads } else { 0 }
+    }
+
+    /// Returns the bytes that a library reads after it opens a file of `file_bytes`, in addition to the samples. Memory serves most of them, since
+    /// they are read again.
+    pub fn opening_bytes(&self, file_bytes: u64) -> u64 {
+        let Some(library) = self.library else { return 0 };
+        let requests = library.requests();
+        let length =
+            |request: &OpeningRequest| request.bytes.min(file_bytes.saturating_sub(request.offset));
+        let directory_bytes = requests.directory_reads * DIRECTORY_BYTES_MAX.min(file_bytes);
+        requests.opening.iter().map(length).sum::<u64>() + directory_bytes
     }
 
     /// Returns the number of threads of a worker: one for each request, and one that delivers batches while all others read ahead.

@@ -220,6 +220,7 @@ kinds! {
     OptionalRate: "bytes per second or null" => Option<f64>, |node| optional::<Rate>(node);
     Text: "text" => String, |node| text(node);
     OptionalText: "text or null" => Option<String>, |node| optional::<Text>(node);
+    OptionalRequests: "large | library | null" => Option<String>, |node| optional::<RequestsName>(node);
     Texts: "list of texts" => Vec<String>, |node| match &node.content {
         Content::List(list_items) => list_items.iter().map(|item| text(item).map_err(|problem| problem.with_location(Some(item.location.clone())))).collect(),
         Content::Scalar { .. } | Content::Map(_) => text(node).map(|value| vec![value]),

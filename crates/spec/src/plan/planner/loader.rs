@@ -2,16 +2,14 @@
 
 use super::{Builder, Context};
 use crate::catalog::{Ability, LoaderEntry};
-use crate::plan::explain::file_bytes_max;
-use crate::plan::layout::Layout;
 use crate::plan::{
-    DatasetPlan, FileAccess, HeadReads, LoaderPlan, PIECE_BYTES, REQUEST_BYTES_MAX, RequestUnit,
-    Shuffle, StoragePlan, TrainPlan, WorkerSplit,
+    DatasetPlan, FileAccess, HeadReads, LoaderPlan, PIECE_BYTES, RequestUnit, Shuffle, StoragePlan,
+    TrainPlan, WorkerSplit,
 };
 use crate::units;
 
 /// Page size. Reads that bypass the page cache have a multiple of this size.
-const PAGE_BYTES: u64 = 4096;
+pub(super) const PAGE_BYTES: u64 = 4096;
 /// Difference between configured and actual `reader.reread_share` above which a warning is given.
 const REREAD_SHARE_TOLERANCE: f64 = 0.05;
 /// Maximum bytes of a read.
@@ -417,49 +415,6 @@ impl Builder<'_> {
             let reason = "samples of this format are read one by one and are smaller";
             self.warn_unused("reader.transfer_size", reason);
         }
-    }
-
-    /// Lets workers make the requests of the format's library, if they are known and nothing else determines the requests.
-    pub(super) fn set_library_requests(
-        &mut self,
-        dataset: &DatasetPlan,
-        loader: &mut LoaderPlan,
-        storage: &StoragePlan,
-    ) {
-        let key = "reader.requests";
-        if self.w.reader_requests != "library" {
-            return;
-        }
-        let format = self.catalog.format(&dataset.format);
-        let engine = storage.engine.as_deref().and_then(|name| self.catalog.engine(name));
-        let decides = [Ability::ServesSamples, Ability::Mapped, Ability::BypassesPageCache];
-        let is_decided_by_engine =
-            engine.is_some_and(|engine| decides.into_iter().any(|ability| engine.has(ability)));
-        let obstacle = match format.and_then(|format| format.library) {
-            _ if self.w.reader_transfer_size.is_some() => "`reader.transfer_size` is given",
-            _ if loader.requests.is_some() => "whole files or row groups are read",
-            _ if loader.file_access == FileAccess::Mpio => "MPI-IO reads whole samples",
-            _ if is_decided_by_engine => "the engine determines the requests",
-            None => "the requests of this format's library are not known",
-            // The format's reader makes these requests by default.
-            Some(library) if library.requests().sizes.period_bytes == Some(loader.piece_bytes) => {
-                return;
-            }
-            Some(library) => {
-                let period_bytes = library.requests().sizes.period_bytes;
-                let whole_file = || self.largest_request(dataset);
-                loader.piece_bytes = period_bytes.unwrap_or_else(whole_file);
-                loader.library = Some(library);
-                return;
-            }
-        };
-        self.warn_unused(key, obstacle);
-    }
-
-    /// Returns the bytes of the largest file in whole pages, up to the largest request.
-    fn largest_request(&self, dataset: &DatasetPlan) -> u64 {
-        let file_bytes = file_bytes_max(dataset, self.catalog, &Layout::new(dataset));
-        file_bytes.clamp(1, REQUEST_BYTES_MAX).next_multiple_of(PAGE_BYTES)
     }
 
     /// Returns the maximum bytes of a read.

@@ -7,6 +7,7 @@ mod storage;
 mod client;
 mod requests;
 mod loader;
+mod library_requests;
 mod compute;
 mod dataset;
 mod too_few_samples;
@@ -176,7 +177,6 @@ impl Builder<'_> {
         self.check_client_costs(&dataset, &loader, steps);
         self.plan_held_batches(&mut loader, &train);
         self.check_transfer_size(&dataset, &loader);
-        self.set_library_requests(&dataset, &mut loader, &storage);
         if self.trains() {
             self.check_limits(&loader, accelerators);
         }
@@ -211,6 +211,7 @@ impl Builder<'_> {
         if !self.problems.has_errors() && self.check_drawn_sizes(&plan.dataset) {
             let layout = Layout::new(&plan.dataset);
             self.check_sizes(&plan.dataset, &layout);
+            self.set_library_requests(&mut plan, &layout);
             if !self.problems.has_errors() && !self.options.generate_only {
                 self.check_memory(&plan, &layout, context);
                 plan.doubts = self.doubts(&plan, &layout, context);

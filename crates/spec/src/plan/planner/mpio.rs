@@ -109,7 +109,7 @@ impl Builder<'_> {
             self.error(key, message, &hint);
             return;
         }
-        let read_bytes = whole_read_bytes(plan, self.catalog, &Layout::new(&plan.dataset));
+        let read_bytes = whole_read_bytes(&plan.dataset, self.catalog, &Layout::new(&plan.dataset));
         if read_bytes > READ_BYTES_MAX {
             let message =
                 format!("a read of `{}` is more than MPI can count", units::bytes(read_bytes));
