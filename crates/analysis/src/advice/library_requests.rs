@@ -96,6 +96,7 @@ mod tests {
         let found = |change: fn(&mut Record)| {
             let mut record = waiting_record();
             small_library_requests(&mut record);
+            record.plan.storage.throttle_latency_s = 0.01;
             change(&mut record);
             with_case(&record, SampleRequests::if_they_matter)
         };

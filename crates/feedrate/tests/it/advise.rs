@@ -4,7 +4,8 @@ use crate::harness::{TINY, Test};
 use serde_json::{Value, json};
 
 /// Each read waits 20 ms. There is one thread, and each file holds one sample.
-const LATENCY: [&str; 4] = [
+const LATENCY: [&str; 5] = [
+    "reader.requests=large",
     "storage.delay.read_seconds=0.02",
     "train.computation_time=0.01",
     "reader.read_threads=1",

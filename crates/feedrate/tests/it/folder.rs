@@ -448,7 +448,8 @@ fn a_foreign_folder_stays_foreign_in_workloads_runs_and_studies() {
     let test = Test::with_workload(TINY);
     write_foreign_files(&test, "npz", "npz", &[]);
     let before = file_states(&test.path("theirs"));
-    let json = folder_run(&test, &["--compute", "1ms", "--batch", "2", "--write-yaml", "own.yaml"]);
+    let options = ["--compute", "1ms", "--batch", "2", "--write-yaml", "own.yaml"];
+    let json = folder_run(&test, &[&options[..], &["reader.requests=large"]].concat());
     let run = json["run_dir"].as_str().unwrap();
     let amplification = json["access"]["read_amplification"].as_f64().unwrap();
     assert!(amplification < 1.2, "a file is a sample: {amplification}");

@@ -95,14 +95,14 @@ fn loaders_that_call_a_library_make_its_requests_by_default() {
 fn an_answer_names_the_requests_of_a_library_if_their_latency_matters() {
     let test = Test::with_workload(LARGE_FILES);
     let run = |storage: &str| {
-        let files = ["dataset.format=npz", "dataset.num_files_train=32", "reader.read_threads=2"];
-        let steps = ["train.computation_time=0.02", storage];
+        let files = ["dataset.format=npz", "dataset.num_files_train=16", "reader.read_threads=2"];
+        let steps = ["train.computation_time=0.02", "storage.storage_type=memory", storage];
         test.feedrate(&[&["run", "workload.yaml"], &files[..], &steps].concat())
     };
     let line = "Requests: 18 a sample, as numpy reads npz; reader.requests=large would take 2\n";
-    let latency = run("storage.throttle.latency_seconds=0.004");
+    let latency = run("storage.throttle.latency_seconds=0.01");
     assert!(latency.stdout.contains("NO: ") && latency.stdout.contains(line), "{latency:?}");
-    let bandwidth = run("storage.throttle.bytes_per_second=20MB/s");
+    let bandwidth = run("storage.throttle.bytes_per_second=10MB/s");
     assert!(bandwidth.stdout.contains("NO: "), "{bandwidth:?}");
     assert!(!bandwidth.stdout.contains("Requests: "), "{bandwidth:?}");
 }

@@ -541,10 +541,13 @@ impl Cursor for Hdf5Cursor {
                 }
                 SamplePhase::Piece => {
                     let piece_bytes = self.options.piece_bytes;
-                    // The library of other programs' files reads each piece in one call.
-                    return Ok(match self.wanted.expected {
-                        None => self.range.need_at_once(0, piece_bytes),
-                        Some(_) => self.range.need(0, piece_bytes),
+                    // The library reads each piece in one call.
+                    let is_at_once =
+                        self.wanted.expected.is_none() || self.options.library.is_some();
+                    return Ok(if is_at_once {
+                        self.range.need_at_once(0, piece_bytes)
+                    } else {
+                        self.range.need(0, piece_bytes)
                     });
                 }
                 SamplePhase::Memory => return Ok(Need::Buffered),
