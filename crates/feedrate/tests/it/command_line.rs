@@ -45,7 +45,7 @@ fn the_help_of_the_program_fits_on_a_screen() {
       feedrate advise results/unet3d/RUN              what would help this run?
 
     More:
-      feedrate     COMMAND --help    examples and options of a command
+      feedrate COMMAND --help    examples and options of a command
       feedrate help all          the other commands, by purpose
     "#);
     let all = test.feedrate(&["help", "all"]).stdout;
