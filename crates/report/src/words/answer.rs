@@ -401,7 +401,8 @@ fn rates(answer: &Answer) -> Option<String> {
         AnswerKind::No | AnswerKind::Rate => answer.wait.map(|part| wait(part, answer)),
         AnswerKind::Checkpoints => return None,
     };
-    let parts: Vec<String> = needs.into_iter().chain(more).chain(in_flight(answer)).collect();
+    let parts: Vec<String> =
+        needs.into_iter().chain(more).chain(in_flight(answer)).chain(retries(answer)).collect();
     (!parts.is_empty()).then(|| change_first_letter(&parts.join("; "), |c| c.to_ascii_uppercase()))
 }
 
@@ -410,6 +411,13 @@ fn in_flight(answer: &Answer) -> Option<String> {
     let requests = answer.requests_in_flight?;
     let mean = requests.mean?;
     Some(format!("{mean:.1} of {} requests in flight per worker", requests.limit))
+}
+
+/// What repeated requests to an object store cost: `retries cost 3.1 s of 40 s in reads`.
+fn retries(answer: &Answer) -> Option<String> {
+    let retries = answer.retries?;
+    let lost = units::seconds(retries.lost_s);
+    Some(format!("retries cost {lost} of {} in reads", units::seconds(retries.reading_s)))
 }
 
 /// The share of time that accelerators waited: `3 % of the time is waiting`.
