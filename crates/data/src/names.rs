@@ -9,6 +9,7 @@ use crate::storage::{EntryKind, Storage, StorageError};
 use feedrate_spec::part::final_name;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
+use std::collections::HashMap;
 
 /// Current lengths of a dataset's files. Missing files count as empty.
 pub(crate) struct FileLengths {
@@ -211,8 +212,17 @@ impl<'n> FileNames<'n> {
     /// Reads the lengths of all files from the storage.
     pub(crate) fn file_lengths(&self, storage: &dyn Storage) -> Result<FileLengths, StorageError> {
         let mut found = FileLengths { bytes: 0, files: Some(Vec::new()) };
+        let mut listed = HashMap::new();
+        for folder in self.folders() {
+            let lengths = storage.lengths(&folder)?.unwrap_or_default();
+            listed.extend(lengths.into_iter().map(|(name, len)| (join_path(&folder, &name), len)));
+        }
         self.visit(VisitedFiles::All, &mut |parts, _| {
-            let lengths = parts.iter().map(|path| Ok(storage.stat(path)?.unwrap_or(0)));
+            let length = |path: &String| match listed.get(path) {
+                Some(bytes) => Ok(*bytes),
+                None => Ok(storage.stat(path)?.unwrap_or(0)),
+            };
+            let lengths = parts.iter().map(length);
             let run = LengthRun::from_parts(&lengths.collect::<Result<Vec<_>, StorageError>>()?);
             found.bytes = found.bytes.saturating_add(run.bytes);
             LengthRun::push(&mut found.files, run);

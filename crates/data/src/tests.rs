@@ -7,7 +7,7 @@ use crate::foreign::Probe;
 use crate::format::{self, FORMATS, Format};
 use crate::generate::{GenerationSummary, count_files, generate, probe_foreign};
 use crate::manifest::{FILE_NAME, Manifest, State};
-use crate::storage::{self, STORAGES, Storage};
+use crate::storage::{self, STORAGES, Storage, StorageKind};
 use crate::verify::{VerificationResult, verify};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::plan::DatasetPlan;
@@ -79,7 +79,9 @@ fn is_generated(format: &Format) -> bool {
 
 /// Calls `check` with every generated format, on every storage that keeps them.
 fn for_each_format(check: impl Fn(DatasetPlan, &Format, &dyn Storage)) {
-    for kind in STORAGES.iter().filter(|kind| kind.member.has(Ability::Writable)) {
+    let is_local = |kind: &&StorageKind| !kind.member.has(Ability::Remote);
+    let writable = STORAGES.iter().filter(|kind| kind.member.has(Ability::Writable));
+    for kind in writable.filter(is_local) {
         for format in FORMATS.iter().filter(|format| is_generated(format)) {
             let folder = tempfile::tempdir().unwrap();
             let storage = storage::open(kind.member.name, &folder.path().join("data")).unwrap();

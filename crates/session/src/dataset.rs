@@ -4,6 +4,7 @@
 
 use crate::launch::decide_on_rank_0;
 use crate::output::refuse_root;
+use crate::store;
 use crate::{catalog, dataset_lock, folder, progress_text, threads};
 use anyhow::Context;
 use feedrate_data::error::DatasetError;
@@ -14,6 +15,7 @@ use feedrate_data::generate::{
 };
 use feedrate_data::lock::{DatasetLock, LOCK_FILE, LockAccess};
 use feedrate_data::manifest::{self, DropMark, MachineFiles, Manifest, State};
+use feedrate_data::storage::object::Access;
 use feedrate_data::storage::{self, Storage, StorageError, engine};
 use feedrate_measure::record::FileMembers;
 use feedrate_run::live::Signals;
@@ -33,6 +35,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Minimum size of a dataset for a note about its generation.
 const ANNOUNCED_BYTES: u64 = 1_000_000_000;
+
+/// Threads that write objects.
+const REMOTE_THREADS: usize = 16;
 
 /// A dataset that is ready to be read.
 pub struct OpenDataset {
@@ -117,6 +122,7 @@ pub fn choose(
         let chosen = choose_foreign(plan, root, names, probed, listener)?;
         return Ok(Choice { members: members.cloned().or(chosen.members), ..chosen });
     }
+    store::check(root, Access::Read)?;
     let folder = dataset_folder(plan, root)?;
     let storage = storage::open(&plan.storage.kind, &folder)?;
     let check_files = files == Files::Checked;
@@ -141,11 +147,19 @@ fn choose_foreign(
     let storage = storage::open(&plan.storage.kind, root)?;
     let mut first = String::new();
     Layout::new(&plan.dataset).write_path(0, &mut first);
-    let can_be_listed = needs_files(plan, &*storage) && root.is_dir();
+    store::check(root, Access::Read)?;
+    let can_be_listed = needs_files(plan, &*storage) && (is_remote(plan) || root.is_dir());
     if !can_be_listed || storage.stat(&first)?.is_some() {
         let ProbedDataset { probed_files, found, members } =
             probe(plan, &*storage, root, None, listener)?;
         return Ok(Choice { probed_files, found, members, ..chosen });
+    }
+    if is_remote(plan) {
+        let message = format!("there is no object `{first}` in `{}`", root.display());
+        return refuse(
+            message,
+            "foreign objects need the plan's names, because they are not listed",
+        );
     }
     let counts = folder::list(&plan.dataset, root, names)?;
     if plan.dataset.files_train < counts[0] {
@@ -192,7 +206,7 @@ fn refuse_settings_for_generated_files(plan: &Plan) -> anyhow::Result<()> {
             "use `collective`, or generated files",
         );
     }
-    if storage_has(plan, Ability::KeepsBytes) && !is_in_folder(plan) {
+    if storage_has(plan, Ability::KeepsBytes) && !is_in_folder(plan) && !is_remote(plan) {
         return refuse(
             format!(
                 "foreign files are in folders, and storage `{}` has no folders",
@@ -254,7 +268,7 @@ pub fn prepare(
     let interrupted = &signals.interrupted;
     let mut generated = GenerationSummary::default();
     let generate = |storage: &dyn Storage| -> anyhow::Result<GenerationSummary> {
-        let generated = generate_files(plan, storage, ranks, interrupted, listener)
+        let generated = generate_files(plan, folder, storage, ranks, interrupted, listener)
             .with_context(|| format!("cannot generate the dataset in `{}`", folder.display()))?;
         if generated.files_mended > 0 && ranks.is_first() {
             let files = units::counted(generated.files_mended, "file");
@@ -372,6 +386,7 @@ pub fn lock_dataset(
 /// Generates the files of a dataset, a share in each process.
 fn generate_files(
     plan: &Plan,
+    folder: &Path,
     storage: &dyn Storage,
     ranks: &Ranks,
     interrupted: &AtomicBool,
@@ -383,8 +398,11 @@ fn generate_files(
     };
     let comm = &*ranks.comm;
     // Without a folder, each process has a separate storage with all files.
-    let is_shared = ranks.is_distributed() && is_in_folder(plan);
-    let prepare = || Ok(generation.prepare()?);
+    let is_shared = ranks.is_distributed() && (is_in_folder(plan) || is_remote(plan));
+    let prepare = || {
+        store::check(folder, Access::Write)?;
+        Ok(generation.prepare()?)
+    };
     let (existing, share) = if is_shared {
         let share = FileShare { index: comm.rank().into(), count: comm.size().into() };
         (decide_on_rank_0(comm, prepare)?, share)
@@ -407,7 +425,11 @@ fn generate_files(
     let bytes = estimate.file_bytes / share.count;
     let (text, done) = progress_text::files("generating", bytes);
     let line = ranks.is_first().then(|| listener.show_progress(text));
-    let threads = threads().div_ceil(comm.node().local_size as usize);
+    let mut threads = threads().div_ceil(comm.node().local_size as usize);
+    if is_remote(plan) {
+        // Writing threads wait for the store most of the time.
+        threads = threads.max(REMOTE_THREADS);
+    }
     let show = |_files: u64, bytes: u64| done.store(bytes, Relaxed);
     let watch = Watch::new(&show, interrupted);
     let written = generation.write_files(existing, share, threads, &watch);
@@ -440,6 +462,20 @@ fn files_by_machine(by_process: Vec<(GenerationSummary, Option<DropMark>)>) -> V
 /// Whether the plan's storage keeps datasets in folders.
 pub fn is_in_folder(plan: &Plan) -> bool {
     storage_has(plan, Ability::InFolder)
+}
+
+/// Whether the plan's storage is a store that is reached over a network.
+pub fn is_remote(plan: &Plan) -> bool {
+    storage_has(plan, Ability::Remote)
+}
+
+/// Whether there is a manifest in `folder`. A store that cannot be read counts as having none.
+pub fn has_manifest(plan: &Plan, folder: &Path) -> bool {
+    if !is_remote(plan) {
+        return folder.join(manifest::FILE_NAME).exists();
+    }
+    let storage = storage::open(&plan.storage.kind, folder);
+    storage.is_ok_and(|storage| matches!(storage.stat(manifest::FILE_NAME), Ok(Some(_))))
 }
 
 fn storage_has(plan: &Plan, ability: Ability) -> bool {
@@ -476,7 +512,7 @@ fn has_complete_manifest(storage: &dyn Storage, plan: &Plan) -> anyhow::Result<b
 /// # Errors
 /// Fails if `root` contains something else.
 pub fn dataset_folder(plan: &Plan, root: &Path) -> anyhow::Result<PathBuf> {
-    if !is_in_folder(plan) {
+    if !is_in_folder(plan) && !is_remote(plan) {
         return Ok(root.to_path_buf());
     }
     if root.is_file() {
@@ -487,7 +523,7 @@ pub fn dataset_folder(plan: &Plan, root: &Path) -> anyhow::Result<PathBuf> {
     }
     refuse_root(root, "`--data` (or `dataset.data_folder`)")?;
     if let Ok(storage) = storage::open(&plan.storage.kind, root)
-        && root.join(manifest::FILE_NAME).exists()
+        && has_manifest(plan, root)
     {
         let manifest = Manifest::read(&*storage)?;
         let differences =

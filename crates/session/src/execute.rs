@@ -8,6 +8,7 @@ use crate::resolve::Resolved;
 use crate::result_folder::{self, Results};
 use crate::sharing::Sharing;
 use crate::staging::{ReadSource, Staging, folder_under_test};
+use crate::store;
 use crate::{dataset_lock, hung, progress_text};
 use anyhow::Context;
 use feedrate_data::lock::DatasetLock;
@@ -448,6 +449,8 @@ pub fn new_record(plan: &Plan, dataset: Option<&OpenDataset>, results: Option<&P
     let checkpoints = plan.checkpoint.as_ref().map(|checkpoint| Path::new(&checkpoint.folder));
     let folder =
         dataset.map_or(checkpoints, |dataset| Some(folder_under_test(plan, &dataset.folder)));
+    // A store is on no file system of this machine.
+    let folder = folder.filter(|folder| !store::is_url(folder));
     Record {
         version: RECORD_VERSION,
         program: concat!("feedrate ", env!("CARGO_PKG_VERSION")).into(),

@@ -4,6 +4,7 @@
 
 use crate::request::Request;
 use crate::resolve::{self, Resolved, WorkloadSource, resolve_source};
+use crate::store;
 use crate::threads;
 use anyhow::Context;
 use feedrate_data::error::DatasetError;
@@ -133,6 +134,10 @@ pub fn resolve_found(
     names: &Path,
     listener: &dyn Listener,
 ) -> anyhow::Result<(FoundFolder, Resolved)> {
+    if store::is_url(folder) {
+        let message = format!("`{}` has no files that can be examined", folder.display());
+        return refuse(message, "name a workload that describes the objects");
+    }
     let found = scan(folder, names, &chosen_members(request)?)?;
     let source = found.source(&request.overrides, request.accelerators.unwrap_or(1));
     let mut resolved = resolve_source(&source, request)?;

@@ -10,8 +10,8 @@ use crate::resolve::{Resolved, resolve};
 use crate::{progress_text, room, threads};
 use feedrate_data::generate::GenerationSummary;
 use feedrate_data::lock::LockAccess;
+use feedrate_data::storage;
 use feedrate_data::verify::{self, BadFile};
-use feedrate_data::{manifest, storage};
 use feedrate_run::comm::Comm;
 use feedrate_run::live::Signals;
 use feedrate_run::ranks::Ranks;
@@ -128,7 +128,7 @@ pub fn verify(
     resolved.report_warnings(listener);
     let Resolved { plan, data_root, .. } = resolved;
     let folder = dataset::dataset_folder(&plan, &data_root)?;
-    if !folder.join(manifest::FILE_NAME).exists() {
+    if !dataset::has_manifest(&plan, &folder) {
         return refuse(
             format!("there is no generated dataset in `{}`", folder.display()),
             "generate it with `feedrate generate`",

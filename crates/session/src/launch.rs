@@ -3,6 +3,7 @@
 use crate::agreement::{RankArguments, compare};
 use crate::failure::{self, AlreadyReported, FailureKind};
 use anyhow::bail;
+use feedrate_data::storage::object::{self, StoreSettings};
 use feedrate_run::comm::mpi::{self, LaunchedRank, MpiLauncher, OnLoss};
 use feedrate_run::comm::{Comm, CommError, End, Solo};
 use feedrate_run::live::Signals;
@@ -279,11 +280,15 @@ pub fn decide_on_rank_0<T: Serialize + DeserializeOwned>(
         return decide();
     }
     if comm.rank() > 0 {
-        return ranks::receive::<Result<T, FailureKind>>(comm)?
-            .map_err(|kind| SharedFailure(kind).into());
+        let (decision, stores) =
+            ranks::receive::<(Result<T, FailureKind>, Vec<StoreSettings>)>(comm)?;
+        object::adopt_settings(stores);
+        return decision.map_err(|kind| SharedFailure(kind).into());
     }
     let decision = decide();
-    ranks::broadcast(comm, &decision.as_ref().map_err(FailureKind::from_error))?;
+    // The plan contains no secrets, so the other ranks get them separately.
+    let shared = (decision.as_ref().map_err(FailureKind::from_error), object::all_settings());
+    ranks::broadcast(comm, &shared)?;
     decision.map_err(|error| {
         let shared_failure = SharedFailure(FailureKind::from_error(&error));
         error.context(shared_failure)

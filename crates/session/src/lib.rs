@@ -11,6 +11,7 @@ pub mod log_files;
 pub mod recognise;
 pub mod result_folder;
 pub mod surroundings;
+pub mod store;
 pub mod resolve;
 pub mod progress_text;
 pub mod hung;

@@ -4,6 +4,7 @@ use crate::catalog::{catalog, estimate};
 use crate::output::is_root;
 use crate::recognise::refuse_other;
 use crate::request::Request;
+use crate::store;
 use crate::surroundings::ProcessSurroundings;
 use feedrate_measure::record::file::{RECORD_FILE, read_text, read_text_bounded};
 use feedrate_results::file_kind::FileKind;
@@ -100,10 +101,11 @@ pub fn resolve_source(source: &WorkloadSource, request: &Request) -> anyhow::Res
             "leave them out; `train.total_training_steps` makes a run shorter",
         );
     }
-    let (plan, plan_warnings) =
+    let (mut plan, plan_warnings) =
         plan_workload(&workload, &request.plan_options(source.name.clone()))?;
     warnings.0.extend(plan_warnings.0);
     let data_root = request.data.clone().unwrap_or_else(|| data_root(&workload));
+    warnings.0.extend(store::configure(&mut plan, &workload, &data_root));
     Ok(Resolved { workload, plan, data_root, warnings })
 }
 
@@ -130,7 +132,10 @@ fn parse(
     let texts: Vec<String> = request.overrides.iter().cloned().chain(foreign).collect();
     let overrides = parse_overrides(&texts, Override::parse)?;
     let WorkloadSource { file, yaml, .. } = source;
-    Ok(workload::parse_in(file, yaml, &overrides, Strictness::Error, surroundings)?)
+    let (mut workload, warnings) =
+        workload::parse_in(file, yaml, &overrides, Strictness::Error, surroundings)?;
+    store::take_storage(&mut workload, request.data.as_deref())?;
+    Ok((workload, warnings))
 }
 
 /// Whether the dataset consists of files in a folder. True if the workload cannot be read.
@@ -184,6 +189,13 @@ pub fn plan_workload(
         entropy: entropy(),
     };
     let (plan, problems) = plan::build(workload, options, &catalog(), context)?;
+    if plan.checkpoint.is_some() && store::is_url(checkpoints) {
+        let message = "checkpoints cannot be written to a store of objects yet";
+        let problem = Problem::error("checkpoint.checkpoint_folder", message);
+        return Err(Problems(vec![
+            problem.hint("name a folder, or set `workflow.checkpoint=False`"),
+        ]));
+    }
     if plan.checkpoint.is_some() && is_root(checkpoints) {
         let message = "is the root of the file system";
         let problem = Problem::error("checkpoint.checkpoint_folder", message);
@@ -192,8 +204,11 @@ pub fn plan_workload(
     Ok((plan, problems))
 }
 
-/// Returns the folder of a workload's datasets.
+/// Returns the folder of a workload's datasets, or their URL in a store.
 pub fn data_root(workload: &Workload) -> PathBuf {
+    if let Some(url) = store::data_url(workload) {
+        return url;
+    }
     Path::new(&workload.storage_storage_root).join(&workload.dataset_data_folder)
 }
 

@@ -10,7 +10,7 @@ use feedrate_measure::record::{Record, StudyRun, file};
 use feedrate_results::leftovers::{first_leftover, has_results, move_results_aside};
 use feedrate_results::place::make_run_dir;
 use feedrate_spec::refusal::{Refusal, refuse};
-use feedrate_spec::workload::{Workload, resolved_yaml, yaml_text};
+use feedrate_spec::workload::{Workload, override_without_secret, resolved_yaml, yaml_text};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use std::fs::{self, File, TryLockError};
@@ -109,13 +109,14 @@ pub fn hydra_text(
     subfolder: &str,
 ) -> HydraText {
     let cwd = std::env::current_dir().unwrap_or_default();
+    let task: Vec<String> = task.iter().map(|text| override_without_secret(text)).collect();
     let output_subdir = if subfolder.is_empty() { "null".into() } else { yaml_text(subfolder) };
     let text = [
         format!(
             "hydra:\n  run:\n    dir: {}\n  output_subdir: {output_subdir}\n",
             yaml_path(run_dir)
         ),
-        format!("  overrides:\n{}{}", yaml_entry("hydra", hydra), yaml_entry("task", task)),
+        format!("  overrides:\n{}{}", yaml_entry("hydra", hydra), yaml_entry("task", &task)),
         "  job:\n    name: dlio_benchmark\n    chdir: null\n    config_name: config\n".into(),
         format!(
             "  runtime:\n    cwd: {}\n    output_dir: {}\n",
@@ -126,7 +127,7 @@ pub fn hydra_text(
     ];
     HydraText {
         config: resolved_yaml(workload),
-        overrides: yaml_list(task, ""),
+        overrides: yaml_list(&task, ""),
         hydra: text.concat(),
     }
 }

@@ -3,7 +3,7 @@
 use crate::request::Request;
 use crate::resolve::resolve_named;
 use crate::{catalog, dataset};
-use feedrate_data::{manifest, storage};
+use feedrate_data::storage;
 use feedrate_run::system;
 use feedrate_spec::plan::Plan;
 use feedrate_spec::refusal::Refusal;
@@ -69,7 +69,7 @@ pub fn shortage(plan: &Plan, root: &Path, reserved: &Reserved) -> Option<Shortag
 /// Returns the bytes to generate for the dataset of `plan`. Returns 0 if a part of the dataset exists, because generation examines it.
 pub fn missing_bytes(plan: &Plan, root: &Path) -> u64 {
     let folder = dataset::dataset_folder(plan, root);
-    if folder.is_ok_and(|folder| folder.join(manifest::FILE_NAME).exists()) {
+    if folder.is_ok_and(|folder| dataset::has_manifest(plan, &folder)) {
         return 0;
     }
     catalog::estimate(plan).file_bytes
@@ -85,6 +85,9 @@ pub fn free_bytes(plan: &Plan, root: &Path) -> Option<u64> {
 
 /// Describes a data folder: `/mnt/fs, which does not exist yet: on / (ext4), 62.3 GB free`.
 pub fn describe_location(plan: &Plan, root: &Path) -> String {
+    if dataset::is_remote(plan) {
+        return root.display().to_string();
+    }
     if !dataset::is_in_folder(plan) {
         return format!("storage `{}`", plan.storage.kind);
     }

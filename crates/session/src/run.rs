@@ -11,6 +11,7 @@ use crate::request::Request;
 use crate::resolve::{self, Resolved, ineffective_keys_of_user};
 use crate::result_folder::{self, Results, RunFolder};
 use crate::room;
+use crate::store;
 use feedrate_data::manifest::Manifest;
 use feedrate_measure::dlio::Invocation;
 use feedrate_measure::record::file::NAMES_FILE;
@@ -343,7 +344,10 @@ impl RunRequest {
             omits_rank_files,
             ..Invocation::default()
         };
-        let absolute_root = std::path::absolute(&data_root).unwrap_or(data_root);
+        let absolute_root = match std::path::absolute(&data_root) {
+            Ok(absolute) if !store::is_url(&data_root) => absolute,
+            _ => data_root,
+        };
         let data_request = DataRequest {
             data_root: absolute_root.display().to_string(),
             scale: request.scale,

@@ -26,6 +26,8 @@ names! {
         NoFiles = "no_files",
         /// Files are stored in a folder of this machine, where other programs find them.
         InFolder = "in_folder",
+        /// Files are in a store that is reached by requests over a network. It keeps them after the process ends, and has no folders.
+        Remote = "remote",
         /// The length of a file is unknown before it is written.
         EstimatedSize = "estimated_size",
         /// Data read back resembles what was written but is not equal to it.

@@ -9,6 +9,7 @@ mod names;
 pub mod units;
 pub mod histogram;
 pub mod transfers;
+pub mod object_url;
 pub mod escape;
 pub mod part;
 pub mod problem;

@@ -25,7 +25,7 @@ pub struct TransferCounts {
     pub retry_lost_ns: u64,
     /// Bytes of bodies that were received and dropped, because the attempt failed later.
     pub bytes_read_twice: u64,
-    /// Time from the start of an attempt to the head of its response, for attempts that succeeded.
+    /// Time from the start of an attempt to the head of its response, for reads that succeeded.
     pub first_byte: Histogram,
 }
 

@@ -25,6 +25,7 @@ const RESERVED: &[ReservedAccess] = &[
         allowed_paths: &[
             "crates/run/src/clock",
             "crates/run/src/system",
+            "crates/data/src/storage/object/",
             "crates/session/",
             "crates/feedrate/",
             "xtask/",
@@ -90,8 +91,12 @@ const RESERVED: &[ReservedAccess] = &[
                 || has_texts(tokens, i, &["static", "mut"])
                 || tokens[i].text == "thread_local"
         },
-        // Verbosity and MPI are initialised once per process.
-        allowed_paths: &["crates/feedrate/src/messages.rs", "crates/run/src/comm/mpi/mod.rs"],
+        // Verbosity and MPI are initialised once per process. Stores share connections and credentials.
+        allowed_paths: &[
+            "crates/feedrate/src/messages.rs",
+            "crates/run/src/comm/mpi/mod.rs",
+            "crates/data/src/storage/object/settings.rs",
+        ],
         remedy: "pass it as an argument",
     },
 ];

@@ -10,6 +10,11 @@ pub mod engine;
 mod file;
 mod memory;
 mod null;
+#[cfg(feature = "object")]
+pub mod object;
+#[cfg(not(feature = "object"))]
+#[path = "no_object.rs"]
+pub mod object;
 #[cfg(test)]
 mod tests;
 
@@ -21,7 +26,17 @@ use std::any::Any;
 use std::path::{Path, PathBuf};
 
 /// Every storage.
-pub static STORAGES: &[StorageKind] = &[file::KIND, memory::KIND, null::KIND];
+pub static STORAGES: &[StorageKind] = &[
+    file::KIND,
+    memory::KIND,
+    null::KIND,
+    #[cfg(feature = "object")]
+    object::S3,
+    #[cfg(feature = "object")]
+    object::GCS,
+    #[cfg(feature = "object")]
+    object::AZURE,
+];
 
 /// A row of [`STORAGES`].
 pub struct StorageKind {
@@ -243,6 +258,14 @@ pub trait Storage: ReadStorage {
     /// The operation failed.
     fn list(&self, path: &str) -> Result<Vec<String>, StorageError>;
 
+    /// Names and lengths of the files in a folder; `None` if [`Storage::stat`] finds them as fast.
+    ///
+    /// # Errors
+    /// The operation failed.
+    fn lengths(&self, _path: &str) -> Result<Option<Vec<(String, u64)>>, StorageError> {
+        Ok(None)
+    }
+
     /// Makes all committed files durable. Storages that do not outlive the process do nothing.
     ///
     /// # Errors
@@ -373,6 +396,10 @@ impl StorageError {
 
     /// Advice for common errors.
     pub fn hint(&self) -> Option<&'static str> {
+        let source = self.source.get_ref().and_then(|error| error.downcast_ref::<Explained>());
+        if let Some(explained) = source {
+            return explained.hint;
+        }
         if self.source.raw_os_error() == Some(libc::EMFILE) {
             return Some("too many files are open: raise `ulimit -n`, or use fewer workers");
         }
@@ -402,4 +429,12 @@ impl StorageError {
             _ => None,
         }
     }
+}
+
+/// An error of a storage that has its own remedy, as the source of a [`StorageError`].
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+struct Explained {
+    message: String,
+    hint: Option<&'static str>,
 }

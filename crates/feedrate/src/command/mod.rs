@@ -37,6 +37,7 @@ use clap::builder::Styles;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use feedrate_session::launch;
 use feedrate_session::resolve::{self, STDIN};
+use feedrate_session::store;
 use feedrate_spec::escape::bash_command;
 use feedrate_spec::refusal::refuse;
 use std::ffi::OsString;
@@ -167,7 +168,8 @@ impl Arguments {
         let data = matches.try_get_one::<PathBuf>("data").ok().flatten();
         let is_plan = matches.try_get_one("dry_run").is_ok_and(|value| value == Some(&true));
         let is_read = self.waits_for_storage();
-        let Some(data) = data.filter(|data| is_read && !data.is_dir()) else { return Ok(()) };
+        let is_missing = |data: &&PathBuf| is_read && !data.is_dir() && !store::is_url(data);
+        let Some(data) = data.filter(is_missing) else { return Ok(()) };
         let has_workload = matches.try_contains_id("workload").is_ok();
         if has_workload
             && !resolve::is_in_folder(&DataArguments::from_arg_matches(matches)?.request())

@@ -22,7 +22,7 @@ use feedrate_session::resolve::{
 };
 use feedrate_session::{catalog, room};
 use feedrate_spec::plan::{
-    CheckpointPlan, Estimate, EvaluationPlan, LoaderPlan, Plan, PlanDoubt, ReadAhead,
+    CheckpointPlan, Estimate, EvaluationPlan, LoaderPlan, ObjectPlan, Plan, PlanDoubt, ReadAhead,
 };
 use feedrate_spec::units;
 use feedrate_spec::workload::resolved_yaml;
@@ -202,6 +202,17 @@ pub(super) fn page(resolved: &Resolved, request: &Request) -> String {
     out
 }
 
+/// Describes how a store of objects is reached, and that options of local storage do not apply.
+fn store(object: &ObjectPlan) -> String {
+    let ObjectPlan { bucket, endpoint, endpoint_source, region, credentials_source } = object;
+    let source = endpoint_source.as_ref().map_or(String::new(), |source| format!(" ({source})"));
+    let endpoint = endpoint.as_deref().unwrap_or("the cloud's endpoint");
+    let region = region.as_ref().map_or(String::new(), |region| format!(", region {region}"));
+    format!(
+        "{bucket} at {endpoint}{source}{region}, credentials from {credentials_source}; no page cache, no known free space"
+    )
+}
+
 /// Rows on the dataset, loader and schedule, and the required rate.
 fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, String)> {
     let Plan { dataset, loader, train, .. } = &resolved.plan;
@@ -255,6 +266,7 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
         ("schedule", schedule),
         ("each accelerator", format!("reads {about}{each} per epoch")),
     ];
+    rows.extend(resolved.plan.storage.object.as_ref().map(|object| ("store", store(object))));
     rows.extend(client(&resolved.plan.loader, estimate).map(|client| ("client", client)));
     rows.push((
         "an epoch takes",

@@ -2,6 +2,7 @@
 
 use crate::resolve::{parse_overrides, warnings};
 use crate::result_folder::hydra_text;
+use crate::store;
 use anyhow::Context;
 use feedrate_measure::dlio::HydraText;
 use feedrate_measure::record::file::{read_folder, read_text};
@@ -75,8 +76,9 @@ pub fn compose(request: &DlioRequest, surroundings: &dyn Surroundings) -> anyhow
     let name = request.workload();
     let (file, yaml) = find(name, request, &mut warnings)?;
     let overrides = parse_overrides(&request.overrides, Override::parse_as_hydra)?;
-    let (workload, problems) =
+    let (mut workload, problems) =
         workload::parse_in(&file, &yaml, &overrides, Strictness::Warning, surroundings)?;
+    store::take_storage(&mut workload, None)?;
     warnings.extend(warning_lines(&problems));
     let (run_dir_text, subfolder) = hydra_settings(&request.hydra, &mut warnings)?;
     // With a coarser time, the user wants the folder to be used for several runs.

@@ -16,9 +16,11 @@ use crate::failure::{Interrupted, TooManySteps};
 use crate::launch::{self, LaunchOptions, decide_on_rank_0, run_together};
 use crate::resolve;
 use crate::result_folder::{self, Results, RunFolder};
+use crate::store;
 use crate::surroundings::ProcessSurroundings;
 use compose::warning_lines;
 use feedrate_data::lock::DatasetLock;
+use feedrate_data::storage::object::Access;
 use feedrate_measure::dlio::{self, EmptyEvaluations, Invocation};
 use feedrate_measure::record::Record;
 use feedrate_run::comm::Comm;
@@ -156,13 +158,18 @@ impl DlioSession<'_> {
         let includes_run = !generates || workload.workflow_train || is_checkpoint_only(workload);
         let mut run =
             includes_run.then(|| resolve::plan_workload(workload, &options)).transpose()?;
+        if let Some((plan, problems)) = &mut run {
+            problems.0.extend(store::configure(plan, workload, &root));
+        }
+        store::check(&root, Access::Read)?;
         if !generates && let Some((plan, _)) = &mut run {
             data::lock_for_reading(plan, &root, &mut lock, interrupted, listener, &mut warnings)?;
         }
         let mut generation = None;
         if generates {
             let generate_options = PlanOptions { generate_only: true, ..options.clone() };
-            let (plan, problems) = resolve::plan_workload(workload, &generate_options)?;
+            let (mut plan, problems) = resolve::plan_workload(workload, &generate_options)?;
+            store::configure(&mut plan, workload, &root);
             if run.is_none() {
                 warnings.extend(warning_lines(&problems));
             }

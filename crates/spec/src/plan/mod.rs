@@ -226,6 +226,9 @@ pub struct StoragePlan {
     pub has_no_device: bool,
     /// Engine that reads the files; `None` for storages without engines.
     pub engine: Option<String>,
+    /// How the store of objects is reached; `None` for other storages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectPlan>,
     /// Whether that engine bypasses the page cache.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub passes_page_cache: bool,
@@ -244,6 +247,21 @@ pub struct StoragePlan {
     /// Further latency added to each read, in seconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub read_delay_s: f64,
+}
+
+/// How a store of objects is reached. Contains no secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObjectPlan {
+    /// The bucket, such as `s3://data`.
+    pub bucket: String,
+    /// Endpoint; `None` for that of the cloud.
+    pub endpoint: Option<String>,
+    /// Setting or variable that determines the endpoint.
+    pub endpoint_source: Option<String>,
+    /// Region; `None` for the default.
+    pub region: Option<String>,
+    /// Setting or variable that contains the credentials.
+    pub credentials_source: String,
 }
 
 /// A copy of the dataset on each machine. Steps read the copy.

@@ -22,7 +22,7 @@ pub use interpolation::{NoSurroundings, Surroundings, interpolate_text};
 pub use keys::{
     CREDENTIALS, Effect, KEYS, KeyInfo, Origin, SECTION_ALIASES, Workload, client_costs,
 };
-pub use overrides::{Override, overridden_key};
+pub use overrides::{Override, overridden_key, override_without_secret};
 pub use parse::{Strictness, parse, parse_in};
 pub use suggest::{nearest, similar_names};
 pub use time::TimeSpec;

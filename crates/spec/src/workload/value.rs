@@ -190,6 +190,7 @@ macro_rules! kinds {
 
 kinds! {
     Flag: "boolean" => bool, |node| flag(node);
+    OptionalFlag: "boolean or null" => Option<bool>, |node| optional::<Flag>(node);
     Count: "whole number" => u64, |node| convert(node, integer(node)?);
     Count32: "whole number" => u32, |node| convert(node, integer(node)?);
     OptionalCount: "whole number or -1" => Option<u64>, |node| unless_minus_one::<Count>(node);
@@ -256,10 +257,10 @@ kinds! {
         Content::Scalar { text, .. } if text == "null" => Ok("null".into()),
         _ => text(node),
     };
-    StorageType: "local_fs | direct_fs | memory | null | parallel_fs | s3 | aistore" => String, |node| match &node.content {
+    StorageType: "local_fs | direct_fs | memory | null | s3 | gcs | azure | parallel_fs | aistore" => String, |node| match &node.content {
         Content::Scalar { text, .. } if text == "null" => Ok("null".into()),
         Content::Scalar { text, .. } if text == "file" => Ok("local_fs".into()),
-        _ => choice(node, &["local_fs", "direct_fs", "memory", "null", "parallel_fs", "s3", "aistore"]),
+        _ => choice(node, &["local_fs", "direct_fs", "memory", "null", "s3", "gcs", "azure", "parallel_fs", "aistore"]),
     };
 }
 

@@ -2,7 +2,7 @@
 
 use super::braces;
 use super::keys::Workload;
-use super::overrides::Override;
+use super::overrides::{Override, secret_variable};
 use super::parse::compose;
 use super::scalar::{self, Plain};
 use super::tree::{Content, Entry, Node};
@@ -57,8 +57,17 @@ fn package_yaml(workload: &Node, package: &str) -> Option<String> {
 /// as written.
 fn without_credentials(workload: &Workload) -> Node {
     convert(&workload.given.written, "", &|path, node| {
-        workload.given.private.get(path).cloned().or_else(|| escaped(node))
+        let private = workload.given.private.get(path).cloned();
+        private.or_else(|| without_secret_value(path, node)).or_else(|| escaped(node))
     })
+}
+
+/// Returns the variable that stands for a secret; `None` for other values.
+fn without_secret_value(path: &str, node: &Node) -> Option<Node> {
+    let key = path.strip_prefix("workload.").unwrap_or(path);
+    let variable = secret_variable(key)?;
+    matches!(node.content, Content::Scalar { .. })
+        .then(|| Node::scalar(variable, true, node.location.clone()))
 }
 
 fn escaped(node: &Node) -> Option<Node> {

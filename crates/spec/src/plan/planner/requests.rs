@@ -14,6 +14,8 @@ const AHEAD_MAX: u32 = 1 << 16;
 
 const KEY: &str = "reader.in_flight";
 const WINDOW_OPTION: &str = "prefetch_window";
+/// Option by which MLPerf Storage v3's client chooses its library for objects.
+const LIBRARY_OPTION: &str = "storage_library";
 
 /// A setting that cannot be combined with whole requests.
 struct Obstacle {
@@ -65,13 +67,22 @@ impl Builder<'_> {
     /// are read by other clients too.
     fn default_in_flight(&self) -> u32 {
         let is_decoded = self.w.is_given("reader.decode") && self.w.reader_decode;
-        let bypasses = self.direct_setting().is_some_and(|key| key != "reader.odirect");
+        let bypasses = self.direct_setting().is_some_and(|key| key != "reader.odirect")
+            || self.reads_objects_as_mlperf();
         let is_mlperf = if self.format_has(Ability::RowGroups) {
             (bypasses || self.options.as_dlio) && !self.w.dataset_foreign
         } else {
             bypasses
         };
         if is_mlperf && !is_decoded { MLPERF_IN_FLIGHT } else { 1 }
+    }
+
+    /// Whether the dataset is in a store of objects, and an option of MLPerf Storage v3's client is given.
+    fn reads_objects_as_mlperf(&self) -> bool {
+        let storage = self.catalog.storage(&self.w.storage_storage_type);
+        let mut options = self.w.storage_storage_options.iter();
+        storage.is_some_and(|storage| storage.has(Ability::Remote))
+            && options.any(|(name, _)| name == LIBRARY_OPTION)
     }
 
     fn read_ahead(&mut self, unit: RequestUnit, in_flight: u32) -> ReadAhead {

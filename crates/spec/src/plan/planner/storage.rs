@@ -2,6 +2,7 @@
 
 use super::Builder;
 use crate::catalog::{Ability, Member};
+use crate::object_url::ObjectUrl;
 use crate::plan::{Cache, StageMoment, StagePlan, StoragePlan};
 
 /// The value of `reader.stage` for shared memory, and the folder of shared memory.
@@ -34,11 +35,15 @@ impl Builder<'_> {
         let kind = self.storage_kind();
         let member = self.catalog.storage(&kind);
         if member.is_none() {
-            self.error(
-                "storage.storage_type",
-                format!("storage `{kind}` is not supported yet"),
-                "use `local_fs` for a mounted file system of any kind",
-            );
+            let is_left_out = ObjectUrl::of_storage(&kind, "bucket").is_some();
+            let (message, hint) = if is_left_out {
+                let message = format!("this build of feedrate has no storage `{kind}`");
+                (message, "build it with `--features object`, or mount the bucket")
+            } else {
+                let message = format!("storage `{kind}` is not supported yet");
+                (message, "use `local_fs` for a mounted file system of any kind")
+            };
+            self.error("storage.storage_type", message, hint);
         }
         let engine = member.and_then(|member| self.engine(member));
         self.check_page_cache(member, engine.as_deref());
@@ -48,6 +53,7 @@ impl Builder<'_> {
             passes_page_cache: engine_member
                 .is_some_and(|engine| engine.has(Ability::BypassesPageCache)),
             engine,
+            object: None,
             kind,
             throttle_bytes_per_second: self.w.storage_throttle_bytes_per_second,
             throttle_latency_s: self.w.storage_throttle_latency_seconds,

@@ -1,0 +1,374 @@
+//! The stores of this process: their settings from the workload and the environment, and their connections.
+//!
+//! Secrets stay here: they are in no plan, record, message or log.
+
+use super::failure::Failure;
+use super::http::HttpPool;
+use super::service::{Counts, Patience, Transport, lock};
+use feedrate_spec::object_url::ObjectUrl;
+use feedrate_spec::plan::ObjectPlan;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::multipart::MultipartStore;
+use object_store::{ObjectStore, RetryConfig};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::ErrorKind;
+use std::str::FromStr;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+/// Options of a bucket, with its secrets. Serialised only to be sent to the other processes of a run.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreSettings {
+    bucket_url: String,
+    options: Vec<(String, String)>,
+}
+
+impl fmt::Debug for StoreSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreSettings")
+            .field("bucket_url", &self.bucket_url)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A bucket with its connections.
+pub(super) struct Store {
+    pub(super) objects: Arc<dyn ObjectStore>,
+    pub(super) parts: Arc<dyn MultipartStore>,
+    pub(super) transport: Transport,
+    /// Length of the object that was opened last.
+    pub(super) last_length: AtomicU64,
+}
+
+struct Registered {
+    settings: StoreSettings,
+    store: Option<Arc<Store>>,
+}
+
+// Connections and credentials belong to the process: all storages of a bucket share them.
+static STORES: Mutex<BTreeMap<String, Registered>> = Mutex::new(BTreeMap::new());
+
+/// Sets the options (`storage.storage_options`) with which the bucket of `url` is opened from now on.
+pub fn configure(url: &ObjectUrl, options: &[(String, String)]) {
+    let bucket_url = url.bucket_url();
+    adopt_settings(vec![StoreSettings { bucket_url, options: options.to_vec() }]);
+}
+
+/// The settings of all buckets, for the other processes of a run.
+pub fn all_settings() -> Vec<StoreSettings> {
+    lock(&STORES).values().map(|registered| registered.settings.clone()).collect()
+}
+
+/// Takes over settings of another process.
+pub fn adopt_settings(all: Vec<StoreSettings>) {
+    let mut stores = lock(&STORES);
+    for settings in all {
+        let is_known =
+            stores.get(&settings.bucket_url).is_some_and(|known| known.settings == settings);
+        if !is_known {
+            stores.insert(settings.bucket_url.clone(), Registered { settings, store: None });
+        }
+    }
+}
+
+/// The store of a bucket.
+pub(super) fn store(url: &ObjectUrl) -> Result<Arc<Store>, Failure> {
+    let mut stores = lock(&STORES);
+    let registered = stores.entry(url.bucket_url()).or_insert_with(|| Registered {
+        settings: StoreSettings { bucket_url: url.bucket_url(), options: Vec::new() },
+        store: None,
+    });
+    if let Some(store) = &registered.store {
+        return Ok(Arc::clone(store));
+    }
+    let store = Arc::new(build(url, &registered.settings.options, Patience::RUN)?);
+    registered.store = Some(Arc::clone(&store));
+    Ok(store)
+}
+
+/// A separate store of the same bucket that gives up early, to check it.
+pub(super) fn store_to_check(url: &ObjectUrl) -> Result<Store, Failure> {
+    let stores = lock(&STORES);
+    let options = stores.get(&url.bucket_url()).map(|known| known.settings.options.clone());
+    drop(stores);
+    build(url, &options.unwrap_or_default(), Patience::CHECK)
+}
+
+fn build(
+    url: &ObjectUrl,
+    options: &[(String, String)],
+    mut patience: Patience,
+) -> Result<Store, Failure> {
+    let options = Options::new(options);
+    if let Some(attempts) = options.get("s3_max_attempts").and_then(|text| text.parse().ok()) {
+        patience.attempts_max = patience.attempts_max.min(attempts);
+    }
+    let transport =
+        Transport { pool: HttpPool::new(), counts: Arc::new(Counts::default()), patience };
+    let built = match url.storage {
+        "gcs" => build_gcs(url, &options, &transport),
+        "azure" => build_azure(url, &options, &transport),
+        _ => build_s3(url, &options, &transport),
+    };
+    let (objects, parts) = built.map_err(|error| {
+        Failure::new(ErrorKind::InvalidInput, Failure::from_store(&error).to_string())
+            .with_hint("check `storage.storage_options` and the environment variables of the store")
+    })?;
+    Ok(Store { objects, parts, transport, last_length: AtomicU64::new(0) })
+}
+
+type Clients = (Arc<dyn ObjectStore>, Arc<dyn MultipartStore>);
+
+fn no_repetition() -> RetryConfig {
+    RetryConfig { max_retries: 0, ..RetryConfig::default() }
+}
+
+fn build_s3(
+    url: &ObjectUrl,
+    options: &Options<'_>,
+    transport: &Transport,
+) -> object_store::Result<Clients> {
+    let mut builder = AmazonS3Builder::from_env();
+    for (key, value) in options.keys::<AmazonS3ConfigKey>() {
+        builder = builder.with_config(key, value);
+    }
+    let endpoint = options.endpoint().map(str::to_string).or_else(|| {
+        let keys = [AmazonS3ConfigKey::S3Endpoint, AmazonS3ConfigKey::Endpoint];
+        keys.iter().find_map(|key| builder.get_config_value(key))
+    });
+    if let Some(mut endpoint) = endpoint {
+        if options.path_style() == Some(false)
+            && let Some(hosted) = virtual_hosted(&endpoint, &url.bucket)
+        {
+            builder = builder.with_virtual_hosted_style_request(true);
+            endpoint = hosted;
+        }
+        builder = builder.with_config(AmazonS3ConfigKey::S3Endpoint, endpoint);
+    } else if let Some(path_style) = options.path_style() {
+        builder = builder.with_virtual_hosted_style_request(!path_style);
+    }
+    let store = builder
+        .with_bucket_name(&url.bucket)
+        .with_retry(no_repetition())
+        .with_disable_bulk_delete(true)
+        .with_http_connector(transport.clone())
+        .build()?;
+    let store = Arc::new(store);
+    Ok((Arc::clone(&store) as _, store))
+}
+
+/// The endpoint with the bucket in its name; `None` for an address or a local name, which has no subdomains.
+fn virtual_hosted(endpoint: &str, bucket: &str) -> Option<String> {
+    let (scheme, host) = endpoint.split_once("://")?;
+    let name = host.split(['/', ':']).next()?;
+    let has_subdomains = name.contains('.') && name.parse::<std::net::IpAddr>().is_err();
+    has_subdomains.then(|| format!("{scheme}://{bucket}.{host}"))
+}
+
+fn build_gcs(
+    url: &ObjectUrl,
+    options: &Options<'_>,
+    transport: &Transport,
+) -> object_store::Result<Clients> {
+    let mut builder = GoogleCloudStorageBuilder::from_env();
+    for (key, value) in options.keys::<GoogleConfigKey>() {
+        builder = builder.with_config(key, value);
+    }
+    if let Some(endpoint) = options.endpoint() {
+        builder = builder.with_base_url(endpoint);
+        let keys = [
+            GoogleConfigKey::ServiceAccount,
+            GoogleConfigKey::ServiceAccountKey,
+            GoogleConfigKey::ApplicationCredentials,
+            GoogleConfigKey::BearerToken,
+        ];
+        // Emulators have no accounts.
+        let has_account = keys.iter().any(|key| builder.get_config_value(key).is_some());
+        builder = builder.with_skip_signature(!has_account);
+    }
+    let store = builder
+        .with_bucket_name(&url.bucket)
+        .with_retry(no_repetition())
+        .with_http_connector(transport.clone())
+        .build()?;
+    let store = Arc::new(store);
+    Ok((Arc::clone(&store) as _, store))
+}
+
+fn build_azure(
+    url: &ObjectUrl,
+    options: &Options<'_>,
+    transport: &Transport,
+) -> object_store::Result<Clients> {
+    let mut builder = MicrosoftAzureBuilder::from_env();
+    for (key, value) in options.keys::<AzureConfigKey>() {
+        builder = builder.with_config(key, value);
+    }
+    if let Some(endpoint) = options.endpoint() {
+        builder = builder.with_endpoint(endpoint.to_string());
+    }
+    let store = builder
+        .with_container_name(&url.bucket)
+        .with_retry(no_repetition())
+        .with_http_connector(transport.clone())
+        .build()?;
+    let store = Arc::new(store);
+    Ok((Arc::clone(&store) as _, store))
+}
+
+/// Options that are not empty.
+struct Options<'o>(Vec<(&'o str, &'o str)>);
+
+impl<'o> Options<'o> {
+    fn new(options: &'o [(String, String)]) -> Self {
+        let given = options.iter().filter(|(_, value)| !value.is_empty());
+        Options(given.map(|(name, value)| (name.as_str(), value.as_str())).collect())
+    }
+
+    fn get(&self, wanted: &str) -> Option<&'o str> {
+        self.0.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value)
+    }
+
+    fn endpoint(&self) -> Option<&'o str> {
+        self.get("endpoint_url").or_else(|| self.get("endpoint"))
+    }
+
+    /// DLIO's `s3_force_path_style`, a boolean or its text.
+    fn path_style(&self) -> Option<bool> {
+        let value = self.get("s3_force_path_style").or_else(|| self.get("force_path_style"))?;
+        value.to_ascii_lowercase().parse().ok()
+    }
+
+    fn keys<K: FromStr>(&self) -> impl Iterator<Item = (K, &'o str)> {
+        self.0.iter().filter_map(|(name, value)| Some((name.parse().ok()?, *value)))
+    }
+}
+
+/// Options that are applied here, besides those of `object_store`.
+const HANDLED: [&str; 6] = [
+    "endpoint_url",
+    "endpoint",
+    "s3_force_path_style",
+    "force_path_style",
+    "s3_max_attempts",
+    "prefetch_window",
+];
+
+/// Whether an option changes how the store is accessed. The settings of `object_store`'s usual transport do not, because another one is used.
+fn has_effect(storage: &str, name: &str) -> bool {
+    HANDLED.contains(&name)
+        || match storage {
+            "gcs" => GoogleConfigKey::from_str(name)
+                .is_ok_and(|key| !matches!(key, GoogleConfigKey::Client(_))),
+            "azure" => AzureConfigKey::from_str(name)
+                .is_ok_and(|key| !matches!(key, AzureConfigKey::Client(_))),
+            _ => AmazonS3ConfigKey::from_str(name)
+                .is_ok_and(|key| !matches!(key, AmazonS3ConfigKey::Client(_))),
+        }
+}
+
+/// Where the credentials of a storage can come from, in the order in which they apply.
+struct CredentialSources {
+    storage: &'static str,
+    options: &'static [&'static str],
+    variables: &'static [&'static str],
+    /// The source without these options and variables.
+    otherwise: &'static str,
+}
+
+const CREDENTIALS: &[CredentialSources] = &[
+    CredentialSources {
+        storage: "s3",
+        options: &["access_key_id", "aws_access_key_id", "secret_access_key", "skip_signature"],
+        variables: &[
+            "AWS_ACCESS_KEY_ID",
+            "AWS_WEB_IDENTITY_TOKEN_FILE",
+            "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+            "AWS_SKIP_SIGNATURE",
+        ],
+        otherwise: "the instance's metadata",
+    },
+    CredentialSources {
+        storage: "gcs",
+        options: &[
+            "service_account",
+            "service_account_path",
+            "service_account_key",
+            "bearer_token",
+        ],
+        variables: &[
+            "GOOGLE_SERVICE_ACCOUNT",
+            "GOOGLE_SERVICE_ACCOUNT_PATH",
+            "GOOGLE_SERVICE_ACCOUNT_KEY",
+            "GOOGLE_APPLICATION_CREDENTIALS",
+        ],
+        otherwise: "application default credentials, or the instance's metadata",
+    },
+    CredentialSources {
+        storage: "azure",
+        options: &["account_key", "access_key", "sas_token", "client_secret", "bearer_token"],
+        variables: &[
+            "AZURE_STORAGE_ACCOUNT_KEY",
+            "AZURE_STORAGE_ACCESS_KEY",
+            "AZURE_STORAGE_SAS_TOKEN",
+            "AZURE_CLIENT_SECRET",
+            "AZURE_FEDERATED_TOKEN_FILE",
+        ],
+        otherwise: "the instance's managed identity",
+    },
+];
+
+/// Describes how a store is reached, for the plan: sources of its settings, and no secret. `variable` reads the environment. Also returns the
+/// names of options without effect.
+pub fn describe(
+    url: &ObjectUrl,
+    options: &[(String, String)],
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> (ObjectPlan, Vec<String>) {
+    let given = Options::new(options);
+    let from_variables = |names: &[&'static str]| {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        names.iter().find_map(|name| Some((set(name)?, format!("environment: {name}"))))
+    };
+    let from_options = |value: Option<&str>| {
+        value.map(|value| (value.to_string(), "storage.storage_options".to_string()))
+    };
+    let endpoints: &[&'static str] = match url.storage {
+        "s3" => &["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"],
+        "azure" => &["AZURE_STORAGE_ENDPOINT"],
+        _ => &["GOOGLE_BASE_URL"],
+    };
+    let endpoint = from_options(given.endpoint()).or_else(|| from_variables(endpoints));
+    let region = from_options(given.get("region"))
+        .or_else(|| from_variables(&["AWS_REGION", "AWS_DEFAULT_REGION"]))
+        .filter(|_| url.storage == "s3");
+    let sources = CREDENTIALS.iter().find(|sources| sources.storage == url.storage);
+    let credentials = sources.map(|CredentialSources { options, variables, otherwise, .. }| {
+        if options.iter().any(|name| given.get(name).is_some()) {
+            return "storage.storage_options".to_string();
+        }
+        from_variables(variables).map_or((*otherwise).into(), |(_, source)| source)
+    });
+    let without_user = |text: String| match text.split_once("://") {
+        Some((scheme, rest)) => {
+            format!("{scheme}://{}", rest.rsplit_once('@').map_or(rest, |(_, host)| host))
+        }
+        None => text,
+    };
+    let unused = options.iter().map(|(name, _)| name);
+    let unused = unused.filter(|name| !has_effect(url.storage, name)).cloned().collect();
+    let (endpoint, endpoint_source) = endpoint.unzip();
+    let plan = ObjectPlan {
+        bucket: url.bucket_url(),
+        endpoint: endpoint.map(without_user),
+        endpoint_source,
+        region: region.map(|(region, _)| region),
+        credentials_source: credentials.unwrap_or_default(),
+    };
+    (plan, unused)
+}

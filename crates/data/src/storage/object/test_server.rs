@@ -1,0 +1,273 @@
+//! A bucket of S3 in this process, which answers some requests with faults.
+
+use super::service::lock;
+use feedrate_spec::object_url::ObjectUrl;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+/// What happens to a request, instead of a right answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::storage) enum Fault {
+    /// None: the request is answered.
+    None,
+    /// A status, with an S3 error.
+    Status(u16, &'static str),
+    /// The connection is closed without an answer.
+    Close,
+    /// The connection is closed after so many bytes of the body.
+    Cut(usize),
+    /// The body and its length header are shorter than the range header says.
+    Short(usize),
+    /// Another range than the requested one is returned.
+    WrongRange,
+}
+
+#[derive(Default)]
+struct Bucket {
+    objects: BTreeMap<String, (Vec<u8>, u64)>,
+    uploads: BTreeMap<u64, BTreeMap<u32, Vec<u8>>>,
+    next: u64,
+    faults: VecDeque<Fault>,
+    requests: Vec<String>,
+}
+
+/// The server, which answers until the process ends.
+pub(in crate::storage) struct TestServer {
+    name: String,
+    bucket: Arc<Mutex<Bucket>>,
+}
+
+static SERVERS: AtomicU64 = AtomicU64::new(0);
+
+impl TestServer {
+    pub(in crate::storage) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let name = format!("bucket{}", SERVERS.fetch_add(1, Relaxed));
+        let bucket = Arc::new(Mutex::new(Bucket::default()));
+        let server = TestServer { name, bucket: Arc::clone(&bucket) };
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let bucket = Arc::clone(&bucket);
+                std::thread::spawn(move || serve(stream.unwrap(), &bucket));
+            }
+        });
+        let options = [
+            ("endpoint_url", endpoint.as_str()),
+            ("access_key_id", "key"),
+            ("secret_access_key", "hunter2"),
+            ("s3_max_attempts", "4"),
+        ];
+        let options = options.map(|(name, value)| (name.to_string(), value.to_string()));
+        super::configure(&ObjectUrl::parse(&server.url()).unwrap(), &options);
+        server
+    }
+
+    pub(in crate::storage) fn url(&self) -> String {
+        format!("s3://{}", self.name)
+    }
+
+    /// Faults of the next requests, in order.
+    pub(in crate::storage) fn inject(&self, faults: &[Fault]) {
+        lock(&self.bucket).faults = faults.iter().copied().collect();
+    }
+
+    /// Takes the requests since the last call, such as `GET deep/root/a 0-99`.
+    pub(in crate::storage) fn requests(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.bucket).requests)
+    }
+
+    pub(in crate::storage) fn put(&self, key: &str, bytes: &[u8]) {
+        lock(&self.bucket).put(key, bytes.to_vec());
+    }
+
+    pub(in crate::storage) fn uploads(&self) -> usize {
+        lock(&self.bucket).uploads.len()
+    }
+}
+
+impl Bucket {
+    fn put(&mut self, key: &str, bytes: Vec<u8>) {
+        self.next += 1;
+        self.objects.insert(key.into(), (bytes, self.next));
+    }
+
+    fn list(&self, prefix: &str) -> String {
+        let mut text = "<ListBucketResult><IsTruncated>false</IsTruncated>".to_string();
+        let mut folders = BTreeSet::new();
+        for (key, (bytes, version)) in self.objects.range(prefix.to_string()..) {
+            let Some(rest) = key.strip_prefix(prefix) else { break };
+            if let Some((folder, _)) = rest.split_once('/') {
+                folders.insert(folder);
+                continue;
+            }
+            let bytes = bytes.len();
+            write!(text, "<Contents><Key>{key}</Key><Size>{bytes}</Size><LastModified>2026-01-01T00:00:00Z</LastModified><ETag>\"{version}\"</ETag></Contents>").unwrap();
+        }
+        for folder in folders {
+            write!(text, "<CommonPrefixes><Prefix>{prefix}{folder}/</Prefix></CommonPrefixes>")
+                .unwrap();
+        }
+        text + "</ListBucketResult>"
+    }
+}
+
+struct Request {
+    method: String,
+    key: String,
+    query: BTreeMap<String, String>,
+    range: Option<Range<usize>>,
+    if_match: Option<String>,
+    body: Vec<u8>,
+}
+
+fn read_request(reader: &mut BufReader<TcpStream>) -> Option<Request> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|bytes| *bytes > 0)?;
+    let mut words = line.split_whitespace();
+    let (method, target) = (words.next()?.to_string(), words.next()?.to_string());
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let key = path.trim_start_matches('/').split_once('/').map_or("", |(_, key)| key);
+    let query = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (name.to_string(), value.replace("%2F", "/"))
+    });
+    let mut request = Request {
+        method,
+        key: key.replace("%20", " "),
+        query: query.collect(),
+        range: None,
+        if_match: None,
+        body: Vec::new(),
+    };
+    let mut length = 0;
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header).ok()?;
+        let Some((name, value)) = header.trim().split_once(": ") else { break };
+        match name {
+            "content-length" => length = value.parse().unwrap(),
+            "if-match" => request.if_match = Some(value.to_string()),
+            "range" => {
+                let (start, last) = value.strip_prefix("bytes=").unwrap().split_once('-').unwrap();
+                request.range = Some(start.parse().unwrap()..last.parse::<usize>().unwrap() + 1);
+            }
+            _ => {}
+        }
+    }
+    request.body = vec![0; length];
+    reader.read_exact(&mut request.body).ok()?;
+    Some(request)
+}
+
+fn serve(stream: TcpStream, bucket: &Mutex<Bucket>) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut stream = stream;
+    while let Some(request) = read_request(&mut reader) {
+        let (head, body, sent) = answer(&request, &mut lock(bucket));
+        if head.is_empty() {
+            return;
+        }
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(&body[..sent]).unwrap();
+        if sent < body.len() {
+            return;
+        }
+    }
+}
+
+/// The head and body of an answer, and how much of the body is sent before the connection is closed. An empty head closes it at once.
+fn answer(request: &Request, bucket: &mut Bucket) -> (String, Vec<u8>, usize) {
+    let Request { method, key, query, range, if_match, body } = request;
+    let range_text =
+        range.as_ref().map_or(String::new(), |range| format!(" {}-{}", range.start, range.end - 1));
+    bucket.requests.push(format!("{method} {key}{range_text}"));
+    let fault = bucket.faults.pop_front().unwrap_or(Fault::None);
+    let head = |status: u16, bytes: usize, more: &str| {
+        format!("HTTP/1.1 {status} X\r\ncontent-length: {bytes}\r\n{more}\r\n")
+    };
+    let whole = |status: u16, text: String, more: &str| {
+        let bytes = text.into_bytes();
+        let sent = bytes.len();
+        (head(status, sent, more), bytes, sent)
+    };
+    let error =
+        |status, code: &str| whole(status, format!("<Error><Code>{code}</Code></Error>"), "");
+    match fault {
+        Fault::Status(status, code) => return error(status, code),
+        Fault::Close => return (String::new(), Vec::new(), 0),
+        _ => {}
+    }
+    let upload = query.get("uploadId").map(|id| id.parse::<u64>().unwrap());
+    match (method.as_str(), upload) {
+        ("GET", _) if key.is_empty() => {
+            let prefix = query.get("prefix").map_or("", String::as_str);
+            whole(200, bucket.list(prefix), "")
+        }
+        ("GET" | "HEAD", _) => {
+            let Some((bytes, version)) = bucket.objects.get(key) else {
+                return error(404, "NoSuchKey");
+            };
+            let tag = format!("\"{version}\"");
+            if if_match.as_ref().is_some_and(|wanted| *wanted != tag) {
+                return error(412, "PreconditionFailed");
+            }
+            let total = bytes.len();
+            let mut more = format!("etag: {tag}\r\n");
+            if method == "HEAD" {
+                return (head(200, total, &more), Vec::new(), 0);
+            }
+            let range = range.clone().unwrap_or(0..total);
+            if range.start >= total {
+                return error(416, "InvalidRange");
+            }
+            let mut content = bytes[range.start..range.end.min(total)].to_vec();
+            let start = range.start + usize::from(fault == Fault::WrongRange);
+            write!(more, "content-range: bytes {start}-{}/{total}\r\n", range.end.min(total) - 1)
+                .unwrap();
+            if let Fault::Short(bytes) = fault {
+                content.truncate(bytes);
+            }
+            let sent = if let Fault::Cut(bytes) = fault { bytes } else { content.len() };
+            (head(206, content.len(), &more), content, sent)
+        }
+        ("POST", None) => {
+            bucket.next += 1;
+            let id = bucket.next;
+            bucket.uploads.insert(id, BTreeMap::new());
+            let text = format!(
+                "<InitiateMultipartUploadResult><UploadId>{id}</UploadId></InitiateMultipartUploadResult>"
+            );
+            whole(200, text, "")
+        }
+        ("PUT", Some(id)) => {
+            let part = query["partNumber"].parse().unwrap();
+            bucket.uploads.get_mut(&id).unwrap().insert(part, body.clone());
+            whole(200, String::new(), &format!("etag: \"part{part}\"\r\n"))
+        }
+        ("POST", Some(id)) => {
+            let parts = bucket.uploads.remove(&id).unwrap();
+            bucket.put(key, parts.into_values().flatten().collect());
+            let text =
+                "<CompleteMultipartUploadResult><ETag>\"x\"</ETag></CompleteMultipartUploadResult>";
+            whole(200, text.into(), "")
+        }
+        ("DELETE", Some(id)) => {
+            bucket.uploads.remove(&id);
+            (head(204, 0, ""), Vec::new(), 0)
+        }
+        ("PUT", None) => {
+            bucket.put(key, body.clone());
+            whole(200, String::new(), "etag: \"x\"\r\n")
+        }
+        _ => {
+            bucket.objects.remove(key);
+            (head(204, 0, ""), Vec::new(), 0)
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! What requests are sent, and how faults are reported. The contract of storages is checked in `storage/tests.rs`.
+
+use super::test_server::{Fault, TestServer};
+use super::*;
+use feedrate_spec::transfers::TransferCounts;
+
+const KB64: usize = 64 << 10;
+
+fn content(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i % 251) as u8).collect()
+}
+
+fn open_bucket(server: &TestServer) -> Box<dyn Storage> {
+    super::super::open("s3", Path::new(&format!("{}/p", server.url()))).unwrap()
+}
+
+/// Reads `len` bytes from `offset` on, of an object that is opened for this.
+fn read(storage: &dyn Storage, offset: u64, len: usize) -> Result<Vec<u8>, StorageError> {
+    let file = storage.open("a")?;
+    let mut bytes = vec![0; len];
+    let read_bytes = storage.read_at(&file, offset, &mut bytes)?;
+    bytes.truncate(read_bytes);
+    Ok(bytes)
+}
+
+#[test]
+fn a_read_is_one_request_and_small_neighbours_share_one() {
+    let server = TestServer::start();
+    let bytes = content(300_000);
+    server.put("p/a", &bytes);
+    let storage = open_bucket(&server);
+    assert_eq!(read(&*storage, 1000, 200_000).unwrap(), bytes[1000..201_000]);
+    assert_eq!(server.requests(), ["GET p/a 1000-200999"]);
+    assert_eq!(read(&*storage, 100_000, 10).unwrap(), bytes[100_000..100_010]);
+    assert_eq!(server.requests(), ["GET p/a 100000-100009"]);
+    let file = storage.open("a").unwrap();
+    assert_eq!(server.requests(), [""; 0]);
+    let check = |offset: usize, len: usize, expected: &[&str]| {
+        let mut piece = vec![0; len];
+        assert_eq!(storage.read_at(&file, offset as u64, &mut piece).unwrap(), len);
+        assert_eq!(piece, bytes[offset..offset + len]);
+        assert_eq!(server.requests(), expected, "{offset}");
+    };
+    check(0, 10, &["GET p/a 0-65535"]);
+    check(10, 1000, &[]);
+    check(299_990, 10, &["GET p/a 234464-299999"]);
+    check(250_000, 100, &[]);
+    check(0, 100_000, &["GET p/a 65536-99999"]);
+    assert_eq!(storage.len(&file).unwrap(), 300_000);
+    let mut buffer = [0; 1000];
+    assert_eq!(storage.read_over(&file, 0, 300_000, &mut buffer).unwrap(), 300_000);
+    assert_eq!(server.requests(), ["GET p/a 65536-299999"]);
+}
+
+#[test]
+fn the_length_takes_one_request_which_is_all_of_a_small_object() {
+    let server = TestServer::start();
+    server.put("p/a", &content(1000));
+    server.put("p/empty", b"");
+    let storage = open_bucket(&server);
+    let file = storage.open("a").unwrap();
+    assert_eq!(storage.len(&file).unwrap(), 1000);
+    let mut buffer = [0; 2000];
+    assert_eq!(storage.read_at(&file, 0, &mut buffer).unwrap(), 1000);
+    assert_eq!(server.requests(), ["GET p/a 0-65535"]);
+    server.put("p/b", &content(100_000));
+    for expected in [&["GET p/b 0-65535", "GET p/b 65536-99999"][..], &["GET p/b 0-99999"]] {
+        let file = storage.open("b").unwrap();
+        let bytes = storage.len(&file).unwrap();
+        assert_eq!(storage.read_over(&file, 0, bytes, &mut buffer).unwrap(), 100_000);
+        assert_eq!(server.requests(), expected);
+    }
+    let file = storage.open("empty").unwrap();
+    assert_eq!(storage.len(&file).unwrap(), 0);
+    assert_eq!(storage.read_at(&file, 0, &mut buffer).unwrap(), 0);
+}
+
+/// Retries by cause: throttled, other status, reset, timeout, short body.
+fn retries(counts: &TransferCounts) -> [u64; 5] {
+    [
+        counts.retried_status_503,
+        counts.retried_other_status,
+        counts.retried_reset,
+        counts.retried_timeout,
+        counts.retried_short_body,
+    ]
+}
+
+#[test]
+fn passing_faults_are_repeated_and_counted_and_the_bytes_are_right() {
+    for (fault, expected) in [
+        (Fault::Status(503, "SlowDown"), [1, 0, 0, 0, 0]),
+        (Fault::Status(500, "InternalError"), [0, 1, 0, 0, 0]),
+        (Fault::Close, [0, 0, 1, 0, 0]),
+        (Fault::Cut(70_000), [0, 0, 0, 0, 1]),
+        (Fault::Short(50_000), [0, 0, 0, 0, 1]),
+    ] {
+        let server = TestServer::start();
+        server.put("p/a", &content(100_000));
+        let storage = open_bucket(&server);
+        server.inject(&[fault]);
+        assert_eq!(read(&*storage, 0, 100_000).unwrap(), content(100_000), "{fault:?}");
+        let counts = storage.transfers().unwrap();
+        assert_eq!((retries(&counts), counts.requests, counts.attempts), (expected, 1, 2));
+        assert!(counts.retry_lost_ns >= 50_000_000, "{fault:?}");
+        assert_eq!(counts.retries(), 1);
+    }
+}
+
+#[test]
+fn a_body_is_continued_where_it_ended() {
+    let server = TestServer::start();
+    server.put("p/a", &content(100_000));
+    let storage = open_bucket(&server);
+    server.inject(&[Fault::Cut(70_000), Fault::Short(10_000)]);
+    assert_eq!(read(&*storage, 0, 100_000).unwrap(), content(100_000));
+    let expected = ["GET p/a 0-99999", "GET p/a 70000-99999", "GET p/a 80000-99999"];
+    assert_eq!(server.requests(), expected);
+}
+
+#[test]
+fn lasting_faults_are_errors_with_name_cause_and_attempts() {
+    let server = TestServer::start();
+    server.put("p/a", &content(KB64 * 2));
+    let storage = open_bucket(&server);
+    for (faults, expected) in [
+        (vec![Fault::Status(503, "SlowDown"); 4], "503 Service Unavailable, after 4 attempts"),
+        (vec![Fault::Close; 4], "closed before a response, after 4 attempts"),
+        (vec![Fault::Short(0); 4], "bytes shorter than its range, after 4 attempts"),
+        (vec![Fault::WrongRange], "Requested 0..131072, got 1..131072"),
+        (vec![Fault::Status(403, "AccessDenied")], "denies access (status 403, AccessDenied)"),
+        (vec![Fault::Status(404, "NoSuchBucket")], "the bucket does not exist"),
+    ] {
+        server.inject(&faults);
+        let error = read(&*storage, 0, KB64 * 2).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains(expected), "{text}");
+        assert!(text.contains("cannot read `s3://bucket") && text.contains("/p/a`"), "{text}");
+        assert!(!text.contains("hunter2") && !text.contains("127.0.0.1"), "{text}");
+    }
+}
+
+#[test]
+fn an_object_that_is_replaced_while_it_is_read_is_an_error() {
+    let server = TestServer::start();
+    server.put("p/a", &content(300_000));
+    let storage = open_bucket(&server);
+    let file = storage.open("a").unwrap();
+    let mut buffer = vec![0; 100_000];
+    storage.read_at(&file, 0, &mut buffer).unwrap();
+    server.put("p/a", &content(300_000));
+    let error = storage.read_at(&file, 100_000, &mut buffer).unwrap_err();
+    assert!(error.to_string().contains("replaced while it was read"), "{error}");
+    assert!(error.hint().is_some());
+}
+
+#[test]
+fn a_large_object_is_written_in_parts_and_can_be_patched_near_its_ends() {
+    let server = TestServer::start();
+    let storage = open_bucket(&server);
+    let mut expected = content(100 << 20);
+    let mut file = storage.create("large").unwrap();
+    for piece in expected.chunks(5 << 20) {
+        file.write(piece).unwrap();
+    }
+    for offset in [0, 100, (100 << 20) - 3] {
+        file.patch(offset, b"xyz").unwrap();
+        expected[offset as usize..offset as usize + 3].copy_from_slice(b"xyz");
+    }
+    assert!(file.patch(30 << 20, b"xyz").is_err());
+    assert_eq!(storage.stat("large").unwrap(), None);
+    file.commit().unwrap();
+    let file = storage.open("large").unwrap();
+    let mut stored = vec![0; expected.len()];
+    assert_eq!(storage.read_at(&file, 0, &mut stored).unwrap(), expected.len());
+    assert!(stored == expected);
+    assert_eq!(server.uploads(), 0);
+}
+
+#[test]
+fn an_upload_that_is_not_committed_is_aborted() {
+    let server = TestServer::start();
+    let storage = open_bucket(&server);
+    let mut file = storage.create("large").unwrap();
+    file.write(&content(100 << 20)).unwrap();
+    assert_eq!(server.uploads(), 1);
+    drop(file);
+    assert_eq!(server.uploads(), 0);
+    assert_eq!(storage.stat("large").unwrap(), None);
+}
+
+#[test]
+fn a_check_sends_one_request_of_each_kind_and_explains_a_refusal() {
+    let server = TestServer::start();
+    let url = ObjectUrl::parse(&format!("{}/p", server.url())).unwrap();
+    check(&url, Access::Write).unwrap();
+    let methods: Vec<String> =
+        server.requests().iter().map(|text| text.split(' ').next().unwrap().into()).collect();
+    assert_eq!(methods, ["PUT", "GET", "DELETE"]);
+    check(&url, Access::Read).unwrap();
+    for (code, sentence, hint) in [
+        ("InvalidAccessKeyId", "does not know the access key", "AWS_ACCESS_KEY_ID"),
+        ("SignatureDoesNotMatch", "secret key is wrong", "AWS_SECRET_ACCESS_KEY"),
+        ("RequestTimeTooSkewed", "clock of this machine", "timedatectl"),
+        ("AuthorizationHeaderMalformed", "another region", "AWS_REGION"),
+        ("AccessDenied", "denies access", "check the credentials"),
+    ] {
+        for access in [Access::Read, Access::Write] {
+            server.inject(&[Fault::Status(403, code)]);
+            let error = check(&url, access).unwrap_err();
+            assert!(error.to_string().contains(sentence), "{error}");
+            assert!(error.hint().unwrap().contains(hint), "{error}");
+        }
+    }
+    let nowhere = ObjectUrl::parse("s3://nowhere").unwrap();
+    let options = [
+        ("endpoint_url", "http://127.0.0.1:9"),
+        ("access_key_id", "a"),
+        ("secret_access_key", "b"),
+    ];
+    configure(&nowhere, &options.map(|(name, value)| (name.into(), value.into())));
+    let error = check(&nowhere, Access::Read).unwrap_err();
+    assert!(error.to_string().contains("nothing answers at the endpoint"), "{error}");
+}
+
+#[test]
+fn a_description_has_the_sources_of_settings_and_no_secret() {
+    let url = ObjectUrl::parse("s3://b/p").unwrap();
+    let environment = |name: &str| match name {
+        "AWS_ACCESS_KEY_ID" | "AWS_SECRET_ACCESS_KEY" => Some("hunter2".to_string()),
+        "AWS_ENDPOINT_URL" => Some("http://user:hunter2@store:9000".to_string()),
+        "AWS_REGION" => Some("eu-1".to_string()),
+        _ => None,
+    };
+    let options = [("storage_library", "s3dlio"), ("timeout", "1s"), ("secret_access_key", "")];
+    let options = options.map(|(name, value)| (name.to_string(), value.to_string()));
+    let (plan, unused) = describe(&url, &options, &environment);
+    assert_eq!(unused, ["storage_library", "timeout"]);
+    assert_eq!(plan.endpoint.as_deref(), Some("http://store:9000"));
+    assert_eq!(plan.endpoint_source.as_deref(), Some("environment: AWS_ENDPOINT_URL"));
+    assert_eq!(plan.region.as_deref(), Some("eu-1"));
+    assert_eq!(plan.credentials_source, "environment: AWS_ACCESS_KEY_ID");
+    let given = [("access_key_id".to_string(), "hunter2".to_string())];
+    let (plan, unused) = describe(&url, &given, &|_| None);
+    assert_eq!((plan.credentials_source.as_str(), unused.len()), ("storage.storage_options", 0));
+    configure(&url, &given);
+    assert!(!format!("{plan:?} {:?}", all_settings()).contains("hunter2"));
+}
