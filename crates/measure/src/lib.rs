@@ -15,6 +15,7 @@ pub mod phase;
 pub mod plot_data;
 pub mod data_origin;
 pub mod derived;
+pub mod transfers;
 pub mod noise;
 pub mod facts;
 pub mod checkpoints;

@@ -9,6 +9,7 @@ use crate::histogram::Histogram;
 use crate::metric::{self, Basis, METRICS, Metric, NotMeasurable, Quantiles, Values};
 use crate::phase::{self, Phase};
 use crate::record::{EpochRecord, HostEpoch, Record, StagingSummary};
+use crate::transfers::TransferSummary;
 use crate::verdict::{self, Verdict};
 use crate::window::{Scope, seconds};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -43,6 +44,9 @@ pub struct Summary {
     /// The copy that was read instead of the dataset; present only if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub staging: Option<StagingSummary>,
+    /// Requests to an object store, with their repetitions; present only if there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transfers: Option<TransferSummary>,
     /// Evaluations; `null` if there were none.
     pub evaluation: Option<EvaluationSummary>,
     /// Checkpoints; `null` if there were none.
@@ -134,6 +138,7 @@ impl Summary {
             per_epoch: record.epochs.iter().map(|epoch| EpochSummary::new(record, epoch)).collect(),
             phases: phase::phases(record),
             staging: record.staging.as_ref().map(StagingSummary::new),
+            transfers: derived.transfers.as_ref().map(TransferSummary::new),
             evaluation: record.evaluation_record().as_ref().map(EvaluationSummary::new),
             checkpoint: CheckpointSummary::new(record),
             complete: record.complete,

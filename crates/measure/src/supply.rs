@@ -13,6 +13,7 @@ use crate::noise::StepTimes;
 use crate::record::{AcceleratorEpoch, Record};
 use crate::slow_accelerators::SlowAccelerators;
 use crate::stats::Interval;
+use crate::transfers::Retries;
 use crate::verdict::{self, Verdict};
 use crate::waits::{WaitPart, Waits};
 use crate::watched_io::WatchedIo;
@@ -68,6 +69,8 @@ pub struct Supply {
     pub watched_io: Option<WatchedIo>,
     /// Requests that workers had in flight; `None` if each had one at a time.
     pub requests_in_flight: Option<RequestsInFlight>,
+    /// Requests to an object store that were repeated; `None` if there were none.
+    pub retries: Option<Retries>,
 }
 
 /// Requests that a worker had in flight.
@@ -125,6 +128,7 @@ impl Supply {
                 1 => None,
                 limit => Some(RequestsInFlight { limit, mean: derived.value(&REQUESTS_IN_FLIGHT) }),
             },
+            retries: Retries::new(derived),
         }
     }
 }

@@ -319,6 +319,7 @@ impl Session<'_> {
             end_ns,
             accelerators: epoch.accelerators,
             causes: Some(epoch.causes),
+            transfers: epoch.transfers,
             host,
             ..EpochRecord::default()
         };

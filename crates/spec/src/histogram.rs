@@ -49,6 +49,27 @@ impl Histogram {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
+    /// The durations counted since an earlier state of the same histogram. Its longest duration is exact only if it is the longest of all.
+    #[must_use]
+    pub fn since(&self, earlier: &Histogram) -> Histogram {
+        let mut earlier = earlier.non_empty_buckets().peekable();
+        let mut since = Histogram::default();
+        for (bucket, count) in self.non_empty_buckets() {
+            let before = earlier.next_if(|(earlier_bucket, _)| *earlier_bucket == bucket);
+            let count = count.saturating_sub(before.map_or(0, |(_, count)| count));
+            if count > 0 {
+                since.compact.push((bucket as u16, count));
+                since.max_ns = middle_ns(bucket).min(self.max_ns);
+            }
+        }
+        if let Some(&(last, _)) = since.compact.last()
+            && usize::from(last) == bucket_index(self.max_ns)
+        {
+            since.max_ns = self.max_ns;
+        }
+        since
+    }
+
     /// Number of durations.
     pub fn count(&self) -> u64 {
         self.non_empty_buckets().map(|(_, count)| count).sum()

@@ -39,6 +39,33 @@ impl TransferCounts {
             + self.retried_short_body
     }
 
+    /// The counts since an earlier state of the same storage.
+    #[must_use]
+    pub fn since(&self, earlier: &TransferCounts) -> Self {
+        let change = |count: fn(&TransferCounts) -> u64| count(self).saturating_sub(count(earlier));
+        TransferCounts {
+            requests: change(|counts| counts.requests),
+            attempts: change(|counts| counts.attempts),
+            retried_status_503: change(|counts| counts.retried_status_503),
+            retried_other_status: change(|counts| counts.retried_other_status),
+            retried_reset: change(|counts| counts.retried_reset),
+            retried_timeout: change(|counts| counts.retried_timeout),
+            retried_short_body: change(|counts| counts.retried_short_body),
+            retry_lost_ns: change(|counts| counts.retry_lost_ns),
+            bytes_read_twice: change(|counts| counts.bytes_read_twice),
+            first_byte: self.first_byte.since(&earlier.first_byte),
+        }
+    }
+
+    /// The sum of several counts; `None` without counts, or if one of them is unknown.
+    pub fn sum<'a>(parts: impl IntoIterator<Item = Option<&'a TransferCounts>>) -> Option<Self> {
+        let parts: Vec<&TransferCounts> = parts.into_iter().collect::<Option<_>>()?;
+        let (first, others) = parts.split_first()?;
+        let mut sum = TransferCounts::clone(first);
+        others.iter().for_each(|part| sum.merge(part));
+        Some(sum)
+    }
+
     /// Adds the counts of another storage or process.
     pub fn merge(&mut self, other: &TransferCounts) {
         self.requests += other.requests;
@@ -51,5 +78,34 @@ impl TransferCounts {
         self.retry_lost_ns += other.retry_lost_ns;
         self.bytes_read_twice += other.bytes_read_twice;
         self.first_byte.merge(&other.first_byte);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(requests: u64, first_bytes_ns: &[u64]) -> TransferCounts {
+        let mut counts =
+            TransferCounts { requests, retried_reset: requests / 10, ..TransferCounts::default() };
+        first_bytes_ns.iter().for_each(|ns| counts.first_byte.record(*ns));
+        counts
+    }
+
+    #[test]
+    fn counts_since_an_earlier_state_and_the_earlier_counts_add_up() {
+        let (earlier, later) = (counts(10, &[5, 9]), counts(30, &[5, 9, 9, 1]));
+        let mut sum = later.since(&earlier);
+        assert_eq!(sum, counts(20, &[9, 1]));
+        sum.merge(&earlier);
+        assert_eq!(sum, later);
+    }
+
+    #[test]
+    fn a_sum_is_unknown_without_parts_or_with_an_unknown_part() {
+        let (a, b) = (counts(10, &[1]), counts(20, &[2]));
+        assert_eq!(TransferCounts::sum([Some(&a), Some(&b)]), Some(counts(30, &[1, 2])));
+        assert_eq!(TransferCounts::sum([Some(&a), None]), None);
+        assert_eq!(TransferCounts::sum([]), None);
     }
 }

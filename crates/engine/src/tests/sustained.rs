@@ -40,6 +40,7 @@ fn record(case: Case, bytes_per_second: f64) -> Record {
             accelerators,
             causes: None,
             files_read: None,
+            transfers: None,
             host: HostEpoch::default(),
             nodes: Vec::new(),
             checkpoints: vec![],

@@ -12,6 +12,7 @@
 //! `[..]` and `...` match any text, as in snapbox. `UPDATE_DOCS=1` writes the actual output into the pages.
 
 use crate::harness::Test;
+use crate::object_servers::StoreServer;
 use snapbox::IntoData;
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,6 +31,8 @@ const NOT_RUN: &[(&str, usize)] = &[
     ("storage", 11),
     ("tutorial", 1),
 ];
+
+const OBJECTS_PAGE: &str = "docs/guide/objects.md";
 
 /// Languages of blocks that hold no commands.
 const LANGUAGES: &[&str] = &["yaml", "toml", "python", "csv", "json", "text"];
@@ -58,6 +61,7 @@ pages! {
     compare: "docs/guide/compare.md",
     diagnose: "docs/guide/diagnose.md",
     folder: "docs/guide/folder.md",
+    objects: "docs/guide/objects.md",
     plots: "docs/guide/plots.md",
     report: "docs/guide/report.md",
     slurm: "docs/guide/slurm.md",
@@ -146,7 +150,9 @@ fn blocks(page: &str) -> Vec<Block> {
 fn check_page(path: &str) {
     let text = page(path);
     let mut lines: Vec<String> = text.lines().map(String::from).collect();
-    let test = Test::new();
+    // Commands of one page use a bucket.
+    let store = (path == OBJECTS_PAGE).then(StoreServer::seaweed);
+    let test = store.as_ref().map_or_else(Test::new, StoreServer::test);
     let mut differences = Vec::new();
     let mut shift = 0;
     for block in blocks(&text) {

@@ -10,6 +10,8 @@ use tempfile::TempDir;
 /// The temporary folder of a test. Dropping it removes the folder.
 pub(crate) struct Test {
     folder: TempDir,
+    /// Variables of the environment of all programs.
+    environment: Vec<(&'static str, String)>,
 }
 
 /// The exit code and output of a program.
@@ -39,7 +41,11 @@ train:
 
 impl Test {
     pub(crate) fn new() -> Self {
-        Test { folder: TempDir::new().unwrap() }
+        Test::with_environment(Vec::new())
+    }
+
+    pub(crate) fn with_environment(environment: Vec<(&'static str, String)>) -> Self {
+        Test { folder: TempDir::new().unwrap(), environment }
     }
 
     /// A test folder that contains `workload.yaml`.
@@ -71,6 +77,7 @@ impl Test {
         command.env("FEEDRATE_LOOK_S", "0");
         // Several Open MPI processes that share a folder would remove each other's files.
         command.env("OMPI_MCA_orte_tmpdir_base", self.folder.path());
+        command.envs(self.environment.iter().cloned());
         command
     }
 

@@ -83,6 +83,14 @@ mod dlio_benchmark;
 mod dlio_drop_in;
 /// Several processes in the same folder.
 mod races;
+/// Servers of object stores.
+mod object_servers;
+/// A proxy that injects faults.
+mod fault_proxy;
+/// Datasets in buckets.
+mod objects;
+/// Requests to a bucket that fail.
+mod objects_faults;
 /// Runs of several processes.
 mod mpi;
 /// DLIO's own tests.

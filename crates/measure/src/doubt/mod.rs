@@ -15,6 +15,8 @@ mod checkpoints_not_synced;
 mod metadata_warm;
 mod direct_not_in_effect;
 mod other_io;
+mod throttled;
+mod retried;
 mod client_cpu_saturated;
 mod config_disagrees;
 mod straggler_accelerator;
@@ -81,6 +83,8 @@ pub static DOUBTS: &[&RecordDoubt] = &[
     &checkpoints_not_synced::DOUBT,
     &direct_not_in_effect::DOUBT,
     &other_io::DOUBT,
+    &throttled::DOUBT,
+    &retried::DOUBT,
     &client_cpu_saturated::DOUBT,
     &straggler_accelerator::DOUBT,
     &compute_overshoot::DOUBT,

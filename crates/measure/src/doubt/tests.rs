@@ -3,6 +3,7 @@
 use super::*;
 use crate::example::{block, epoch, plan, record, simple};
 use crate::record::{FileMembers, HostEpoch, Mount, NamedMember, Record};
+use feedrate_spec::transfers::TransferCounts;
 use feedrate_spec::workload::TimeSpec;
 
 /// A record that causes no doubts: three epochs of two accelerators with 40 steps; each step has half a second of load and of compute.
@@ -61,6 +62,19 @@ pub(super) fn nothing_from_device(record: &mut Record) {
 
 pub(super) fn set_device_bytes_unknown(record: &mut Record) {
     record.epochs.iter_mut().for_each(|epoch| epoch.host.process_device_read_bytes = None);
+}
+
+/// Adds 1,000 requests to an object store, whose retries cost 2 s of 120 s in reads if there are any.
+pub(super) fn set_transfers(record: &mut Record, change: fn(&mut TransferCounts)) {
+    let mut counts = TransferCounts {
+        requests: 1000,
+        retry_lost_ns: 2_000_000_000,
+        ..TransferCounts::default()
+    };
+    change(&mut counts);
+    let none = TransferCounts::default();
+    record.epochs.iter_mut().for_each(|epoch| epoch.transfers = Some(none.clone()));
+    record.epochs[1].transfers = Some(counts);
 }
 
 /// Members of files of 1,000 bytes, of which `images` with `read_bytes` is read.

@@ -1,6 +1,7 @@
 //! Combines the records of several processes and machines into one record.
 
 use super::{EpochRecord, HostEpoch, Process, StepCauses, System};
+use feedrate_spec::transfers::TransferCounts;
 
 impl HostEpoch {
     /// Combines the processes of one machine: figures of processes are added, figures of the machine are taken from the first.
@@ -105,6 +106,7 @@ impl EpochRecord {
         let end_ns = parts.iter().map(|part| part.end_ns).max();
         let number = parts.first().map_or(1, |part| part.number);
         let causes = StepCauses::from_processes(&parts);
+        let transfers = TransferCounts::sum(parts.iter().map(|part| part.transfers.as_ref()));
         EpochRecord {
             number,
             start_ns: start_ns.unwrap_or_default(),
@@ -114,6 +116,7 @@ impl EpochRecord {
             accelerators: parts.into_iter().flat_map(|part| part.accelerators).collect(),
             causes,
             files_read: None,
+            transfers,
             host,
             nodes,
             checkpoints: Vec::new(),
@@ -136,6 +139,7 @@ mod tests {
             accelerators: vec![AcceleratorEpoch::default(); 2],
             causes: None,
             files_read: None,
+            transfers: Some(TransferCounts { requests: cpu_ns, ..TransferCounts::default() }),
             host: HostEpoch {
                 device_read_bytes: device,
                 process_cpu_ns: Some(cpu_ns),
@@ -166,6 +170,7 @@ mod tests {
         // The first process of a machine counts for the machine.
         assert_eq!(epoch.host.device_read_bytes, Some(5 + 7));
         assert_eq!(epoch.host.process_cpu_ns, Some(7));
+        assert_eq!(epoch.transfers.unwrap().requests, 7);
         assert_eq!(epoch.host.major_page_faults, Some(70));
         assert_eq!(epoch.host.rank_major_page_faults, [Some(10), Some(20), Some(40)]);
         assert_eq!(epoch.host.cpu_busy_share, Some((0.5 + 3.0) / 4.0));

@@ -37,6 +37,7 @@ use self::access::{Access, BINS, FilesRead, add_bins};
 use self::causes::is_zero;
 use crate::histogram::Histogram;
 use feedrate_spec::plan::{DatasetPlan, Plan, PlanDoubt};
+use feedrate_spec::transfers::TransferCounts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use timeline::Timeline;
@@ -176,6 +177,9 @@ pub struct EpochRecord {
     /// and in old records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_read: Option<FilesRead>,
+    /// Requests to an object store, of all processes; `None` for other storages and in old records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfers: Option<TransferCounts>,
     /// Figures of the machine during the epoch, or of all machines together.
     pub host: HostEpoch,
     /// Figures of each machine; empty if there is only one.

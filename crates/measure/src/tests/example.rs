@@ -163,6 +163,7 @@ pub fn epoch(number: u32, accelerators: Vec<Vec<Block>>) -> EpochRecord {
         checkpoints: vec![],
         causes: Some(causes(&accelerators)),
         files_read: None,
+        transfers: None,
         accelerators,
     }
 }

@@ -5,7 +5,7 @@ use crate::table::ReportTable;
 use crate::text;
 use feedrate_measure::histogram::Histogram;
 use feedrate_measure::metric::Quantiles;
-use feedrate_measure::summary::Figures;
+use feedrate_measure::summary::{Figures, Summary};
 use feedrate_spec::units;
 
 /// Longest bar of the histogram, in characters.
@@ -26,22 +26,25 @@ pub fn latency_line(figures: &Figures) -> Option<String> {
 }
 
 /// The table of percentiles, and the histogram of the latencies of `reads`; empty if nothing was read, or if they are unknown.
-pub(super) fn latency_blocks(figures: &Figures, reads: &Histogram) -> Vec<Block> {
+pub(super) fn latency_blocks(summary: &Summary, reads: &Histogram) -> Vec<Block> {
+    let figures = &summary.figures;
     if figures.read_latency.as_ref().is_none_or(|reads| reads.count == 0) {
         return Vec::new();
     }
-    vec![Block::Table(percentiles(figures)), Block::Table(histogram(reads))]
+    let first_byte = summary.transfers.as_ref().map(|transfers| &transfers.first_byte);
+    vec![Block::Table(percentiles(figures, first_byte)), Block::Table(histogram(reads))]
 }
 
-/// Percentiles of opens, reads and samples, as in fio.
-fn percentiles(figures: &Figures) -> ReportTable {
+/// Percentiles of opens, of the first bytes of an object store's responses, of reads and of samples, as in fio.
+fn percentiles(figures: &Figures, first_byte: Option<&Quantiles>) -> ReportTable {
     let calls = [
-        ("open", &figures.open_latency),
-        ("read", &figures.read_latency),
-        ("sample", &figures.sample_latency),
+        ("open", figures.open_latency.as_ref()),
+        ("first byte", first_byte),
+        ("read", figures.read_latency.as_ref()),
+        ("sample", figures.sample_latency.as_ref()),
     ];
     let counted = calls.into_iter().filter_map(|(name, quantiles)| {
-        Some((name, quantiles.as_ref().filter(|quantiles| quantiles.count > 0)?))
+        Some((name, quantiles.filter(|quantiles| quantiles.count > 0)?))
     });
     let rows = counted.map(|(name, quantiles)| {
         let Quantiles { p50_s, p90_s, p99_s, p999_s, p9999_s, max_s, .. } = quantiles;

@@ -181,7 +181,7 @@ impl<'a> RunPage<'a> {
             blocks.extend(table_of_epochs(&summary.per_epoch));
             blocks.extend(blocks_of_phases(&summary.phases));
             let reads = &Derived::new(self.record).io.read_latency;
-            blocks.extend(latency::latency_blocks(&summary.figures, reads));
+            blocks.extend(latency::latency_blocks(summary, reads));
             blocks.extend(self.gpu_note().map(Block::Sentence));
         }
         blocks.extend(blocks_of_doubts(&summary.doubts));

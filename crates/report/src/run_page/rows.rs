@@ -13,6 +13,7 @@ use feedrate_measure::metric::{
 };
 use feedrate_measure::record::{Record, StagingSummary};
 use feedrate_measure::summary::{EvaluationSummary, Figures, Summary};
+use feedrate_measure::transfers::TransferSummary;
 use feedrate_results::run::Run;
 use feedrate_spec::units::{self, GIB};
 use std::cmp::Reverse;
@@ -116,6 +117,7 @@ fn figures(summary: &Summary) -> Vec<FigureRow> {
         rows.push(("Stall", shares(figures, &parts)));
     }
     rows.extend(read_rows(figures));
+    rows.extend(summary.transfers.as_ref().map(|all| ("Requests", requests(all))));
     rows.extend(summary.staging.as_ref().map(|all| ("Staged", staging(all))));
     rows.extend(summary.evaluation.as_ref().map(|all| ("Evaluation", evaluation(all))));
     if let Some(checkpoint) = &summary.checkpoint {
@@ -130,6 +132,21 @@ fn figures(summary: &Summary) -> Vec<FigureRow> {
     let metrics = METRICS.iter().filter(|metric| metric.placement == Placement::OwnLine);
     rows.extend(metrics.map(|metric| (metric.title, known(figures, metric))));
     rows
+}
+
+/// Requests to an object store: `40,000, 12 repeated (10 status 503, 2 timeout), which cost 3.1 s and read 8 MB twice`.
+fn requests(transfers: &TransferSummary) -> String {
+    let requests = units::count(transfers.requests);
+    match transfers.retried.total() {
+        0 => format!("{requests}, none repeated"),
+        repeated => format!(
+            "{requests}, {} repeated ({}), which cost {} and read {} twice",
+            units::count(repeated),
+            transfers.retried.list(),
+            units::seconds(transfers.retry_lost_s),
+            units::bytes(transfers.bytes_read_twice),
+        ),
+    }
 }
 
 fn staging(staging: &StagingSummary) -> String {

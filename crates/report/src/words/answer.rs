@@ -402,7 +402,8 @@ fn rates(answer: &Answer) -> Option<String> {
         AnswerKind::No | AnswerKind::Rate => answer.wait.map(|part| wait(part, answer)),
         AnswerKind::Checkpoints => return None,
     };
-    let parts: Vec<String> = needs.into_iter().chain(more).chain(in_flight(answer)).collect();
+    let parts: Vec<String> =
+        needs.into_iter().chain(more).chain(in_flight(answer)).chain(retries(answer)).collect();
     (!parts.is_empty()).then(|| change_first_letter(&parts.join("; "), |c| c.to_ascii_uppercase()))
 }
 
@@ -418,6 +419,13 @@ pub fn requests_line(requests: &SampleRequests) -> String {
     let SampleRequests { library, format, per_sample, large_per_sample } = requests;
     let large = format!("reader.requests=large would take {large_per_sample:.0}");
     format!("Requests: {per_sample:.0} a sample, as {library} reads {format}; {large}")
+}
+
+/// What repeated requests to an object store cost: `retries cost 3.1 s of 40 s in reads`.
+fn retries(answer: &Answer) -> Option<String> {
+    let retries = answer.retries?;
+    let lost = units::seconds(retries.lost_s);
+    Some(format!("retries cost {lost} of {} in reads", units::seconds(retries.reading_s)))
 }
 
 /// The share of time that accelerators waited: `3 % of the time is waiting`.

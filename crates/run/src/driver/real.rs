@@ -23,6 +23,7 @@ use feedrate_engine::stepper::{StepEvent, Stepper};
 use feedrate_measure::record::ranges::{FileRange, FileReads, RangeLog};
 use feedrate_measure::record::{AcceleratorEpoch, StepCauses};
 use feedrate_spec::plan::{Barrier, FileAccess};
+use feedrate_spec::transfers::TransferCounts;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
@@ -80,6 +81,8 @@ pub struct Epoch {
     pub causes: StepCauses,
     /// Byte ranges of files that were read; `None` if tracking them would have taken too much memory.
     pub ranges: Option<Vec<FileRange>>,
+    /// Requests of this process to an object store; `None` for other storages.
+    pub transfers: Option<TransferCounts>,
     /// Operations of the workers, if the run is traced.
     pub ops: Vec<OpLog>,
     /// The error that ended the epoch early, if any.
@@ -225,6 +228,7 @@ impl RealDriver {
     /// Runs the next epoch with `steps` steps. Calls `pause` between its blocks, while all accelerators wait.
     pub fn run_epoch(&mut self, steps: u64, pause: &mut Pause<'_>) -> Epoch {
         self.stepper.prepare(steps);
+        let transfers_before = self.shared.job.storage.transfers();
         let live = &self.signals.live;
         let evaluates = self.evaluates();
         live.set_phase(if evaluates { LivePhase::Evaluates } else { LivePhase::Trains });
@@ -251,7 +255,10 @@ impl RealDriver {
         let failure = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut accelerators = self.stepper.finish();
         let (ranges, ops) = self.collect_counters(&mut accelerators);
-        Epoch { accelerators, causes: self.stepper.take_causes(), ranges, ops, failure }
+        let transfers = self.shared.job.storage.transfers();
+        let transfers = transfers.zip(transfers_before).map(|(now, before)| now.since(&before));
+        let causes = self.stepper.take_causes();
+        Epoch { accelerators, causes, ranges, transfers, ops, failure }
     }
 
     /// Whether the epochs of this driver are evaluations.

@@ -6,6 +6,7 @@ use crate::gate::Gate;
 use feedrate_data::storage::{Handle, ReadStorage, StorageError};
 use feedrate_engine::client::SharedRate;
 use feedrate_spec::plan::StoragePlan;
+use feedrate_spec::transfers::TransferCounts;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -104,6 +105,10 @@ impl ReadStorage for EmulatedStorage {
 
     fn close(&self, file: Handle) {
         self.inner.close(file);
+    }
+
+    fn transfers(&self) -> Option<TransferCounts> {
+        self.inner.transfers()
     }
 }
 

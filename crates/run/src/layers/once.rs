@@ -2,6 +2,7 @@
 //! taken it. Files are opened at their first actual read.
 
 use feedrate_data::storage::{Handle, ReadStorage, StorageError};
+use feedrate_spec::transfers::TransferCounts;
 use std::collections::HashMap;
 use std::io::Error;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -144,6 +145,10 @@ impl ReadStorage for ReadOnceStorage {
         if let Some(handle) = open.and_then(|open| open.handle.into_inner()) {
             self.inner.close(handle);
         }
+    }
+
+    fn transfers(&self) -> Option<TransferCounts> {
+        self.inner.transfers()
     }
 }
 

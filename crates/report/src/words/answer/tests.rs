@@ -7,6 +7,7 @@ use feedrate_measure::example::{
 };
 use feedrate_measure::record::{RankCheckpoint, Record};
 use feedrate_spec::plan::{EvaluationPlan, PlanDoubt};
+use feedrate_spec::transfers::TransferCounts;
 use feedrate_spec::workload::TimeSpec;
 
 #[track_caller]
@@ -54,6 +55,20 @@ fn a_fed_run_states_its_rates() {
     fed.plan.metric.au_target_percent = 45.5;
     let rates = "Needs 20 MB/s, gets 10 MB/s (50 %); 50 % of the time is waiting";
     check(&fed, &["YES: 50 % AU, target 45.5 %, compute-bound", rates]);
+}
+
+#[test]
+fn the_cost_of_retries_is_named() {
+    let mut record = starved_run(1);
+    record.epochs[0].transfers = Some(TransferCounts {
+        requests: 40,
+        attempts: 41,
+        retried_timeout: 1,
+        retry_lost_ns: 1_500_000_000,
+        ..TransferCounts::default()
+    });
+    let rates = "Needs 20 MB/s, gets 10 MB/s (50 %); 100 % of the wait is reading; retries cost 1.5 s of 4 s in reads";
+    check(&record, &["NO: 50 % AU, target 90 %, storage-bound", rates]);
 }
 
 /// Four seconds of training that is fed, then a checkpoint of eight seconds.

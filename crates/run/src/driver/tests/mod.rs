@@ -8,16 +8,18 @@ use crate::comm::tests::ThreadRank;
 use crate::comm::{Comm, Solo};
 use crate::layers::GroupStorages;
 use crate::live::Signals;
-use feedrate_data::storage::{self, Storage};
+use feedrate_data::storage::{self, Handle, ReadStorage, Storage, StorageError};
 use feedrate_engine::job::ReadJob;
 use feedrate_engine::loader;
 use feedrate_engine::simulated::{SimulatedDriver, SimulatedStorage};
 use feedrate_measure::example;
 use feedrate_measure::record::AcceleratorEpoch;
 use feedrate_spec::plan::{ClientPlan, Plan, ReadAhead, RequestPlan, RequestUnit, WorkerSplit};
+use feedrate_spec::transfers::TransferCounts;
 use feedrate_spec::workload::TimeSpec;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 const SAMPLE_BYTES: u64 = 1_000_000;
@@ -60,9 +62,13 @@ fn driver_with_comm(plan: &Plan, comm: Arc<dyn Comm>) -> RealDriver {
 }
 
 fn driver_with_signals(plan: &Plan, comm: Arc<dyn Comm>, signals: Signals) -> RealDriver {
+    driver_with_job(job(plan), comm, signals)
+}
+
+fn driver_with_job(job: ReadJob, comm: Arc<dyn Comm>, signals: Signals) -> RealDriver {
     let groups = GroupStorages::default();
     let options = DriverOptions::default();
-    RealDriver::new(job(plan), groups, Clock::new(), comm, signals, options).unwrap()
+    RealDriver::new(job, groups, Clock::new(), comm, signals, options).unwrap()
 }
 
 /// Returns the records of an epoch, which must not have failed.
@@ -86,6 +92,52 @@ fn threads_read_as_much_as_the_simulation() {
             assert_eq!(real.blocks[0].load_ns.len(), 200);
             assert!(real.last_read_start_ns.is_some());
         }
+    }
+}
+
+/// A storage that counts each read as a request of two attempts.
+struct CountingStorage(Box<dyn Storage>, AtomicU64);
+
+impl ReadStorage for CountingStorage {
+    fn open(&self, path: &str) -> Result<Handle, StorageError> {
+        self.0.open(path)
+    }
+
+    fn len(&self, file: &Handle) -> Result<u64, StorageError> {
+        self.0.len(file)
+    }
+
+    fn read_at(&self, file: &Handle, at: u64, buffer: &mut [u8]) -> Result<usize, StorageError> {
+        self.1.fetch_add(1, Relaxed);
+        self.0.read_at(file, at, buffer)
+    }
+
+    fn close(&self, file: Handle) {
+        self.0.close(file);
+    }
+
+    fn transfers(&self) -> Option<TransferCounts> {
+        let requests = self.1.load(Relaxed);
+        let (attempts, retried_reset) = (2 * requests, requests);
+        Some(TransferCounts { requests, attempts, retried_reset, ..TransferCounts::default() })
+    }
+}
+
+#[test]
+fn each_epoch_has_its_own_requests_to_an_object_store() {
+    let case = Case { loader: "pytorch", accelerators: 2, workers: 2, steps: 20, compute_s: 0.0 };
+    let mut plan = plan(case);
+    plan.train.epochs = 2;
+    let storage = storage::open("null", Path::new("/")).unwrap();
+    let storage: Arc<dyn ReadStorage> = Arc::new(CountingStorage(storage, AtomicU64::new(0)));
+    let job = ReadJob::new(&plan, 0..2, storage, true).unwrap();
+    let mut driver = driver_with_job(job, Arc::new(Solo), Signals::default());
+    for _ in 0..2 {
+        let epoch = driver.run_epoch(20, &mut |_| Ok(()));
+        let counts = epoch.transfers.clone().unwrap();
+        let reads: u64 = check_unfailed(epoch).iter().map(|reader| reader.io.reads).sum();
+        assert_eq!((counts.requests, counts.attempts, counts.retries()), (reads, 2 * reads, reads));
+        assert!(reads >= 40);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::gate::Gate;
 use feedrate_data::storage::{Handle, ReadStorage, StorageError};
+use feedrate_spec::transfers::TransferCounts;
 use std::sync::Arc;
 
 /// A storage that does one open or read at a time. It uses a fair gate, because a mutex may starve waiting threads.
@@ -42,5 +43,9 @@ impl ReadStorage for SerialStorage {
 
     fn close(&self, file: Handle) {
         self.inner.close(file);
+    }
+
+    fn transfers(&self) -> Option<TransferCounts> {
+        self.inner.transfers()
     }
 }

@@ -1,0 +1,156 @@
+//! Datasets in a bucket of real servers, compared with the same datasets in folders.
+
+use crate::harness::{Answer, Test};
+use crate::object_servers::StoreServer;
+use flate2::read::MultiGzDecoder;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+
+/// Two epochs of shuffled samples in files of several reads.
+const WORKLOAD: &str = "\
+model: {name: objects}
+framework: pytorch
+dataset: {format: npz, num_files_train: 6, num_samples_per_file: 4, record_length_bytes: 30000}
+reader: {data_loader: pytorch, batch_size: 2, read_threads: 1, transfer_size: 8192, sample_shuffle: seed, file_shuffle: seed}
+train: {epochs: 2}
+";
+
+/// Formats that are generated in files, with their abilities.
+fn formats(test: &Test) -> Vec<(String, String)> {
+    let listed = test.feedrate(&["list", "formats", "--json"]).json();
+    let text = |item: &Value, key: &str| item[key].as_str().unwrap().to_string();
+    let members = listed["members"].as_array().unwrap().iter();
+    let mut formats: Vec<(String, String)> =
+        members.map(|item| (text(item, "name"), text(item, "notes"))).collect();
+    formats.retain(|(_, notes)| {
+        !["no_files", "read_only", "mapped"].iter().any(|ability| notes.contains(ability))
+    });
+    assert!(formats.len() >= 10, "{formats:?}");
+    formats
+}
+
+/// Runs a command, which must succeed.
+#[track_caller]
+fn feedrate(test: &Test, arguments: &[&str]) -> Answer {
+    let answer = test.feedrate(arguments);
+    assert_eq!(answer.code, 0, "{arguments:?}: {}", answer.stderr);
+    answer
+}
+
+/// The reads of a trace in the order of their times: the name of the file below the dataset and the returned bytes.
+fn reads(trace: &Path) -> Vec<(String, i64)> {
+    let mut text = String::new();
+    MultiGzDecoder::new(File::open(trace).unwrap()).read_to_string(&mut text).unwrap();
+    let lines = text.strip_prefix("[\n").unwrap().strip_suffix("]\n").unwrap();
+    let events: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: BTreeMap<&str, &str> = events
+        .iter()
+        .filter(|event| event["name"] == "FH")
+        .map(|event| {
+            let path = event["args"]["name"].as_str().unwrap();
+            (event["args"]["value"].as_str().unwrap(), path.rsplit('/').next().unwrap())
+        })
+        .collect();
+    let mut reads: Vec<&Value> = events.iter().filter(|event| event["name"] == "pread").collect();
+    reads.sort_by_key(|event| event["ts"].as_u64());
+    let name = |event: &Value| names[event["args"]["fhash"].as_str().unwrap()].to_string();
+    reads.iter().map(|event| (name(event), event["args"]["ret"].as_i64().unwrap())).collect()
+}
+
+/// The files below a folder without the manifest, whose times differ.
+fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(folder).unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                folders.push(path);
+            } else if !name.ends_with("manifest.json") {
+                found.insert(name, fs::read(path).unwrap());
+            }
+        }
+    }
+    assert!(!found.is_empty(), "{}", folder.display());
+    found
+}
+
+/// Generates, verifies and trains each format in a folder and in the bucket, with the path as the only difference.
+fn check_all_formats(server: &StoreServer) {
+    let test = server.test();
+    test.write("workload.yaml", WORKLOAD);
+    for (format, notes) in formats(&test) {
+        // An image holds one sample.
+        let samples = if ["png", "jpeg"].contains(&format.as_str()) { 1 } else { 4 };
+        let settings =
+            [format!("dataset.format={format}"), format!("dataset.num_samples_per_file={samples}")];
+        let url = format!("s3://bucket/{format}");
+        let train = |data: &str| {
+            let trace = format!("{}.pfw.gz", data.replace(['/', ':'], "-"));
+            let generate =
+                ["generate", "workload.yaml", "--data", data, &settings[0], &settings[1]];
+            feedrate(&test, &generate);
+            feedrate(&test, &[&generate[..], &["--verify"]].concat());
+            let run = ["run", "workload.yaml", "--data", data, "--json", "--trace", &trace];
+            let mut arguments = [&run[..], &[&settings[0], &settings[1]]].concat();
+            if !notes.contains("lossy") {
+                arguments.push("--verify");
+            }
+            let json = feedrate(&test, &arguments).json();
+            (json, reads(&test.path(&trace)))
+        };
+        let (in_files, reads_of_files) = train(&format);
+        let (in_objects, reads_of_objects) = train(&url);
+        let place = format!("{format} on {}", server.name);
+        assert_eq!(in_objects["complete"], true, "{place}");
+        assert_eq!(in_objects["bytes"]["logical"], in_files["bytes"]["logical"], "{place}");
+        assert_eq!(in_objects["access"], in_files["access"], "{place}");
+        assert!(!reads_of_files.is_empty(), "{place}");
+        assert_eq!(reads_of_objects, reads_of_files, "{place}");
+        // No request is repeated, and each has a first byte.
+        let transfers = &in_objects["transfers"];
+        assert_eq!(transfers["requests"], transfers["attempts"], "{place}: {transfers}");
+        assert_eq!(transfers["requests"], transfers["first_byte"]["count"], "{place}");
+        assert!(in_files.get("transfers").is_none());
+        // boto3 reads the same bytes.
+        let copy = format!("copy-{format}");
+        server.python(&test, &["get", &format, &copy]);
+        let (copied, generated) = (contents(&test.path(&copy)), contents(&test.path(&format)));
+        assert!(copied == generated, "{place}: {:?}", copied.keys());
+    }
+}
+
+#[test]
+fn all_formats_in_seaweedfs_equal_those_in_files() {
+    check_all_formats(&StoreServer::seaweed());
+}
+
+#[test]
+fn all_formats_in_moto_equal_those_in_files() {
+    check_all_formats(&StoreServer::moto());
+}
+
+#[test]
+fn objects_that_boto3_wrote_are_read_as_a_foreign_dataset() {
+    for server in [StoreServer::seaweed(), StoreServer::moto()] {
+        let test = server.test();
+        test.write("workload.yaml", WORKLOAD);
+        feedrate(&test, &["generate", "workload.yaml", "--data", "data"]);
+        let folder = test.files_below("data", "manifest.json")[0].parent().unwrap().to_path_buf();
+        fs::remove_file(folder.join("manifest.json")).unwrap();
+        let folder = folder.to_string_lossy().into_owned();
+        server.python(&test, &["put", &folder, "foreign/folder"]);
+        let run = |data: &str| {
+            let arguments = ["run", "workload.yaml", "--json", "--foreign", "--data", data];
+            feedrate(&test, &arguments).json()
+        };
+        let (objects, files) = (run("s3://bucket/foreign/folder"), run(&folder));
+        assert_eq!(objects["access"], files["access"], "{}", server.name);
+        assert_eq!(objects["bytes"]["logical"], files["bytes"]["logical"], "{}", server.name);
+    }
+}
