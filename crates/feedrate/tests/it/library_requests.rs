@@ -99,7 +99,7 @@ fn an_answer_names_the_requests_of_a_library_if_their_latency_matters() {
         let steps = ["train.computation_time=0.02", "storage.storage_type=memory", storage];
         test.feedrate(&[&["run", "workload.yaml"], &files[..], &steps].concat())
     };
-    let line = "Requests: 18 a sample, as numpy reads npz; reader.requests=large would take 2\n";
+    let line = "Requests: 18 a sample, as numpy reads npz; reader.requests=large would take 3\n";
     let latency = run("storage.throttle.latency_seconds=0.01");
     assert!(latency.stdout.contains("NO: ") && latency.stdout.contains(line), "{latency:?}");
     let bandwidth = run("storage.throttle.bytes_per_second=10MB/s");
