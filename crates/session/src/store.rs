@@ -32,7 +32,7 @@ pub(crate) fn data_url(workload: &Workload) -> Option<PathBuf> {
     let url = ObjectUrl::parse(folder).or_else(|| {
         let root = &workload.storage_storage_root;
         let root = root.split_once("://").map_or(root.as_str(), |(_, path)| path);
-        ObjectUrl::of_storage(&workload.storage_storage_type, &format!("{root}/{folder}"))
+        ObjectUrl::in_storage(&workload.storage_storage_type, &format!("{root}/{folder}"))
     });
     Some(url?.to_string().into())
 }

@@ -21,11 +21,11 @@ impl ObjectUrl {
     pub fn parse(text: &str) -> Option<Self> {
         let (scheme, rest) = text.split_once("://")?;
         let (_, storage) = SCHEMES.iter().find(|(name, _)| *name == scheme)?;
-        Self::of_storage(storage, rest)
+        Self::in_storage(storage, rest)
     }
 
     /// The address of `bucket/prefix` in a storage; `None` if the storage has no buckets, or no bucket is named.
-    pub fn of_storage(storage: &str, path: &str) -> Option<Self> {
+    pub fn in_storage(storage: &str, path: &str) -> Option<Self> {
         let (_, storage) = SCHEMES.iter().find(|(_, name)| *name == storage)?;
         let mut parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
         let bucket = parts.next()?.to_string();
@@ -87,7 +87,7 @@ mod tests {
             assert_eq!(ObjectUrl::parse(text), None, "{text}");
         }
         assert!(ObjectUrl::has_scheme("s3://") && !ObjectUrl::has_scheme("file:///a"));
-        assert_eq!(ObjectUrl::of_storage("file", "a"), None);
+        assert_eq!(ObjectUrl::in_storage("file", "a"), None);
     }
 
     #[test]

@@ -13,10 +13,12 @@ mod null;
 #[cfg(feature = "object")]
 pub mod object;
 #[cfg(not(feature = "object"))]
-#[path = "no_object.rs"]
-pub mod object;
+pub mod no_object;
 #[cfg(test)]
 mod tests;
+
+#[cfg(not(feature = "object"))]
+pub use no_object as object;
 
 use engine::Engine;
 use feedrate_spec::catalog::Member;

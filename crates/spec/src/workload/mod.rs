@@ -22,7 +22,7 @@ pub use interpolation::{NoSurroundings, Surroundings, interpolate_text};
 pub use keys::{
     CREDENTIALS, Effect, KEYS, KeyInfo, Origin, SECTION_ALIASES, Workload, client_costs,
 };
-pub use overrides::{Override, overridden_key, override_without_secret};
+pub use overrides::{Override, overridden_key};
 pub use parse::{Strictness, parse, parse_in};
 pub use suggest::{nearest, similar_names};
 pub use time::TimeSpec;
@@ -31,7 +31,7 @@ pub(crate) use value::FOLDERS_MAX;
 pub use value::{EPOCHS_MAX, Framework, Shuffle, WriteInterface};
 pub use words::with_full_key;
 pub use write::{
-    composed_yaml, given_json, given_values, resolved_package_yaml, resolved_yaml, yaml_at,
-    yaml_text,
+    composed_yaml, given_json, given_values, override_without_secret, resolved_package_yaml,
+    resolved_yaml, yaml_at, yaml_text,
 };
 pub use yaml::json_from_yaml;

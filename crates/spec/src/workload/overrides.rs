@@ -2,7 +2,6 @@
 //! `apply.rs` applies them to a workload.
 
 use super::braces::interpolation_length;
-use super::keys::CREDENTIALS;
 use super::scalar::{self, Plain};
 use super::tree::{Content, DEPTH_MAX, Entry, Node, brief};
 use crate::problem::{Location, Problem};
@@ -33,31 +32,6 @@ pub(super) enum Action {
 pub fn overridden_key(text: &str) -> &str {
     let key = text.split('=').next().unwrap_or_default().trim_start_matches('+');
     key.strip_prefix("workload.").unwrap_or(key)
-}
-
-/// Words in the names of options (`storage.storage_options`) that are secrets.
-const SECRET_WORDS: [&str; 7] =
-    ["secret", "token", "password", "sas", "account_key", "master_key", "encryption_key"];
-
-/// Returns an interpolation to write instead of the secret at a key; `None` if the key is no secret.
-pub(super) fn secret_variable(key: &str) -> Option<String> {
-    let option = key.strip_prefix(CREDENTIALS)?.strip_prefix('.')?;
-    let is_secret = SECRET_WORDS.iter().any(|word| option.contains(word)) || option == "access_key";
-    let is_aws = ["secret_access_key", "session_token"].contains(&option);
-    let prefix = if is_aws { "AWS_" } else { "" };
-    is_secret.then(|| format!("${{oc.env:{prefix}{}}}", option.to_ascii_uppercase()))
-}
-
-/// Returns an override without its secret, to be written to a file.
-pub fn override_without_secret(text: &str) -> String {
-    let Some((name, _)) = text.split_once('=') else { return text.into() };
-    let key = overridden_key(text);
-    match secret_variable(key) {
-        Some(variable) => format!("{name}={variable}"),
-        // A map of options has a secret in its value.
-        None if key == CREDENTIALS => format!("{name}=..."),
-        None => text.into(),
-    }
 }
 
 impl Override {

@@ -1,8 +1,8 @@
 //! Formats a workload as YAML text, in the style of OmegaConf's `to_yaml`. It writes no files.
 
 use super::braces;
-use super::keys::Workload;
-use super::overrides::{Override, secret_variable};
+use super::keys::{CREDENTIALS, Workload};
+use super::overrides::{Override, overridden_key};
 use super::parse::compose;
 use super::scalar::{self, Plain};
 use super::tree::{Content, Entry, Node};
@@ -68,6 +68,31 @@ fn without_secret_value(path: &str, node: &Node) -> Option<Node> {
     let variable = secret_variable(key)?;
     matches!(node.content, Content::Scalar { .. })
         .then(|| Node::scalar(variable, true, node.location.clone()))
+}
+
+/// Words in the names of options (`storage.storage_options`) that are secrets.
+const SECRET_WORDS: [&str; 7] =
+    ["secret", "token", "password", "sas", "account_key", "master_key", "encryption_key"];
+
+/// Returns an interpolation to write instead of the secret at a key; `None` if the key is no secret.
+fn secret_variable(key: &str) -> Option<String> {
+    let option = key.strip_prefix(CREDENTIALS)?.strip_prefix('.')?;
+    let is_secret = SECRET_WORDS.iter().any(|word| option.contains(word)) || option == "access_key";
+    let is_aws = ["secret_access_key", "session_token"].contains(&option);
+    let prefix = if is_aws { "AWS_" } else { "" };
+    is_secret.then(|| format!("${{oc.env:{prefix}{}}}", option.to_ascii_uppercase()))
+}
+
+/// Returns an override without its secret, to be written to a file.
+pub fn override_without_secret(text: &str) -> String {
+    let Some((name, _)) = text.split_once('=') else { return text.into() };
+    let key = overridden_key(text);
+    match secret_variable(key) {
+        Some(variable) => format!("{name}={variable}"),
+        // A map of options has a secret in its value.
+        None if key == CREDENTIALS => format!("{name}=..."),
+        None => text.into(),
+    }
 }
 
 fn escaped(node: &Node) -> Option<Node> {

@@ -262,7 +262,7 @@ impl ObjectStorage {
                     Err(error) => break error,
                 }
             };
-            if !repetition.wait(Cause::of_error(&error), started, &transport.counts) {
+            if !repetition.wait(Cause::from_error(&error), started, &transport.counts) {
                 return Err(Failure::new(error.kind(), repetition.describe(&error)));
             }
         }

@@ -73,7 +73,7 @@ pub(super) enum Cause {
 }
 
 impl Cause {
-    pub(super) fn of_error(error: &Error) -> Self {
+    pub(super) fn from_error(error: &Error) -> Self {
         match error.kind() {
             ErrorKind::TimedOut => Cause::Timeout,
             ErrorKind::UnexpectedEof => Cause::ShortBody,
@@ -82,7 +82,7 @@ impl Cause {
     }
 
     /// The cause of a status that may pass; `None` for others.
-    fn of_status(status: StatusCode) -> Option<Self> {
+    fn from_status(status: StatusCode) -> Option<Self> {
         match status {
             StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
                 Some(Cause::Throttled)
@@ -239,11 +239,11 @@ impl Transport {
             let started = Instant::now();
             let received = self.attempt(request, payload, slot, started);
             let (cause, error) = match received {
-                Ok(response) => match Cause::of_status(response.status()) {
+                Ok(response) => match Cause::from_status(response.status()) {
                     None => return Ok(response),
                     Some(cause) => (cause, Error::other(format!("status {}", response.status()))),
                 },
-                Err(error) if may_pass(&error) => (Cause::of_error(&error), error),
+                Err(error) if may_pass(&error) => (Cause::from_error(&error), error),
                 Err(error) => return Err(error),
             };
             if !repetition.wait(cause, started, &self.counts) {

@@ -35,7 +35,7 @@ impl Builder<'_> {
         let kind = self.storage_kind();
         let member = self.catalog.storage(&kind);
         if member.is_none() {
-            let is_left_out = ObjectUrl::of_storage(&kind, "bucket").is_some();
+            let is_left_out = ObjectUrl::in_storage(&kind, "bucket").is_some();
             let (message, hint) = if is_left_out {
                 let message = format!("this build of feedrate has no storage `{kind}`");
                 (message, "build it with `--features object`, or mount the bucket")
