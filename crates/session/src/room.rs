@@ -55,12 +55,13 @@ impl Display for Shortage {
 
 /// Returns the shortage of space for the dataset of `plan` below `root`. `None` if the dataset fits, or if the free space is unknown.
 pub fn shortage(plan: &Plan, root: &Path, reserved: &Reserved) -> Option<Shortage> {
-    let needed_bytes = missing_bytes(plan, root);
     let free = free_bytes(plan, root).map(|free| {
         free.saturating_sub(reserved.part.map_or(0, |part| free / part) + reserved.taken_bytes)
     });
     let limit = reserved.limit_bytes.filter(|limit| free.is_none_or(|free| *limit < free));
     let free_bytes = limit.or(free)?;
+    // Sends a request if the storage is a store, whose free space is unknown.
+    let needed_bytes = missing_bytes(plan, root);
     let storage_root = limit.is_none().then(|| root.into());
     let shortage = Shortage { needed_bytes, free_bytes, root: storage_root };
     (free_bytes < needed_bytes).then_some(shortage)
