@@ -20,7 +20,9 @@ use serde::{Deserialize, Serialize};
 /// Conditions on a run. Exit code 3 means not met, 4 means not decided.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct GateArguments {
-    /// Exit with 3 if AU is below this percentage, see `expect`.
+    /// Exit with 3 if AU is below this percentage.
+    ///
+    /// It exits with 4 if AU is unknown or the data may come from memory. The workload's section `expect` has further limits.
     #[arg(long, value_name = "AU", value_parser = percentage, allow_negative_numbers = true, help_heading = OUTPUT)]
     fail_below_au: Option<f64>,
     /// Exit with 3 on these verdicts, doubts or severities.

@@ -73,10 +73,12 @@ pub(super) struct RunArguments {
     /// Print the plan and run nothing.
     #[arg(long, help_heading = WORKLOAD)]
     pub(super) dry_run: bool,
-    /// Make N runs and report their means; gates judge these.
+    /// Make N runs and report their means.
+    ///
+    /// The gates judge the means. From ten runs on, outliers are named.
     #[arg(long, value_name = "N", value_parser = parse_count::<u16>, help_heading = WORKLOAD, conflicts_with_all = ["run_dir", "write_yaml", "trace", "rank_files", "details", "study", "rehearse", "accelerators_per_rank"])]
     pub(super) repeat: Option<u16>,
-    /// Make N runs before that do not count.
+    /// Make N runs first that do not count.
     #[arg(long, value_name = "N", value_parser = parse_count::<u16>, help_heading = WORKLOAD, requires = "repeat")]
     pub(super) warmup: Option<u16>,
     /// Make and judge an MLPerf submission's runs.

@@ -14,11 +14,14 @@ use std::path::PathBuf;
 /// Options for the files of other programs.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ExportArguments {
-    /// Write the outcome and each gate as a test case to this file, in JUnit's XML. An existing file is replaced. A gate that is not decided is
-    /// an error, never passed.
+    /// Write gates as test cases (JUnit's XML).
+    ///
+    /// An existing file is replaced. A gate that is not decided is an error, never passed.
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     junit: Option<PathBuf>,
-    /// Write the metrics to this file in the text format of OpenMetrics, for Prometheus. An existing file is replaced.
+    /// Write metrics as OpenMetrics, for Prometheus.
+    ///
+    /// An existing file is replaced.
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     openmetrics: Option<PathBuf>,
 }

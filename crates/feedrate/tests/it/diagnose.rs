@@ -128,7 +128,7 @@ fn ceilings_that_cannot_be_measured_are_null_with_a_reason() {
     }
     for (more, words) in [
         (vec!["--budget", "0"], ["`--budget` of 0 s", "hint:"]),
-        (vec!["--out", "a.png"], ["`--out a.png`", "hint:"]),
+        (vec!["--out", "a.jpg"], ["`a.jpg` does not end in", "hint:"]),
         (vec!["--out", "workload.svg"], ["is there already", "--force"]),
     ] {
         test.write("workload.svg", "mine");
