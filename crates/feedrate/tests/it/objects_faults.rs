@@ -123,7 +123,7 @@ fn the_cost_of_repetitions_is_shown() {
     proxy.set_behaviour(faults(&[Fault::SlowDown], 10));
     let answer = feedrate(&test, &["run", "workload.yaml", "--details"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    for words in ["retries cost", "repeated (", "status 503", "first byte", "(throttled)"] {
+    for words in ["retries cost", "repeated (", "status 503", "first byte", "`throttled`"] {
         assert!(answer.stdout.contains(words), "no `{words}` in: {}", answer.stdout);
     }
 }
