@@ -5,7 +5,7 @@ use crate::resolve;
 use feedrate_run::comm::RankList;
 use feedrate_spec::plan::Cache;
 use feedrate_spec::refusal::Refusal;
-use feedrate_spec::workload::{Workload, given_values};
+use feedrate_spec::workload::{CREDENTIALS, Workload, given_values};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -113,6 +113,9 @@ fn differences_from_first(
     let differing = names.into_iter().filter(|&name| values.get(name) != first.get(name));
     differing
         .map(|name| {
+            if name.starts_with(CREDENTIALS) {
+                return format!("`{name}` is not rank 0's");
+            }
             let first_value = describe(first.get(name));
             let other_value = describe(values.get(name));
             format!("`{name}` is {first_value} on rank 0 and {other_value}")

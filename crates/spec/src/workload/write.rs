@@ -71,14 +71,23 @@ fn without_secret_value(path: &str, node: &Node) -> Option<Node> {
 }
 
 /// Words in the names of options (`storage.storage_options`) that are secrets.
-const SECRET_WORDS: [&str; 7] =
-    ["secret", "token", "password", "sas", "account_key", "master_key", "encryption_key"];
+const SECRET_WORDS: [&str; 8] = [
+    "secret",
+    "token",
+    "password",
+    "sas",
+    "account_key",
+    "master_key",
+    "encryption_key",
+    "customer_key",
+];
 
 /// Returns an interpolation to write instead of the secret at a key; `None` if the key is no secret.
 fn secret_variable(key: &str) -> Option<String> {
-    let option = key.strip_prefix(CREDENTIALS)?.strip_prefix('.')?;
-    let is_secret = SECRET_WORDS.iter().any(|word| option.contains(word)) || option == "access_key";
-    let is_aws = ["secret_access_key", "session_token"].contains(&option);
+    let option = key.strip_prefix(CREDENTIALS)?.strip_prefix('.')?.to_ascii_lowercase();
+    let has_word = SECRET_WORDS.iter().any(|word| option.contains(word));
+    let is_secret = has_word || option.ends_with("access_key");
+    let is_aws = ["secret_access_key", "session_token"].contains(&option.as_str());
     let prefix = if is_aws { "AWS_" } else { "" };
     is_secret.then(|| format!("${{oc.env:{prefix}{}}}", option.to_ascii_uppercase()))
 }
