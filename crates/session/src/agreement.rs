@@ -151,6 +151,17 @@ mod tests {
     }
 
     #[test]
+    fn differing_secrets_are_not_shown() {
+        let [first, other] = ["hunter1", "hunter2"].map(|secret| {
+            let options = format!("{{secret_access_key: {secret}}}");
+            arguments(&format!("storage:\n  storage_options: {options}\n"), None)
+        });
+        let message = compare(&[first, other]).unwrap_err().message;
+        assert!(message.contains("storage.storage_options"), "{message}");
+        assert!(!message.contains("hunter"), "{message}");
+    }
+
+    #[test]
     fn a_workload_that_is_bad_on_one_rank_only_is_reported() {
         let first = arguments("train:\n  epochs: 1\n", None);
         let bad = RankArguments::new(None, []).with_workload(Err(anyhow::anyhow!("a: b")));

@@ -303,4 +303,22 @@ mod tests {
         check("", true, "''");
         check("-x", true, "'-x'");
     }
+
+    #[test]
+    fn an_override_is_written_without_its_secret() {
+        let written = |option: &str| override_without_secret(&format!("{CREDENTIALS}{option}"));
+        for (option, variable) in [
+            (".secret_access_key", "AWS_SECRET_ACCESS_KEY"),
+            (".AWS_SECRET_ACCESS_KEY", "AWS_SECRET_ACCESS_KEY"),
+            (".azure_storage_access_key", "AZURE_STORAGE_ACCESS_KEY"),
+            (".sse_customer_key_base64", "SSE_CUSTOMER_KEY_BASE64"),
+            (".sas_token", "SAS_TOKEN"),
+        ] {
+            let expected = format!("{CREDENTIALS}{option}=${{oc.env:{variable}}}");
+            assert_eq!(written(&format!("{option}=hunter2")), expected);
+        }
+        assert_eq!(written("={token: hunter2}"), format!("{CREDENTIALS}=..."));
+        assert_eq!(written(".access_key_id=a"), format!("{CREDENTIALS}.access_key_id=a"));
+        assert_eq!(override_without_secret("train.epochs=2"), "train.epochs=2");
+    }
 }
