@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// Longest head of a response, and the buffer of a connection.
 const HEAD_BYTES: usize = 32 << 10;
-const HEADERS_MAX: usize = 64;
+const HEADERS_MAX: usize = 100;
 
 /// Limits of a connection's waits.
 #[derive(Clone, Copy, Debug)]
@@ -454,4 +454,23 @@ fn broken(message: &'static str) -> Error {
 
 fn ended_early() -> Error {
     Error::new(ErrorKind::UnexpectedEof, "the connection was closed within the body")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_length_of_a_body_is_known_or_refused() {
+        let framing = |name: &'static str, value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, header::HeaderValue::from_static(value));
+            Framing::new(&http::Method::GET, StatusCode::OK, &headers).ok()
+        };
+        assert_eq!(framing("content-length", "12"), Some(Framing::Length(12)));
+        assert_eq!(framing("content-length", "-1"), None);
+        assert_eq!(framing("transfer-encoding", "Chunked"), Some(Framing::Chunked(None)));
+        assert_eq!(framing("transfer-encoding", "gzip, chunked"), None);
+        assert_eq!(framing("server", "x"), Some(Framing::UntilClose));
+    }
 }
