@@ -57,8 +57,12 @@ def seaweedfs(python):
         with open(Path(folder, "log"), "wb") as log:
             server = subprocess.Popen(command, cwd=folder, env={**os.environ, "TMPDIR": folder}, stdout=log, stderr=log)
         try:
-            create = "import boto3; from botocore.config import Config; s3 = boto3.client('s3', config=Config(s3={'addressing_style': 'path'})); "
-            create += f"s3.create_bucket(Bucket='{BUCKET}'); s3.put_object(Bucket='{BUCKET}', Key='ready', Body=b'')"
+            create = "import boto3, contextlib; from botocore.config import Config\n"
+            create += "s3 = boto3.client('s3', config=Config(s3={'addressing_style': 'path'}))\n"
+            # An earlier attempt may have created the bucket.
+            create += "with contextlib.suppress(s3.exceptions.BucketAlreadyOwnedByYou, s3.exceptions.BucketAlreadyExists):\n"
+            create += f"    s3.create_bucket(Bucket='{BUCKET}')\n"
+            create += f"s3.put_object(Bucket='{BUCKET}', Key='ready', Body=b'')"
             deadline = time.monotonic() + 60
             while subprocess.run([python, "-c", create], capture_output=True).returncode:
                 if time.monotonic() > deadline:

@@ -5,7 +5,7 @@ use crate::resolve;
 use feedrate_run::comm::RankList;
 use feedrate_spec::plan::Cache;
 use feedrate_spec::refusal::Refusal;
-use feedrate_spec::workload::{Workload, given_values};
+use feedrate_spec::workload::{CREDENTIALS, Workload, given_values};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -113,6 +113,9 @@ fn differences_from_first(
     let differing = names.into_iter().filter(|&name| values.get(name) != first.get(name));
     differing
         .map(|name| {
+            if name.starts_with(CREDENTIALS) {
+                return format!("`{name}` is not rank 0's");
+            }
             let first_value = describe(first.get(name));
             let other_value = describe(values.get(name));
             format!("`{name}` is {first_value} on rank 0 and {other_value}")
@@ -145,6 +148,17 @@ mod tests {
             "the ranks have different arguments: `--data` is not given on rank 0 and `d` on ranks 1, 3; \
              `train.epochs` is `1` on rank 0 and `3` on ranks 1, 3"
         );
+    }
+
+    #[test]
+    fn differing_secrets_are_not_shown() {
+        let [first, other] = ["hunter1", "hunter2"].map(|secret| {
+            let options = format!("{{secret_access_key: {secret}}}");
+            arguments(&format!("storage:\n  storage_options: {options}\n"), None)
+        });
+        let message = compare(&[first, other]).unwrap_err().message;
+        assert!(message.contains("storage.storage_options"), "{message}");
+        assert!(!message.contains("hunter"), "{message}");
     }
 
     #[test]

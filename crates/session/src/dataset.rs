@@ -469,13 +469,16 @@ pub fn is_remote(plan: &Plan) -> bool {
     storage_has(plan, Ability::Remote)
 }
 
-/// Whether there is a manifest in `folder`. A store that cannot be read counts as having none.
-pub fn has_manifest(plan: &Plan, folder: &Path) -> bool {
+/// Whether there is a manifest in `folder`.
+///
+/// # Errors
+/// Fails if the store cannot be read.
+pub fn has_manifest(plan: &Plan, folder: &Path) -> Result<bool, StorageError> {
     if !is_remote(plan) {
-        return folder.join(manifest::FILE_NAME).exists();
+        return Ok(folder.join(manifest::FILE_NAME).exists());
     }
-    let storage = storage::open(&plan.storage.kind, folder);
-    storage.is_ok_and(|storage| matches!(storage.stat(manifest::FILE_NAME), Ok(Some(_))))
+    let storage = storage::open(&plan.storage.kind, folder)?;
+    Ok(storage.stat(manifest::FILE_NAME)?.is_some())
 }
 
 fn storage_has(plan: &Plan, ability: Ability) -> bool {
@@ -523,7 +526,7 @@ pub fn dataset_folder(plan: &Plan, root: &Path) -> anyhow::Result<PathBuf> {
     }
     refuse_root(root, "`--data` (or `dataset.data_folder`)")?;
     if let Ok(storage) = storage::open(&plan.storage.kind, root)
-        && has_manifest(plan, root)
+        && has_manifest(plan, root)?
     {
         let manifest = Manifest::read(&*storage)?;
         let differences =

@@ -7,10 +7,11 @@ use crate::dataset::{self, Files};
 use crate::launch::{LaunchOptions, decide_on_rank_0, run_together};
 use crate::request::Request;
 use crate::resolve::{Resolved, resolve};
-use crate::{progress_text, room, threads};
+use crate::{progress_text, room, store, threads};
 use feedrate_data::generate::GenerationSummary;
 use feedrate_data::lock::LockAccess;
 use feedrate_data::storage;
+use feedrate_data::storage::object::Access;
 use feedrate_data::verify::{self, BadFile};
 use feedrate_run::comm::Comm;
 use feedrate_run::live::Signals;
@@ -127,8 +128,9 @@ pub fn verify(
     let resolved = resolve(request)?;
     resolved.report_warnings(listener);
     let Resolved { plan, data_root, .. } = resolved;
+    store::check(&data_root, Access::Read)?;
     let folder = dataset::dataset_folder(&plan, &data_root)?;
-    if !dataset::has_manifest(&plan, &folder) {
+    if !dataset::has_manifest(&plan, &folder)? {
         return refuse(
             format!("there is no generated dataset in `{}`", folder.display()),
             "generate it with `feedrate generate`",

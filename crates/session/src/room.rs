@@ -2,8 +2,9 @@
 
 use crate::request::Request;
 use crate::resolve::resolve_named;
-use crate::{catalog, dataset};
+use crate::{catalog, dataset, store};
 use feedrate_data::storage;
+use feedrate_data::storage::object::Access;
 use feedrate_run::system;
 use feedrate_spec::plan::Plan;
 use feedrate_spec::refusal::Refusal;
@@ -69,8 +70,13 @@ pub fn shortage(plan: &Plan, root: &Path, reserved: &Reserved) -> Option<Shortag
 
 /// Returns the bytes to generate for the dataset of `plan`. Returns 0 if a part of the dataset exists, because generation examines it.
 pub fn missing_bytes(plan: &Plan, root: &Path) -> u64 {
-    let folder = dataset::dataset_folder(plan, root);
-    if folder.is_ok_and(|folder| dataset::has_manifest(plan, &folder)) {
+    let is_begun = || -> anyhow::Result<bool> {
+        // Gives up within seconds if there is no store; other requests are repeated for longer.
+        store::check(root, Access::Read)?;
+        let folder = dataset::dataset_folder(plan, root)?;
+        Ok(dataset::has_manifest(plan, &folder)?)
+    };
+    if is_begun().unwrap_or(false) {
         return 0;
     }
     catalog::estimate(plan).file_bytes

@@ -5,6 +5,7 @@ get PREFIX FOLDER     writes all objects below a prefix to files
 put FOLDER PREFIX     writes all files of a folder to objects
 """
 
+import contextlib
 import pathlib
 import sys
 import time
@@ -28,7 +29,9 @@ def ready(s3):
     deadline = time.monotonic() + START_S_MAX
     while True:
         try:
-            s3.create_bucket(Bucket=BUCKET)
+            # An earlier attempt may have created the bucket.
+            with contextlib.suppress(s3.exceptions.BucketAlreadyOwnedByYou, s3.exceptions.BucketAlreadyExists):
+                s3.create_bucket(Bucket=BUCKET)
             s3.put_object(Bucket=BUCKET, Key="ready", Body=b"ready")
             s3.delete_object(Bucket=BUCKET, Key="ready")
             return

@@ -104,7 +104,8 @@ fn mixed_faults_and_an_outage_are_recorded_by_cause() {
 fn a_run_continues_when_a_killed_store_is_back() {
     let (mut store, proxy, test) = start();
     proxy.set_behaviour(faults(&[], 0));
-    let run = ["run", "workload.yaml", "--verify", "--json", "--data", "s3://bucket/faults"];
+    let slow = "train.computation_time=0.2";
+    let run = ["run", "workload.yaml", slow, "--verify", "--json", "--data", "s3://bucket/faults"];
     let child = test.command(&run).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // The loader is stopped by its buffer until steps take batches, so most reads are left.
     wait_until("the run reads", || proxy.reads() >= 20);

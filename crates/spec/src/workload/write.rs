@@ -71,14 +71,23 @@ fn without_secret_value(path: &str, node: &Node) -> Option<Node> {
 }
 
 /// Words in the names of options (`storage.storage_options`) that are secrets.
-const SECRET_WORDS: [&str; 7] =
-    ["secret", "token", "password", "sas", "account_key", "master_key", "encryption_key"];
+const SECRET_WORDS: [&str; 8] = [
+    "secret",
+    "token",
+    "password",
+    "sas",
+    "account_key",
+    "master_key",
+    "encryption_key",
+    "customer_key",
+];
 
 /// Returns an interpolation to write instead of the secret at a key; `None` if the key is no secret.
 fn secret_variable(key: &str) -> Option<String> {
-    let option = key.strip_prefix(CREDENTIALS)?.strip_prefix('.')?;
-    let is_secret = SECRET_WORDS.iter().any(|word| option.contains(word)) || option == "access_key";
-    let is_aws = ["secret_access_key", "session_token"].contains(&option);
+    let option = key.strip_prefix(CREDENTIALS)?.strip_prefix('.')?.to_ascii_lowercase();
+    let has_word = SECRET_WORDS.iter().any(|word| option.contains(word));
+    let is_secret = has_word || option.ends_with("access_key");
+    let is_aws = ["secret_access_key", "session_token"].contains(&option.as_str());
     let prefix = if is_aws { "AWS_" } else { "" };
     is_secret.then(|| format!("${{oc.env:{prefix}{}}}", option.to_ascii_uppercase()))
 }
@@ -293,5 +302,23 @@ mod tests {
         check("a\nb", true, "\"a\\nb\"");
         check("", true, "''");
         check("-x", true, "'-x'");
+    }
+
+    #[test]
+    fn an_override_is_written_without_its_secret() {
+        let written = |option: &str| override_without_secret(&format!("{CREDENTIALS}{option}"));
+        for (option, variable) in [
+            (".secret_access_key", "AWS_SECRET_ACCESS_KEY"),
+            (".AWS_SECRET_ACCESS_KEY", "AWS_SECRET_ACCESS_KEY"),
+            (".azure_storage_access_key", "AZURE_STORAGE_ACCESS_KEY"),
+            (".sse_customer_key_base64", "SSE_CUSTOMER_KEY_BASE64"),
+            (".sas_token", "SAS_TOKEN"),
+        ] {
+            let expected = format!("{CREDENTIALS}{option}=${{oc.env:{variable}}}");
+            assert_eq!(written(&format!("{option}=hunter2")), expected);
+        }
+        assert_eq!(written("={token: hunter2}"), format!("{CREDENTIALS}=..."));
+        assert_eq!(written(".access_key_id=a"), format!("{CREDENTIALS}.access_key_id=a"));
+        assert_eq!(override_without_secret("train.epochs=2"), "train.epochs=2");
     }
 }

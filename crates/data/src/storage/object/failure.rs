@@ -257,5 +257,5 @@ fn element(text: &str, name: &str) -> Option<String> {
 /// Leaves out URLs, which can contain signatures.
 fn without_urls(text: &str) -> String {
     let words = text.split_whitespace().map(|word| if word.contains("://") { "URL" } else { word });
-    words.collect::<Vec<_>>().join(" ").chars().take(300).collect()
+    words.collect::<Vec<_>>().join(" ").chars().filter(|c| !c.is_control()).take(300).collect()
 }

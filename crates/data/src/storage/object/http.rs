@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// Longest head of a response, and the buffer of a connection.
 const HEAD_BYTES: usize = 32 << 10;
-const HEADERS_MAX: usize = 64;
+const HEADERS_MAX: usize = 100;
 
 /// Limits of a connection's waits.
 #[derive(Clone, Copy, Debug)]
@@ -65,17 +65,18 @@ impl HttpPool {
             None => self.connect(origin, timeouts)?,
         };
         let sent = connection.send(request, payload);
+        let is_sent = sent.is_ok();
         // A server may refuse a request before it has read the payload, and its response says why.
         let head = match (connection.receive_head(), sent) {
             (Ok(head), _) => head,
-            (Err(_), Err(error)) | (Err(error), Ok(())) => return Err(error),
+            (Err(_), Err(error)) | (Err(error), Ok(())) => return Err(closed_early(error)),
         };
         let (status, headers) = head;
         let framing = Framing::new(request.method(), status, &headers)?;
         let is_closing = headers
             .get(header::CONNECTION)
             .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"close"));
-        let is_kept = !is_closing && framing != Framing::UntilClose;
+        let is_kept = is_sent && !is_closing && framing != Framing::UntilClose;
         let pool = is_kept.then(|| Arc::clone(self));
         let mut body = Body { connection: Some(connection), framing, pool };
         body.release_if_complete();
@@ -190,6 +191,14 @@ impl Stream {
 fn timed_out(error: Error) -> Error {
     match error.kind() {
         ErrorKind::WouldBlock => Error::new(ErrorKind::TimedOut, "no bytes arrived in time"),
+        _ => error,
+    }
+}
+
+/// TLS reports a connection that is closed before the response as an end of data, which would count as a short body.
+fn closed_early(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::UnexpectedEof => Error::new(ErrorKind::ConnectionReset, error),
         _ => error,
     }
 }
@@ -344,11 +353,11 @@ impl Framing {
         if is_empty {
             return Ok(Framing::Length(0));
         }
-        if headers
-            .get(header::TRANSFER_ENCODING)
-            .is_some_and(|value| value.as_bytes() == b"chunked")
-        {
-            return Ok(Framing::Chunked(None));
+        if let Some(encoding) = headers.get(header::TRANSFER_ENCODING) {
+            if encoding.as_bytes().eq_ignore_ascii_case(b"chunked") {
+                return Ok(Framing::Chunked(None));
+            }
+            return Err(broken("the transfer encoding of the body is unknown"));
         }
         let Some(length) = headers.get(header::CONTENT_LENGTH) else {
             return Ok(Framing::UntilClose);
@@ -445,4 +454,23 @@ fn broken(message: &'static str) -> Error {
 
 fn ended_early() -> Error {
     Error::new(ErrorKind::UnexpectedEof, "the connection was closed within the body")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_length_of_a_body_is_known_or_refused() {
+        let framing = |name: &'static str, value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, header::HeaderValue::from_static(value));
+            Framing::new(&http::Method::GET, StatusCode::OK, &headers).ok()
+        };
+        assert_eq!(framing("content-length", "12"), Some(Framing::Length(12)));
+        assert_eq!(framing("content-length", "-1"), None);
+        assert_eq!(framing("transfer-encoding", "Chunked"), Some(Framing::Chunked(None)));
+        assert_eq!(framing("transfer-encoding", "gzip, chunked"), None);
+        assert_eq!(framing("server", "x"), Some(Framing::UntilClose));
+    }
 }

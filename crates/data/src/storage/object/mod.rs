@@ -130,7 +130,7 @@ impl ObjectState {
                 Some(total.saturating_sub(WINDOW_BYTES)..total)
             }
             _ if offset == 0 => Some(0..first_bytes),
-            _ if self.last_end == Some(offset) => Some(offset..offset + WINDOW_BYTES),
+            _ if self.last_end == Some(offset) => Some(offset..offset.saturating_add(WINDOW_BYTES)),
             _ => None,
         }
     }
@@ -207,8 +207,9 @@ impl ObjectStorage {
             Ok(got) => got,
             Err(error) => {
                 let failure = Failure::from_store(&error);
-                // An empty object has no range, and a range beyond the end has no bytes.
-                return if failure.status == Some(416) { Ok(None) } else { Err(failure) };
+                // An empty object has no range, and a range beyond the end has no bytes. A known length contains the range.
+                let is_beyond_end = failure.status == Some(416) && known.is_none();
+                return if is_beyond_end { Ok(None) } else { Err(failure) };
             }
         };
         let found = (got.meta.size, got.meta.e_tag);
@@ -241,7 +242,7 @@ impl ObjectStorage {
         let mut done = 0;
         loop {
             let started = Instant::now();
-            let rest = range.start + done..range.end;
+            let (rest, done_before) = (range.start + done..range.end, done);
             let Some((found, mut body)) = self.get(object, rest, repetition.attempts > 1)? else {
                 return Ok(done);
             };
@@ -262,6 +263,9 @@ impl ObjectStorage {
                     Err(error) => break error,
                 }
             };
+            if done - done_before >= WINDOW_BYTES {
+                repetition.restart();
+            }
             if !repetition.wait(Cause::from_error(&error), started, &transport.counts) {
                 return Err(Failure::new(error.kind(), repetition.describe(&error)));
             }
@@ -385,7 +389,8 @@ impl ReadStorage for ObjectStorage {
         if done == len {
             return Ok(len);
         }
-        let fetched = self.fetch(object, offset + done..offset + len, |body, left| {
+        let range = offset + done..offset.saturating_add(len);
+        let fetched = self.fetch(object, range, |body, left| {
             let most = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
             body.read(&mut buffer[..most])
         });

@@ -128,6 +128,11 @@ impl Repetition {
         Repetition { patience, started: Instant::now(), attempts: 1 }
     }
 
+    /// Allows the whole time again, because an attempt has brought a part of the result.
+    pub(super) fn restart(&mut self) {
+        self.started = Instant::now();
+    }
+
     /// Waits before the next attempt and counts it, with the time since `failed`, the start of the failed attempt. Returns false if there
     /// is no further attempt.
     pub(super) fn wait(&mut self, cause: Cause, failed: Instant, counts: &Counts) -> bool {

@@ -349,7 +349,9 @@ pub fn describe(
         .filter(|_| url.storage == "s3");
     let sources = CREDENTIALS.iter().find(|sources| sources.storage == url.storage);
     let credentials = sources.map(|CredentialSources { options, variables, otherwise, .. }| {
-        if options.iter().any(|name| given.get(name).is_some()) {
+        // Options may have a prefix, such as `aws_`.
+        let is_given = |name: &str| given.0.iter().any(|(option, _)| option.ends_with(name));
+        if options.iter().any(|name| is_given(name)) {
             return "storage.storage_options".to_string();
         }
         from_variables(variables).map_or((*otherwise).into(), |(_, source)| source)

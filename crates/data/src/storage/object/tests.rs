@@ -155,6 +155,19 @@ fn an_object_that_is_replaced_while_it_is_read_is_an_error() {
 }
 
 #[test]
+fn a_refused_range_within_the_known_length_is_no_end_of_the_object() {
+    let server = TestServer::start();
+    server.put("p/a", &content(300_000));
+    let storage = open_bucket(&server);
+    let file = storage.open("a").unwrap();
+    let mut buffer = vec![0; 100_000];
+    storage.read_at(&file, 0, &mut buffer).unwrap();
+    server.inject(&[Fault::Status(416, "InvalidRange")]);
+    let error = storage.read_at(&file, 100_000, &mut buffer).unwrap_err();
+    assert!(error.to_string().contains("status 416"), "{error}");
+}
+
+#[test]
 fn a_large_object_is_written_in_parts_and_can_be_patched_near_its_ends() {
     let server = TestServer::start();
     let storage = open_bucket(&server);
