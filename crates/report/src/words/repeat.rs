@@ -101,7 +101,7 @@ fn outliers(answer: &RepeatedAnswer) -> Option<String> {
     let outliers: Vec<String> =
         outliers.map(|run| format!("run {} ({})", run.run, unit.text(run.value))).collect();
     Some(if modified_z_scores(&decides.values).is_none() {
-        "Outliers: unknown, half of the runs or more have the same value".into()
+        "Outliers: unknown, since most runs have the same value".into()
     } else if outliers.is_empty() {
         "Outliers: none".into()
     } else {
