@@ -8,18 +8,26 @@ pub(crate) use openmetrics::{MetricSet, labels};
 
 use crate::cli::OUTPUT;
 use clap::Args;
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use feedrate_session::output::write_output;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// Starts of the files that `--junit` replaces.
+const JUNIT_STARTS: &[&str] = &["<?xml"];
+/// Starts of the files that `--openmetrics` replaces.
+const OPENMETRICS_STARTS: &[&str] = &["# TYPE ", "# EOF"];
 
 /// Options for the files of other programs.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ExportArguments {
     /// Write the outcome and each gate as a test case to this file, in JUnit's XML. An existing file is replaced. A gate that is not decided is
     /// an error, never passed.
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    #[arg(long, value_name = "FILE", value_parser = replaceable(JUNIT_STARTS), help_heading = OUTPUT)]
     junit: Option<PathBuf>,
     /// Write the metrics to this file in the text format of OpenMetrics, for Prometheus. An existing file is replaced.
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    #[arg(long, value_name = "FILE", value_parser = replaceable(OPENMETRICS_STARTS), help_heading = OUTPUT)]
     openmetrics: Option<PathBuf>,
 }
 
@@ -47,4 +55,23 @@ impl ExportArguments {
         }
         Ok(())
     }
+}
+
+/// Parses the name of a file to write. The path is absolute, since a study changes the working folder.
+fn replaceable(starts: &'static [&'static str]) -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(move |file| check_replaceable(&file, starts))
+}
+
+/// Refuses an existing file that starts otherwise, such as a workload: it was not written by an earlier command.
+fn check_replaceable(file: &Path, starts: &[&str]) -> Result<PathBuf, String> {
+    let mut found = Vec::new();
+    if file.is_file() {
+        File::open(file)
+            .and_then(|existing| existing.take(16).read_to_end(&mut found))
+            .map_err(|error| error.to_string())?;
+    }
+    if !found.is_empty() && !starts.iter().any(|start| found.starts_with(start.as_bytes())) {
+        return Err("the file exists with other content: give another name".into());
+    }
+    std::path::absolute(file).map_err(|error| error.to_string())
 }

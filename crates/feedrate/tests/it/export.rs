@@ -43,8 +43,12 @@ fn sample(read: &Value, name: &str, labels: &[(&str, &str)]) -> f64 {
 #[test]
 fn gates_are_test_cases_and_metrics_have_units_and_labels() {
     let test = Test::with_workload(TINY);
-    // Files that exist are replaced.
-    test.write("junit.xml", "old");
+    // Earlier results are replaced, and other files are not.
+    test.write("junit.xml", "<?xml version=\"1.0\"?>");
+    for option in ["--junit", "--openmetrics"] {
+        test.feedrate(&["run", "workload.yaml", option, "workload.yaml"])
+            .refuses(2, &[option, "exists with other content"]);
+    }
     let gates = [
         "expect.au=1.5",
         "expect.bytes_per_second=900TB/s",
