@@ -75,3 +75,20 @@ fn check_replaceable(file: &Path, starts: &[&str]) -> Result<PathBuf, String> {
     }
     std::path::absolute(file).map_err(|error| error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_earlier_results_are_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        for (content, expected) in [("", true), ("<?xml version", true), ("model: small", false)] {
+            std::fs::write(&file, content).unwrap();
+            assert_eq!(check_replaceable(&file, JUNIT_STARTS).is_ok(), expected, "{content}");
+        }
+        // A study changes the working folder.
+        assert!(check_replaceable(Path::new("new.xml"), JUNIT_STARTS).unwrap().is_absolute());
+    }
+}
