@@ -7,8 +7,10 @@ pub(crate) use junit::{CaseState, TestCase, TestSuite};
 pub(crate) use openmetrics::{MetricSet, labels};
 
 use crate::cli::OUTPUT;
+use crate::messages::StdoutError;
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
+use feedrate_session::failure::Interrupted;
 use feedrate_session::output::write_output;
 use std::fs::File;
 use std::io::Read as _;
@@ -40,6 +42,24 @@ impl ExportArguments {
     /// Whether the metrics are wanted, which may need the records of all runs.
     pub(crate) fn wants_metrics(&self) -> bool {
         self.openmetrics.is_some()
+    }
+
+    /// Writes the failure of `command` as its only test case, so that no earlier result stays in the files. After an interruption or a failed write
+    /// to stdout, the files have the result.
+    pub(crate) fn write_failure(&self, command: &str, error: &anyhow::Error) {
+        if !self.are_given() || error.is::<Interrupted>() || error.is::<StdoutError>() {
+            return;
+        }
+        let case = TestCase {
+            subject: command.into(),
+            name: "run".into(),
+            duration_s: None,
+            state: CaseState::Error,
+            says: format!("{error:#}"),
+        };
+        let suite = TestSuite { name: command.into(), cases: vec![case] };
+        // The error itself is reported, which matters more than a file that cannot be written.
+        let _ = self.write(&suite, &[]);
     }
 
     /// Writes the requested files.

@@ -115,6 +115,18 @@ fn a_gate_without_evidence_is_an_error() {
 }
 
 #[test]
+fn a_failed_command_leaves_no_earlier_result() {
+    let test = Test::with_workload(TINY);
+    let arguments = [&["run", "workload.yaml"], &MEMORY[..], &FILES].concat();
+    assert_eq!(test.feedrate(&arguments).code, 0);
+    test.feedrate(&[&arguments[..], &["expect.au=0.9"]].concat())
+        .refuses(2, &["is not a percentage"]);
+    let read = read(&test);
+    assert_eq!(cases(&read), [("run".to_string(), Some("Error".to_string()))]);
+    assert_eq!(read["samples"], json!([]));
+}
+
+#[test]
 fn a_study_has_cases_for_rows_and_gates_of_its_experiments() {
     let test = Test::with_workload(&format!("{TINY}expect:\n  samples_per_second: 900000000\n"));
     let overrides = MEMORY.join(" ");
