@@ -26,10 +26,12 @@ const OPENMETRICS_STARTS: &[&str] = &["# TYPE ", "# EOF"];
 pub(crate) struct ExportArguments {
     /// Write the outcome and each gate as a test case to this file, in JUnit's XML. An existing file is replaced. A gate that is not decided is
     /// an error, never passed.
-    #[arg(long, value_name = "FILE", value_parser = replaceable(JUNIT_STARTS), help_heading = OUTPUT)]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    #[arg(value_parser = replaceable(JUNIT_STARTS))]
     junit: Option<PathBuf>,
     /// Write the metrics to this file in the text format of OpenMetrics, for Prometheus. An existing file is replaced.
-    #[arg(long, value_name = "FILE", value_parser = replaceable(OPENMETRICS_STARTS), help_heading = OUTPUT)]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    #[arg(value_parser = replaceable(OPENMETRICS_STARTS))]
     openmetrics: Option<PathBuf>,
 }
 
