@@ -1,4 +1,5 @@
 //! The commands. Each command has a file with its arguments. This file has the table of commands, the program's help and the dispatch.
+//! Long because the table has a row for each command.
 
 mod mlperf;
 mod plan;
