@@ -130,11 +130,12 @@ fn pair<'a>((name, value): &'a (&'static str, String)) -> (&'a str, &'a str) {
 
 /// Text without what XML cannot contain: control characters, and two code points that are no characters.
 fn xml_text(text: &str) -> Cow<'_, str> {
-    match one_line(text) {
-        text if text.contains(['\u{fffe}', '\u{ffff}']) => {
-            text.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}").into()
-        }
-        text => text,
+    let line = one_line(text);
+    let not_characters = ['\u{fffe}', '\u{ffff}'];
+    if line.contains(not_characters) {
+        Cow::Owned(line.replace(not_characters, "\u{fffd}"))
+    } else {
+        line
     }
 }
 
