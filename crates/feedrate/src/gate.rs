@@ -16,6 +16,7 @@ use feedrate_spec::refusal::alternatives;
 use feedrate_spec::workload::similar_names;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Conditions on a run. Exit code 3 means not met, 4 means not decided.
 #[derive(Clone, Debug, Default, Args)]
@@ -100,7 +101,9 @@ impl GateArguments {
         let limits = LIMITS.iter().filter_map(|(name, limit, metric)| {
             Some(limit_gate(&answer, name, limit(expect)?, metric))
         });
-        let listed = self.fail_on.iter().map(|name| listed_gate(name, runs));
+        // A name that is given twice would be a metric twice.
+        let fail_on: BTreeSet<&String> = self.fail_on.iter().collect();
+        let listed = fail_on.into_iter().map(|name| listed_gate(name, runs));
         utilisation.into_iter().chain(limits).chain(listed).collect()
     }
 }
@@ -335,6 +338,10 @@ mod tests {
         let mut stopped = record();
         stopped.complete = false;
         check(&stopped, None, &["decode-bound"], Exit::Undecided);
+        let fail_on = ["decode-bound"; 2].map(String::from).to_vec();
+        let gates = GateArguments { fail_below_au: None, fail_on };
+        let runs = [AnsweredSummary::new(&stopped)];
+        assert_eq!(gates.judge(&Expectations::default(), &runs).len(), 1);
         check(&record(), None, &["decode-bound"], Exit::Fine);
     }
 

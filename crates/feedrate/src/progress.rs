@@ -131,13 +131,14 @@ impl LiveLines {
             let mut wait = if is_drawn { FIRST } else { period };
             while stop_receiver.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
                 wait = period;
-                let text = text(start.elapsed());
+                let elapsed = start.elapsed();
                 match &progress {
                     // A failed write is ignored: the next one replaces it.
-                    Progress::File(file) => drop(std::fs::write(file, &text)),
-                    Progress::Shown if is_drawn => lines.draw(&text),
+                    Progress::File(file) => drop(std::fs::write(file, text(elapsed))),
+                    Progress::Shown if is_drawn => lines.draw(|| text(elapsed)),
                     Progress::Shown => {
-                        text.lines()
+                        text(elapsed)
+                            .lines()
                             .take(1)
                             .for_each(|line| messages::note(shorten(line, COLUMNS)));
                     }
@@ -159,7 +160,7 @@ impl LiveLines {
 
     /// Clears the lines until there is text again.
     pub(crate) fn clear(&self) {
-        self.drawn.draw("");
+        self.drawn.draw(String::new);
     }
 }
 
@@ -178,10 +179,11 @@ impl Drop for LiveLines {
 struct DrawnLines(Arc<Mutex<Vec<String>>>);
 
 impl DrawnLines {
-    /// Replaces the lines by those of `text` that fit; an empty text clears them.
-    fn draw(&self, text: &str) {
+    /// Replaces the lines by those of `text` that fit; an empty text clears them. The text is made under the lock, so that none from before
+    /// a clearing is drawn after it.
+    fn draw(&self, text: impl FnOnce() -> String) {
         let mut drawn = self.lock();
-        let lines = fitting_lines(text, messages::stderr_size());
+        let lines = fitting_lines(&text(), messages::stderr_size());
         let count = drawn.len();
         *drawn = lines;
         write_stderr(frame(count, &drawn).as_bytes());

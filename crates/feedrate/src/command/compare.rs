@@ -192,6 +192,14 @@ fn metric_sets(found: &Comparison, gates: &[(&str, GateResult)]) -> Vec<MetricSe
             });
         }
     }
+    let is_compared =
+        |experiment: &str| found.findings.iter().any(|finding| finding.experiment == experiment);
+    let others = gates.iter().filter(|(experiment, _)| !is_compared(experiment));
+    sets.extend(others.map(|(experiment, gate)| MetricSet {
+        labels: vec![("experiment", (*experiment).to_string()), ("side", "b".into())],
+        gates: vec![gate.clone()],
+        ..MetricSet::default()
+    }));
     sets
 }
 

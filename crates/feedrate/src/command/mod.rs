@@ -1,4 +1,5 @@
 //! The commands. Each command has a file with its arguments. This file has the table of commands, the program's help and the dispatch.
+//! Long because the table has a row for each command.
 
 mod mlperf;
 mod plan;
@@ -247,6 +248,20 @@ fn is_first_process() -> bool {
 /// Commands that cannot run under a launcher, since they start their runs themselves.
 const SINGLE_PROCESS_COMMANDS: [&str; 3] = ["scale", "diagnose", "advise"];
 
+/// Runs a workload once, several times, or as a submission.
+fn run_workload(arguments: &run::RunArguments) -> anyhow::Result<Exit> {
+    let outcome = match arguments.repeat {
+        _ if arguments.rehearse => rehearse::rehearse(arguments),
+        Some(runs) if !arguments.dry_run => repeat::repeat(arguments, runs),
+        _ => run::run(arguments),
+    };
+    outcome.inspect_err(|error| {
+        if is_first_process() {
+            arguments.exports.write_failure("feedrate run", error);
+        }
+    })
+}
+
 /// Runs the command. `matches` show which arguments the user gave.
 pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
     if let Some(command) =
@@ -262,11 +277,7 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
     match &arguments.command {
         Command::Run(a) => {
             sweep::refuse_several(a, innermost(matches))?;
-            match a.repeat {
-                _ if a.rehearse => rehearse::rehearse(a),
-                Some(runs) if !a.dry_run => repeat::repeat(a, runs),
-                _ => run::run(a),
-            }
+            run_workload(a)
         }
         Command::Generate(a) => generate::generate(a),
         Command::Scan(a) => scan::scan(a),

@@ -19,7 +19,7 @@ use feedrate_results::trials::TrialsResult;
 use feedrate_session::recognise::{is_run_of_dlio, refuse_other, run_of_file};
 use feedrate_session::resolve;
 use feedrate_spec::escape::{bash_word, path_text};
-use feedrate_spec::refusal::refuse;
+use feedrate_spec::refusal::{Refusal, refuse};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -39,13 +39,27 @@ pub(super) struct ShowArguments {
     gates: GateArguments,
 }
 
+impl ShowArguments {
+    /// Refuses gates on something that has no record of feedrate: it would be printed without being judged.
+    fn refuse_gates(&self, found: &str, hint: &str) -> Result<(), Refusal> {
+        if !self.gates.are_given() {
+            return Ok(());
+        }
+        let path = self.run.display();
+        let options = "`--fail-below-au` and `--fail-on`";
+        refuse(format!("{options} need feedrate's record of a run, and `{path}` is {found}"), hint)
+    }
+}
+
 /// Recomputes the summary, and prints it.
 pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
     if let Some(diagnosis) = Diagnosis::read(&arguments.run) {
+        arguments.refuse_gates("a diagnosis", "give the folder of a run")?;
         diagnose::print_diagnosis(&diagnosis, Some(&arguments.run), arguments.json)?;
         return Ok(Exit::Fine);
     }
     if let Some(conclusion) = read_conclusion(&arguments.run)? {
+        arguments.refuse_gates("the result of several runs", "give the folder of one of them")?;
         conclusion::print(&conclusion, arguments.json)?;
         return Ok(Exit::Fine);
     }
@@ -53,15 +67,9 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
     let run = resolve::run_folder(folder, &TERMINAL);
     if !resolve::is_run(&run) && run.exists() {
         if is_run_of_dlio(folder) {
-            if arguments.gates.are_given() {
-                let path = folder.display();
-                return refuse(
-                    format!(
-                        "`--fail-below-au` and `--fail-on` need feedrate's record, and `{path}` is a run of DLIO"
-                    ),
-                    format!("`feedrate analyze {}` reads it", bash_word(&path.to_string())),
-                );
-            }
+            let path = bash_word(&folder.display().to_string());
+            arguments
+                .refuse_gates("a run of DLIO", &format!("`feedrate analyze {path}` reads it"))?;
             return analyze_run(folder, arguments.json);
         }
         refuse_other(&run)?;

@@ -5,6 +5,7 @@ use feedrate_measure::record::Record;
 use feedrate_spec::escape::one_line;
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
+use std::borrow::Cow;
 use std::io;
 
 /// The test cases of one command.
@@ -94,11 +95,12 @@ impl TestSuite {
     pub(super) fn xml(&self) -> io::Result<Vec<u8>> {
         let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
         writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
+        let name = xml_text(&self.name);
         let counts = self.counts();
         let named = |name| [("name", name)].into_iter().chain(counts.iter().map(pair));
         let suites = writer.create_element("testsuites").with_attributes(named("feedrate"));
         suites.write_inner_content(|writer| {
-            let suite = writer.create_element("testsuite").with_attributes(named(&self.name));
+            let suite = writer.create_element("testsuite").with_attributes(named(&name));
             suite.write_inner_content(|writer| {
                 self.cases.iter().try_for_each(|case| write_case(writer, case))
             })?;
@@ -126,11 +128,19 @@ fn pair<'a>((name, value): &'a (&'static str, String)) -> (&'a str, &'a str) {
     (name, value)
 }
 
+/// Text without what XML cannot contain: control characters, and two code points that are no characters.
+fn xml_text(text: &str) -> Cow<'_, str> {
+    let line = one_line(text);
+    let not_characters = ['\u{fffe}', '\u{ffff}'];
+    if line.contains(not_characters) {
+        Cow::Owned(line.replace(not_characters, "\u{fffd}"))
+    } else {
+        line
+    }
+}
+
 fn write_case(writer: &mut Writer<Vec<u8>>, case: &TestCase) -> io::Result<()> {
-    // XML cannot contain control characters.
-    let subject = one_line(&case.subject);
-    let name = one_line(&case.name);
-    let says = one_line(&case.says);
+    let [subject, name, says] = [&case.subject, &case.name, &case.says].map(|text| xml_text(text));
     let duration = case.duration_s.map(|seconds| format!("{seconds:.3}"));
     let mut element = writer
         .create_element("testcase")
@@ -168,13 +178,13 @@ mod tests {
         let cases = vec![
             case("run", CaseState::Passed, "complete"),
             case("au", CaseState::Failed, "54 % < 90 %"),
-            case("a&b", CaseState::Error, "un\u{1b}known"),
+            case("a&b", CaseState::Error, "un\u{1b}known\u{ffff}"),
             case("later", CaseState::Skipped, "pending"),
         ];
-        let suite = TestSuite { name: "feedrate run \"w\"".into(), cases };
+        let suite = TestSuite { name: "feedrate run \"w\"\n".into(), cases };
         let expected = r#"<?xml version="1.0" encoding="UTF-8"?>
 <testsuites name="feedrate" tests="4" failures="1" errors="1" skipped="1">
-  <testsuite name="feedrate run &quot;w&quot;" tests="4" failures="1" errors="1" skipped="1">
+  <testsuite name="feedrate run &quot;w&quot;\n" tests="4" failures="1" errors="1" skipped="1">
     <testcase classname="w" name="run" time="1.500">
       <system-out>complete</system-out>
     </testcase>
@@ -182,7 +192,7 @@ mod tests {
       <failure message="54 % &lt; 90 %" type="unmet"/>
     </testcase>
     <testcase classname="w" name="a&amp;b">
-      <error message="un\u{1b}known" type="undecided"/>
+      <error message="un\u{1b}known�" type="undecided"/>
     </testcase>
     <testcase classname="w" name="later">
       <skipped message="pending" type="not run"/>

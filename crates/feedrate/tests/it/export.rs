@@ -43,8 +43,12 @@ fn sample(read: &Value, name: &str, labels: &[(&str, &str)]) -> f64 {
 #[test]
 fn gates_are_test_cases_and_metrics_have_units_and_labels() {
     let test = Test::with_workload(TINY);
-    // Files that exist are replaced.
-    test.write("junit.xml", "old");
+    // Earlier results are replaced, and other files are not.
+    test.write("junit.xml", "<?xml version=\"1.0\"?>");
+    for option in ["--junit", "--openmetrics"] {
+        test.feedrate(&["run", "workload.yaml", option, "workload.yaml"])
+            .refuses(2, &[option, "exists with other content"]);
+    }
     let gates = [
         "expect.au=1.5",
         "expect.bytes_per_second=900TB/s",
@@ -108,6 +112,18 @@ fn a_gate_without_evidence_is_an_error() {
     assert_eq!(sample(&read, "feedrate_gate", &undecided), 1.0);
     let samples = read["samples"].as_array().unwrap();
     assert!(samples.iter().all(|sample| sample["name"] != "feedrate_au_sustained_percent"));
+}
+
+#[test]
+fn a_failed_command_leaves_no_earlier_result() {
+    let test = Test::with_workload(TINY);
+    let arguments = [&["run", "workload.yaml"], &MEMORY[..], &FILES].concat();
+    assert_eq!(test.feedrate(&arguments).code, 0);
+    test.feedrate(&[&arguments[..], &["expect.au=0.9"]].concat())
+        .refuses(2, &["is not a percentage"]);
+    let read = read(&test);
+    assert_eq!(cases(&read), [("run".to_string(), Some("Error".to_string()))]);
+    assert_eq!(read["samples"], json!([]));
 }
 
 #[test]

@@ -48,6 +48,8 @@ fn the_mean_of_the_runs_decides_and_warm_ups_do_not_count() {
     let put_aside = analyzed["runs"].as_array().unwrap().iter().map(|run| &run["put_aside"]);
     assert_eq!(put_aside.filter(|aside| **aside == "warm-up").count(), 1, "{analyzed}");
     assert_eq!(test.feedrate(&["show", folder, "--json"]).json()["answer"], page["answer"]);
+    test.feedrate(&["show", folder, "--fail-below-au", "1.5"])
+        .refuses(2, &["`--fail-on` need", "the result of several runs"]);
     assert_eq!(test.feedrate(&["report", folder, "-o", "report.md"]).code, 0);
     // Another set of runs gets another folder, and is compared without the warm-up.
     let other = repeat(&test, &["--repeat", "2"]);

@@ -1,6 +1,7 @@
 //! Metrics, each with a row in [`METRICS`]. The variants of a metric share a file. A metric depends only on a record.
 //!
 //! To add one, write its file with a `pub static` [`Metric`], and add its `mod` line and row here. Every output then shows it.
+//! Long because the table has a row for each metric.
 
 mod au_windowed;
 mod au_all_steps;

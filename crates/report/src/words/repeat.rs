@@ -6,7 +6,7 @@ use crate::words::number::list;
 use feedrate_analysis::answer::{AnswerKind, AnsweredSummary};
 use feedrate_analysis::repeat::{CHECKPOINT_RATES, RepeatedAnswer, RepeatedValue};
 use feedrate_measure::metric::{DELIVERED_WHOLE, SAMPLES_WHOLE, Unit};
-use feedrate_measure::stats::OUTLIER_VALUES_MIN;
+use feedrate_measure::stats::{OUTLIER_VALUES_MIN, modified_z_scores};
 use feedrate_spec::units;
 
 /// The answer, such as `NO: 3 runs: 54 % ± 2 AU, target 90 %, storage-bound`; the rates; and the outliers.
@@ -90,7 +90,7 @@ fn rates(answer: &RepeatedAnswer) -> Option<String> {
     Some(format!("Needs {needs}, gets {gets}"))
 }
 
-/// `Outliers: run 7 (31.0 %)`; `None` for too few runs.
+/// `Outliers: run 7 (31.0 %)`; unknown if too many values are equal; `None` for too few runs.
 fn outliers(answer: &RepeatedAnswer) -> Option<String> {
     let decides = answer.value(answer.decides.as_deref()?)?;
     if decides.values.len() < OUTLIER_VALUES_MIN {
@@ -100,7 +100,9 @@ fn outliers(answer: &RepeatedAnswer) -> Option<String> {
     let outliers = answer.outliers.iter();
     let outliers: Vec<String> =
         outliers.map(|run| format!("run {} ({})", run.run, unit.text(run.value))).collect();
-    Some(if outliers.is_empty() {
+    Some(if modified_z_scores(&decides.values).is_none() {
+        "Outliers: unknown, since most runs have the same value".into()
+    } else if outliers.is_empty() {
         "Outliers: none".into()
     } else {
         format!("Outliers: {}", list(outliers))
@@ -132,5 +134,7 @@ mod tests {
         let ten = "NO: 10 runs: 47 % ± 7 AU, target 90 %, storage-bound";
         let outlier = "Outliers: run 9 (20.0 %)";
         check(&[500, 501, 502, 503, 504, 505, 506, 507, 2000, 500], ten, outlier);
+        let equal = "NO: 10 runs: 50 % ± 0.0 AU, target 90 %, storage-bound";
+        check(&[500; 10], equal, "Outliers: unknown, ");
     }
 }

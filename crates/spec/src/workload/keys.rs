@@ -1,5 +1,5 @@
 //! The table of all keys of a workload. The typed [`Workload`], the reference page and the messages about keys are derived from the table,
-//! so that a new key needs one row. The planner decides what the values mean.
+//! so that a new key needs one row. The planner decides what the values mean. Long because each key has a row.
 //!
 //! A row: `field: type = ValueKind, "path" ["alias"], "default as YAML", "unit", effect, "meaning";`
 

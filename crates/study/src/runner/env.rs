@@ -134,6 +134,8 @@ pub enum RunnerEvent {
     },
     /// A run failed.
     Failed { label: String, place: Option<RowPlace>, reason: String },
+    /// The work on a row was interrupted.
+    Interrupted,
     /// The row of a finished run was removed from the CSV.
     RowRemoved { label: String, run_dir: PathBuf },
     /// An event of the chooser.

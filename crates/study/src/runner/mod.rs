@@ -381,6 +381,7 @@ impl<'a> Runner<'a> {
             Ok(checked) => self.finish(next, attempt, checked, chooser).map(|()| true),
             Err(AttemptError::Runner(error)) => Err(error),
             Err(AttemptError::Run(TaskEnd::Stopped)) => {
+                self.env.report(RunnerEvent::Interrupted);
                 self.state.attempts[attempt].give_up(None)?;
                 Ok(false)
             }

@@ -3,13 +3,15 @@
 use crate::export::{self, CaseState, MetricSet, TestCase, TestSuite};
 use crate::gate::{GateArguments, GateResult};
 use feedrate_analysis::answer::AnsweredSummary;
+use feedrate_measure::record::Record;
 use feedrate_results::load_run;
 use feedrate_results::place::label;
 use feedrate_results::row::{Row, RowKey, UNCOUNTED_WARM_UP};
-use feedrate_results::state::{RowState, Status};
+use feedrate_results::state::{Attempt, RowState, Status};
 use feedrate_study::select::is_selected;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::cmp::Reverse;
 
 /// A condition on the runs of an experiment.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -53,19 +55,22 @@ impl JudgedStudy {
 
     fn add(&mut self, experiment: &Experiment<'_>, wants_metrics: bool) {
         let mut runs = Vec::new();
-        let mut first = None;
-        let run_dirs = experiment.states.iter().filter_map(|state| state.result());
-        for run_dir in run_dirs.map(|attempt| &attempt.run_dir) {
+        let mut newest: Option<Record> = None;
+        let attempts = experiment.states.iter().filter_map(|state| state.result());
+        let mut attempts: Vec<&Attempt> = attempts.collect();
+        // The limits may have changed since older runs.
+        attempts.sort_by_key(|attempt| Reverse(attempt.number));
+        for attempt in attempts {
             // Results of other programs have no limits.
-            let Ok(record) = load_run(run_dir) else { continue };
-            let expect = &record.plan.metric.expect;
+            let Ok(record) = load_run(&attempt.run_dir) else { continue };
+            let expect = &newest.as_ref().unwrap_or(&record).plan.metric.expect;
             if expect.is_empty() && !wants_metrics {
                 return;
             }
             runs.push(AnsweredSummary::with_target(&record, expect.au_percent));
-            first.get_or_insert(record);
+            newest.get_or_insert(record);
         }
-        let Some(record) = first else { return };
+        let Some(record) = newest else { return };
         let gates = GateArguments::default().judge(&record.plan.metric.expect, &runs);
         if wants_metrics {
             let name = ("experiment", experiment.label.clone());

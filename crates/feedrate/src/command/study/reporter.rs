@@ -110,7 +110,9 @@ impl RunnerReporter for Reporter {
             }
             RunnerEvent::Generating { .. } => self.set_preparation("generating its dataset".into()),
             RunnerEvent::Running { .. } => self.set_preparation(String::new()),
-            RunnerEvent::Finished { .. } | RunnerEvent::Failed { .. } => {
+            RunnerEvent::Finished { .. }
+            | RunnerEvent::Failed { .. }
+            | RunnerEvent::Interrupted => {
                 *self.current() = CurrentRow::default();
                 // The drawing thread would leave the lines of the last row above what is printed next.
                 self.lines.clear();
@@ -144,7 +146,7 @@ fn place_text(place: Option<RowPlace>) -> String {
 /// The permanent line for an event.
 fn line(event: &RunnerEvent) -> Option<String> {
     Some(match event {
-        RunnerEvent::RowStarted { .. } => return None,
+        RunnerEvent::RowStarted { .. } | RunnerEvent::Interrupted => return None,
         RunnerEvent::Running { label, place } => format!("{}{label}: running", place_text(*place)),
         RunnerEvent::Generating { folder, bytes } => {
             format!("generating {} in {}", units::bytes(*bytes), folder.display())
