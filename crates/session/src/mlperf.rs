@@ -10,7 +10,7 @@ use feedrate_spec::mlperf::{
     DATASET_TO_MEMORY_MIN, DatasetRequirement, STEPS_PER_EPOCH_MIN, find_rule,
 };
 use feedrate_spec::plan::Plan;
-use feedrate_spec::workload::overridden_key;
+use feedrate_spec::workload::{overridden_key, override_without_secret};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -235,6 +235,7 @@ fn command(request: &Request, files: u64) -> String {
     let mut changed = Request { scale: 1.0, ..request.clone() };
     changed.overrides.retain(|given| overridden_key(given) != FILES_KEY);
     changed.overrides.push(format!("{FILES_KEY}={files}"));
+    changed.overrides.iter_mut().for_each(|given| *given = override_without_secret(given));
     let count = request.accelerators.map(|count| ["-n".to_string(), count.to_string()]);
     let folder = request.data.is_none().then(|| ["--data".to_string(), "DIR".to_string()]);
     let words: Vec<String> = changed

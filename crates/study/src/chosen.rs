@@ -27,7 +27,7 @@ use feedrate_spec::bundled;
 use feedrate_spec::plan::Cache;
 use feedrate_spec::refusal::refuse;
 use feedrate_spec::units;
-use feedrate_spec::workload::canonical_key;
+use feedrate_spec::workload::{canonical_key, overridden_key, override_without_secret};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -123,8 +123,9 @@ impl ChosenStudy {
     /// Opens or creates the study in `folder`.
     ///
     /// # Errors
-    /// The folder cannot be used.
+    /// The folder cannot be used, or an override is a secret.
     pub fn open_in(folder: &Path, data: &Request, host: RunnerHost) -> anyhow::Result<Self> {
+        refuse_secrets(&data.overrides)?;
         let working_dir =
             std::env::current_dir().context("cannot determine the working directory")?;
         let folder = working_dir.join(folder);
@@ -312,6 +313,22 @@ impl ChosenStudy {
             self.machine.listener().important(warning);
         }
         Ok(())
+    }
+}
+
+/// Refuses secrets in overrides, because rows and the names of folders contain the overrides.
+fn refuse_secrets(overrides: &[String]) -> anyhow::Result<()> {
+    let is_secret =
+        |text: &&String| !text.contains("${") && override_without_secret(text) != **text;
+    match overrides.iter().find(is_secret) {
+        None => Ok(()),
+        Some(text) => refuse(
+            format!(
+                "`{}` may be a secret, and overrides are written to files",
+                overridden_key(text)
+            ),
+            "set it in the environment, such as `AWS_SECRET_ACCESS_KEY`, or in the workload's file",
+        ),
     }
 }
 

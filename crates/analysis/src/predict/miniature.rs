@@ -81,13 +81,14 @@ pub(super) fn au_percent(epochs: &[EpochTimes]) -> f64 {
 impl Simulation<'_> {
     /// Simulates all epochs of the plan. Epochs after the first are equal, except that the last may be shorter.
     pub(super) fn run(self) -> Result<SimulatedRun, NotPredictable> {
-        let train = &self.plan.train;
-        let loader = &self.plan.loader;
-        let (first, simulated) = self.run_epoch(self.plan)?;
+        let plan = without_idle_workers(self.plan);
+        let simulation = Simulation { plan: &plan, ..self };
+        let Plan { train, loader, .. } = &plan;
+        let (first, simulated) = simulation.run_epoch(&plan)?;
         let epoch_count = train.epochs_run().max(1);
         let mut later = first;
         if epoch_count > 1 && (loader.in_memory || loader.held_at_start != loader.held_batches) {
-            let mut plan = self.plan.clone();
+            let mut plan = plan.clone();
             plan.loader.held_at_start = loader.held_batches;
             let no_storage = StorageModel::default();
             let model = if loader.in_memory { &no_storage } else { self.model };
@@ -117,6 +118,18 @@ impl Simulation<'_> {
         let steady = long.steady.unwrap_or(times.step());
         Ok((times, SimulatedRun { steady: Some(steady), ..long }))
     }
+}
+
+/// Returns the plan without the workers that have no file to read. The engine leaves them idle.
+fn without_idle_workers(plan: &Plan) -> Plan {
+    let idle = FileSplit::new(plan, 0).map_or(0, |split| split.idle_workers());
+    let mut plan = plan.clone();
+    if idle > 0 {
+        let loader = &mut plan.loader;
+        loader.workers = u64::from(loader.workers).saturating_sub(idle).max(1) as u32;
+        loader.interleaved_files = loader.interleaved_files.min(loader.workers);
+    }
+    plan
 }
 
 /// The times of an epoch as a linear function of the number of steps.

@@ -27,6 +27,7 @@ use feedrate_spec::escape::{bash_command, path_text};
 use feedrate_spec::listener::{Listener, Silent};
 use feedrate_spec::plan::{ClientProfile, Expectations};
 use feedrate_spec::refusal::Refusal;
+use feedrate_spec::workload::override_without_secret;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -228,6 +229,8 @@ fn follow_up_command(arguments: &RunArguments, record: &Record) -> Option<String
     let (code, command) = match ClientProfile::find_for(plan) {
         Some(profile) => {
             request.overrides.push(format!("client={}", profile.name));
+            let overrides = request.overrides.iter_mut();
+            overrides.for_each(|text| *text = override_without_secret(text));
             let words = request.run_arguments().into_iter();
             let words =
                 ["feedrate".into()].into_iter().chain(words.filter(|word| !word.is_empty()));

@@ -26,13 +26,13 @@ const OPENMETRICS_STARTS: &[&str] = &["# TYPE ", "# EOF"];
 pub(crate) struct ExportArguments {
     /// Write gates as test cases (JUnit's XML).
     ///
-    /// An existing file is replaced. A gate that is not decided is an error, never passed.
+    /// An earlier one is replaced. A gate that is not decided is an error, never passed.
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     #[arg(value_parser = replaceable(JUNIT_STARTS))]
     junit: Option<PathBuf>,
     /// Write metrics as OpenMetrics, for Prometheus.
     ///
-    /// An existing file is replaced.
+    /// An earlier one is replaced.
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     #[arg(value_parser = replaceable(OPENMETRICS_STARTS))]
     openmetrics: Option<PathBuf>,

@@ -66,6 +66,15 @@ fn default_requests_of_tf_data_are_those_of_the_library() {
     }
 }
 
+/// Options for a plan of data in a store. Nothing connects to it.
+const BUCKET: &[&str] = &[
+    "--data",
+    "s3://bucket/data",
+    "storage.storage_options.endpoint_url=http://127.0.0.1:1",
+    "storage.storage_options.access_key_id=key",
+    "storage.storage_options.secret_access_key=secret",
+];
+
 #[test]
 fn loaders_that_call_a_library_make_its_requests_by_default() {
     let test = Test::with_workload(LARGE_FILES);
@@ -78,6 +87,7 @@ fn loaders_that_call_a_library_make_its_requests_by_default() {
         (&["reader.transfer_size=1MiB"], false),
         (&["storage.engine=mmap"], false),
         (&["reader.in_flight=4"], false),
+        (BUCKET, false),
     ] {
         let plan = ["plan", "workload.yaml", "dataset.format=npz"];
         let answer = test.feedrate(&[&plan[..], settings].concat());

@@ -79,6 +79,8 @@ fn what_cannot_be_repeated_is_refused() {
     let test = Test::with_workload(TINY);
     repeat(&test, &["--repeat", "0"]).refuses(2, &["smallest number is 1"]);
     repeat(&test, &["--warmup", "1"]).refuses(2, &["--repeat"]);
+    let secret = "storage.storage_options.secret_access_key=hidden";
+    repeat(&test, &["--repeat", "2", secret]).refuses(2, &["may be a secret", "environment"]);
     std::fs::create_dir(test.path("photos")).unwrap();
     test.feedrate(&["run", "--data", "photos", "--repeat", "2"])
         .refuses(2, &["`--repeat` needs a workload", "--write-yaml"]);

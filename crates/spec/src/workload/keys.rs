@@ -465,7 +465,7 @@ keys! {
         dataset_split: String = SplitName, "dataset.split", "auto", "",
             "How the workers of an accelerator divide its samples. `shards`: each worker reads whole files. `samples`: the loader decides. `auto` means `shards` for existing tar files (`dataset.foreign`), unless the loader interleaves whole files itself.";
         reader_requests: Option<String> = OptionalRequests, "reader.requests", "null", "",
-            "Requests without `reader.transfer_size`. `library`: as the format's usual library makes them (numpy for npz and npy, Pillow for jpeg and png, h5py for hdf5) on a file system with blocks of 4 KiB; other formats are read as with `large`. `large`: as large as the format's reader allows. By default `library` for the loaders `pytorch` and `tensorflow`, else `large`.";
+            "Requests without `reader.transfer_size`. `library`: as the format's usual library makes them (numpy for npz and npy, Pillow for jpeg and png, h5py for hdf5) on a file system with blocks of 4 KiB; other formats are read as with `large`. `large`: as large as the format's reader allows. By default `library` for the loaders `pytorch` and `tensorflow`, else `large`; always `large` for objects in a store.";
         reader_verify: bool = Flag, "reader.verify", "false", "", "Compare every byte read with the generated content.";
         reader_decode: bool = Flag, "reader.decode", "true", "",
             "Decode images and arrays inside existing files of the formats `webdataset`, `parquet` and `tfrecord`; otherwise they are only read. With `false`, files of one sample are read whole, as by MLPerf Storage v3's client, and files of `jpeg` and `png` are plain bytes of the record length, as in its retinanet.";

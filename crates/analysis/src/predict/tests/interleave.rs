@@ -46,6 +46,13 @@ fn threads_without_a_file_do_not_speed_up_a_predicted_run() {
     }
 }
 
+#[test]
+fn predictions_are_equal_for_all_numbers_of_threads_above_the_number_of_files() {
+    let pipeline = Pipeline::new(&simulate(&interleaved(4))).unwrap();
+    let predicted = |workers| pipeline.predict(&interleaved(workers), &[]).unwrap();
+    assert_eq!(predicted(15), predicted(8));
+}
+
 /// The reads of a file do not depend on the number of threads, also if batches are too large to count them in a copy with all samples.
 #[test]
 fn requests_do_not_depend_on_the_number_of_threads() {

@@ -11,7 +11,7 @@ impl Builder<'_> {
     /// Lets workers make the requests of the format's library, as configured or as the loader does, if they are known and nothing else
     /// determines the requests.
     pub(super) fn set_library_requests(&mut self, plan: &mut Plan, layout: &Layout) {
-        let Plan { dataset, storage, loader, .. } = &*plan;
+        let Plan { dataset, storage, stage, loader, .. } = &*plan;
         let calls_library = || {
             let entry = self.catalog.loader(&loader.kind);
             entry.is_some_and(|entry| entry.member.has(Ability::CallsLibrary))
@@ -28,10 +28,15 @@ impl Builder<'_> {
         let decides = [Ability::ServesSamples, Ability::Mapped, Ability::BypassesPageCache];
         let is_decided_by_engine =
             engine.is_some_and(|engine| decides.into_iter().any(|ability| engine.has(ability)));
+        let storage_member = self.catalog.storage(&storage.kind);
+        let reads_objects =
+            stage.is_none() && storage_member.is_some_and(|member| member.has(Ability::Remote));
         let obstacle = match format.and_then(|format| format.library) {
             _ if self.w.reader_transfer_size.is_some() => "`reader.transfer_size` is given",
             _ if loader.requests.is_some() => "whole files or row groups are read",
             _ if loader.file_access == FileAccess::Mpio => "MPI-IO reads whole samples",
+            // Jobs fetch objects in large requests and decode them from memory.
+            _ if reads_objects => "objects in a store are read in large requests",
             _ if is_decided_by_engine => "the engine determines the requests",
             None => "the requests of this format's library are not known",
             // The format's reader makes these requests by default.
