@@ -72,8 +72,11 @@ pub(crate) struct GateResult {
     pub(crate) says: String,
 }
 
-/// Limits of the section `expect` in addition to the utilisation: key, limit and metric.
-static LIMITS: [(&str, fn(&Expectations) -> Option<f64>, &Metric); 3] = [
+/// Key, limit and metric.
+type Limit = (&'static str, fn(&Expectations) -> Option<f64>, &'static Metric);
+
+/// Limits of the section `expect` in addition to the utilisation.
+static LIMITS: [Limit; 3] = [
     ("bytes_per_second", |expect| expect.bytes_per_second, &DELIVERED_WHOLE),
     ("samples_per_second", |expect| expect.samples_per_second, &SAMPLES_WHOLE),
     ("read_latency_p99_s", |expect| expect.read_latency_p99_s, &READ_LATENCY),

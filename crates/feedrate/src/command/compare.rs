@@ -171,23 +171,25 @@ fn gate(name: &str, is_met: Option<bool>, says: String) -> GateResult {
     GateResult { name: name.into(), is_met, measured: None, limit: None, says }
 }
 
+/// Name and values of a side.
+type NamedSide = (&'static str, fn(&ComparedResponse) -> &Side);
+
 /// The means of each side, with the gates at side B, which is judged.
 fn metric_sets(found: &Comparison, gates: &[(&str, GateResult)]) -> Vec<MetricSet> {
     let mut sets = Vec::new();
     for findings in found.findings.chunk_by(|a, b| a.experiment == b.experiment) {
         let experiment = &findings[0].experiment;
-        let sides: [(&str, fn(&ComparedResponse) -> &Side); 2] =
-            [("a", |finding| &finding.a), ("b", |finding| &finding.b)];
+        let sides: [NamedSide; 2] = [("a", |finding| &finding.a), ("b", |finding| &finding.b)];
         for (name, side) in sides {
             let means = findings.iter().filter_map(|finding| {
                 Some((finding.response.to_string(), side(finding).mean.estimate?))
             });
-            let own_gates = gates.iter().filter(|(of, _)| name == "b" && of == experiment);
+            let judged = gates.iter().filter(|(subject, _)| name == "b" && subject == experiment);
             sets.push(MetricSet {
                 labels: vec![("experiment", experiment.clone()), ("side", name.into())],
                 means: means.collect(),
                 runs: side(&findings[0]).runs as u64,
-                gates: own_gates.map(|(_, gate)| gate.clone()).collect(),
+                gates: judged.map(|(_, gate)| gate.clone()).collect(),
                 ..MetricSet::default()
             });
         }

@@ -340,10 +340,10 @@ fn heading(text: &str) -> String {
 
 /// Prints the help of a command, or with `all` of all commands.
 fn help(path: &[OsString]) -> anyhow::Result<Exit> {
-    let is_all = path.iter().eq(["all"]);
-    let words: Vec<OsString> = match is_all {
-        true => vec!["feedrate".into(), HELP_ALL.into()],
-        false => [&["feedrate".into()], path, &["--help".into()]].concat(),
+    let words: Vec<OsString> = if path.iter().eq(["all"]) {
+        vec!["feedrate".into(), HELP_ALL.into()]
+    } else {
+        [&["feedrate".into()], path, &["--help".into()]].concat()
     };
     match Arguments::parse(&words) {
         Ok(_) => Ok(Exit::Fine),

@@ -138,10 +138,8 @@ fn all_options(program: &Command) -> Vec<Arg> {
 
 /// The commands below `command` that the reference documents, at any depth.
 fn documented_commands(command: &Command) -> Vec<&Command> {
-    let is_documented = |inner: &&Command| {
-        let is_shown = !inner.is_hide_set() || NOT_IN_HELP.contains(&inner.get_name());
-        is_shown
-    };
+    let is_documented =
+        |inner: &&Command| !inner.is_hide_set() || NOT_IN_HELP.contains(&inner.get_name());
     let inner = command.get_subcommands().filter(is_documented);
     inner.flat_map(|inner| std::iter::once(inner).chain(documented_commands(inner))).collect()
 }

@@ -74,15 +74,21 @@ pub(crate) fn labels(record: &Record) -> Vec<Label> {
     ]
 }
 
+/// Name and quantiles of a latency.
+type LatencyRow = (&'static str, fn(&AnsweredSummary) -> &Option<Quantiles>);
+
 /// Latencies with their names.
-static LATENCIES: [(&str, fn(&AnsweredSummary) -> &Option<Quantiles>); 3] = [
+static LATENCIES: [LatencyRow; 3] = [
     ("open", |run| &run.summary.figures.open_latency),
     ("read", |run| &run.summary.figures.read_latency),
     ("sample", |run| &run.summary.figures.sample_latency),
 ];
 
+/// Label and value of a quantile.
+type QuantileRow = (&'static str, fn(&Quantiles) -> Option<f64>);
+
 /// Quantiles as labels, with their values.
-static QUANTILES: [(&str, fn(&Quantiles) -> Option<f64>); 6] = [
+static QUANTILES: [QuantileRow; 6] = [
     ("0.5", |latency| latency.p50_s),
     ("0.9", |latency| latency.p90_s),
     ("0.99", |latency| latency.p99_s),
@@ -285,7 +291,8 @@ mod tests {
             says: String::new(),
         };
         let labels = |n: &str| vec![("workload", "a\"b\\c\n".to_string()), ("n", n.to_string())];
-        let sets = ["1", "2"].map(|n| MetricSet::of_runs(labels(n), &runs, &[gate.clone()]));
+        let sets =
+            ["1", "2"].map(|n| MetricSet::of_runs(labels(n), &runs, std::slice::from_ref(&gate)));
         let text = text(&sets);
         let au = r#"# TYPE feedrate_au_all_steps_percent gauge
 # UNIT feedrate_au_all_steps_percent percent

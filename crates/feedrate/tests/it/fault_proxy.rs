@@ -265,15 +265,14 @@ impl Message {
             message.body = vec![0; len.parse().unwrap()];
             reader.read_exact(&mut message.body)?;
         }
-        while is_chunked {
+        let mut has_more = is_chunked;
+        while has_more {
             let len = usize::from_str_radix(&read_line(reader)?, 16).unwrap();
             let mut chunk = vec![0; len];
             reader.read_exact(&mut chunk)?;
             message.body.extend(chunk);
             read_line(reader)?;
-            if len == 0 {
-                break;
-            }
+            has_more = 0 < len;
         }
         Ok(message)
     }
