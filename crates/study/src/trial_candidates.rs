@@ -42,7 +42,12 @@ pub fn candidate(template: &RunTemplate, change: &[String]) -> Candidate {
 fn refuse_impossible_change(template: &RunTemplate, changed: &Resolved) -> anyhow::Result<()> {
     let Resolved { plan, data_root, workload, .. } = changed;
     if plan.stage != template.unchanged.plan.stage {
-        refuse_kept_copy(plan, data_root)?;
+        let source = if workload.dataset_foreign {
+            data_root.clone()
+        } else {
+            dataset::dataset_folder(plan, data_root)?
+        };
+        refuse_kept_copy(plan, &source)?;
     }
     let has_other_dataset = !has_same_content(&plan.dataset, &template.unchanged.plan.dataset);
     if has_other_dataset && workload.dataset_foreign {
@@ -60,11 +65,10 @@ fn has_same_content(first: &DatasetPlan, second: &DatasetPlan) -> bool {
     Manifest::fingerprint_of(first) == Manifest::fingerprint_of(second)
 }
 
-/// Refuses a change whose copy already exists, because a run would remove the copy.
-fn refuse_kept_copy(plan: &Plan, data_root: &Path) -> anyhow::Result<()> {
+/// Refuses a change whose copy of the dataset in `source` already exists, because a run would remove the copy.
+fn refuse_kept_copy(plan: &Plan, source: &Path) -> anyhow::Result<()> {
     let Some(stage) = plan.stage.as_ref().filter(|stage| !stage.keep) else { return Ok(()) };
-    let source = dataset::dataset_folder(plan, data_root)?;
-    let copy = Stage::new(&plan.dataset, &source, Path::new(&stage.folder), None, None)?;
+    let copy = Stage::new(&plan.dataset, source, Path::new(&stage.folder), None, None)?;
     if copy.folder().exists() {
         let folder = copy.folder().display();
         anyhow::bail!("`{folder}` already exists, and a run would remove it: use another folder");
