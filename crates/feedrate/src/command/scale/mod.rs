@@ -79,7 +79,7 @@ pub(super) struct ScaleArguments {
     /// Limit the total time of the runs, without generating datasets.
     #[arg(long, help_heading = SEARCH, value_name = "TIME", value_parser = time::seconds, default_value = "30m")]
     budget: f64,
-    /// Forecast the number of runs, their reads and time; run nothing.
+    /// Forecast the runs and their time; run nothing.
     #[arg(long, help_heading = SEARCH)]
     dry_run: bool,
     /// Folder of all results [default: `output.folder`].
