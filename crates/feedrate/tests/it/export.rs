@@ -79,7 +79,7 @@ fn gates_are_test_cases_and_metrics_have_units_and_labels() {
         page["gates"].as_array().unwrap().iter().map(|gate| &gate["is_met"]).collect();
     assert_eq!(is_met, [true, false, true, true]);
 
-    let labels = [("workload", "tiny"), ("accelerators", "1")];
+    let labels = [("workload", "workload"), ("accelerators", "1")];
     let au = sample(&read, "feedrate_au_all_steps_percent", &labels);
     assert_eq!(au, page["au"]["all_steps_percent"].as_f64().unwrap());
     let rate = sample(&read, "feedrate_delivered_bytes_per_second", &labels);
