@@ -138,7 +138,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
         messages::print_document(&document(arguments, &found, question), true)?;
     }
     let gates: Vec<(&str, GateResult)> = gates(&found);
-    let cases = gates.iter().map(|(experiment, gate)| TestCase::of_gate(experiment, gate));
+    let cases = gates.iter().map(|(experiment, gate)| TestCase::for_gate(experiment, gate));
     let suite = TestSuite { name: "feedrate compare".into(), cases: cases.collect() };
     arguments.exports.write(&suite, &metric_sets(&found, &gates))?;
     let otherwise = if found.is_undecided() { Exit::Undecided } else { Exit::Unmet };

@@ -119,7 +119,7 @@ pub(super) fn rehearse(arguments: &RunArguments) -> anyhow::Result<Exit> {
     study.use_mlperf_folder(&system_folder(request.is_shrunk()).join(&rehearsal.folder));
     announce(&rehearsal);
     let row = chosen::row(request, resolved.plan.accelerators)?;
-    let mut chooser = RepeatedRuns::of_submission(&row, *runs, *has_warm_up);
+    let mut chooser = RepeatedRuns::for_submission(&row, *runs, *has_warm_up);
     let end = study.run(&mut chooser, |_| Observation::default())?;
     if let Some((name, reason)) = chooser.failure(&end.history) {
         anyhow::bail!("{name} failed: {reason}");

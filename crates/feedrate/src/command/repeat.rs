@@ -155,7 +155,7 @@ impl Repeated {
         let answer = RepeatedAnswer::new(&runs);
         Ok(Repeated {
             lines: repeat::lines(&answer, &runs),
-            metrics: MetricSet::of_runs(export::labels(&record), &runs, &gates),
+            metrics: MetricSet::for_runs(export::labels(&record), &runs, &gates),
             result: RepeatResult {
                 workload: record.plan.workload.clone(),
                 accelerators: record.plan.accelerators,
@@ -188,7 +188,7 @@ impl Repeated {
             state: CaseState::Passed,
             says: format!("{} complete", units::counted(answer.runs, "run")),
         };
-        let gates = gates.iter().map(|gate| TestCase::of_gate(workload, gate));
+        let gates = gates.iter().map(|gate| TestCase::for_gate(workload, gate));
         let cases = [complete].into_iter().chain(gates).collect();
         TestSuite { name: format!("feedrate run {workload}"), cases }
     }

@@ -185,10 +185,10 @@ impl RunArguments {
         let exit = gate::exit(&gates);
         let duration_s = summary.summary.figures.value(&DURATION_S);
         let workload = &record.plan.workload;
-        let mut cases = vec![TestCase::of_run(record, duration_s)];
-        cases.extend(gates.iter().map(|gate| TestCase::of_gate(workload, gate)));
+        let mut cases = vec![TestCase::for_run(record, duration_s)];
+        cases.extend(gates.iter().map(|gate| TestCase::for_gate(workload, gate)));
         let suite = TestSuite { name: format!("feedrate run {workload}"), cases };
-        let metrics = MetricSet::of_runs(export::labels(record), &[summary], &gates);
+        let metrics = MetricSet::for_runs(export::labels(record), &[summary], &gates);
         self.exports.write(&suite, &[metrics])?;
         printed.map(|()| exit)
     }

@@ -47,7 +47,7 @@ pub(crate) enum CaseState {
 
 impl CaseState {
     /// The state of a condition that may be undecided.
-    pub(crate) fn of_condition(is_met: Option<bool>) -> Self {
+    pub(crate) fn for_condition(is_met: Option<bool>) -> Self {
         match is_met {
             Some(true) => CaseState::Passed,
             Some(false) => CaseState::Failed,
@@ -68,7 +68,7 @@ impl CaseState {
 
 impl TestCase {
     /// The case that a run reached its end.
-    pub(crate) fn of_run(record: &Record, duration_s: Option<f64>) -> Self {
+    pub(crate) fn for_run(record: &Record, duration_s: Option<f64>) -> Self {
         let (state, says) = match &record.stopped_because {
             _ if record.complete => (CaseState::Passed, "the run is complete".into()),
             Some(reason) => (CaseState::Error, reason.clone()),
@@ -79,12 +79,12 @@ impl TestCase {
     }
 
     /// The case of a gate on runs of `subject`.
-    pub(crate) fn of_gate(subject: &str, gate: &GateResult) -> Self {
+    pub(crate) fn for_gate(subject: &str, gate: &GateResult) -> Self {
         TestCase {
             subject: subject.into(),
             name: gate.name.clone(),
             duration_s: None,
-            state: CaseState::of_condition(gate.is_met),
+            state: CaseState::for_condition(gate.is_met),
             says: gate.says.clone(),
         }
     }

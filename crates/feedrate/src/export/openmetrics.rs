@@ -41,7 +41,7 @@ pub(crate) struct Latency {
 
 impl MetricSet {
     /// The metrics of runs of one plan, as means over the runs.
-    pub(crate) fn of_runs(
+    pub(crate) fn for_runs(
         labels: Vec<Label>,
         runs: &[AnsweredSummary],
         gates: &[GateResult],
@@ -292,7 +292,7 @@ mod tests {
         };
         let labels = |n: &str| vec![("workload", "a\"b\\c\n".to_string()), ("n", n.to_string())];
         let sets =
-            ["1", "2"].map(|n| MetricSet::of_runs(labels(n), &runs, std::slice::from_ref(&gate)));
+            ["1", "2"].map(|n| MetricSet::for_runs(labels(n), &runs, std::slice::from_ref(&gate)));
         let text = text(&sets);
         let au = r#"# TYPE feedrate_au_all_steps_percent gauge
 # UNIT feedrate_au_all_steps_percent percent

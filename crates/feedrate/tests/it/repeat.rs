@@ -33,9 +33,10 @@ fn the_mean_of_the_runs_decides_and_warm_ups_do_not_count() {
     let values = page["answer"]["values"].as_array().unwrap();
     let find = |name: &str| values.iter().find(|value| value["metric"] == name).unwrap();
     let au = find(page["answer"]["decides"].as_str().unwrap());
-    let of_runs: Vec<f64> = runs.iter().map(|run| run["au_percent"].as_f64().unwrap()).collect();
-    assert_eq!(numbers(&au["values"]), of_runs);
-    let mean = of_runs.iter().sum::<f64>() / 3.0;
+    let au_percents: Vec<f64> =
+        runs.iter().map(|run| run["au_percent"].as_f64().unwrap()).collect();
+    assert_eq!(numbers(&au["values"]), au_percents);
+    let mean = au_percents.iter().sum::<f64>() / 3.0;
     assert!((au["mean"].as_f64().unwrap() - mean).abs() < 1e-9, "{au}");
     let [low, high] = ["low", "high"].map(|end| au[end].as_f64().unwrap());
     assert!(low <= mean && mean <= high, "{au}");

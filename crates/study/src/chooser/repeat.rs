@@ -7,7 +7,7 @@ use feedrate_spec::catalog::Member;
 use std::path::PathBuf;
 
 pub(super) static MEMBER: Member = Member {
-    name: "repeat",
+    name: "repeated_runs",
     summary: "`run --repeat` and `run --rehearse`: warm-ups, then a fixed number of runs",
     abilities: &[],
 };
@@ -22,7 +22,7 @@ pub struct RepeatedRuns {
 
 impl RepeatedRuns {
     /// Creates the chooser of a submission to MLPerf Storage: `runs` runs of `row`, of which the first may be a warm-up.
-    pub fn of_submission(row: &Row, runs: u64, has_warm_up: bool) -> Self {
+    pub fn for_submission(row: &Row, runs: u64, has_warm_up: bool) -> Self {
         let warm_ups = u64::from(has_warm_up);
         RepeatedRuns {
             response: &AU_WINDOWED,

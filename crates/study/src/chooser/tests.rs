@@ -246,7 +246,7 @@ fn warm_ups_run_first_and_do_not_count() {
 
 #[test]
 fn a_rehearsal_makes_its_runs_in_order_until_one_fails() {
-    let mut runs = RepeatedRuns::of_submission(&Row::new("w", 1), 3, true);
+    let mut runs = RepeatedRuns::for_submission(&Row::new("w", 1), 3, true);
     let mut history = History::default();
     let warm_up = runs.next(&history).unwrap();
     assert_eq!(runs.label(&warm_up, 1).as_deref(), Some("warm-up"));

@@ -168,7 +168,7 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
         anyhow::bail!("run {run} failed: {reason}");
     }
     let gate = gate(&result, options.response);
-    let case = TestCase::of_gate(&result.workload, &gate);
+    let case = TestCase::for_gate(&result.workload, &gate);
     let suite =
         TestSuite { name: format!("feedrate scale {}", result.workload), cases: vec![case] };
     let metrics =
@@ -209,7 +209,7 @@ fn metric_sets(result: &SearchResult, gate: &GateResult) -> anyhow::Result<Vec<M
         let runs: Vec<AnsweredSummary> = records.iter().map(AnsweredSummary::new).collect();
         let number = ("number", searched.number.to_string());
         let labels = [export::labels(record), vec![number]].concat();
-        sets.push(MetricSet::of_runs(labels, &runs, &[]));
+        sets.push(MetricSet::for_runs(labels, &runs, &[]));
     }
     sets.push(MetricSet {
         labels: vec![("workload", result.workload.clone()), ("key", result.key.clone())],

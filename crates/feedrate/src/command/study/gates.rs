@@ -75,7 +75,7 @@ impl JudgedStudy {
         if wants_metrics {
             let name = ("experiment", experiment.label.clone());
             let labels = [export::labels(&record), vec![name]].concat();
-            self.metrics.push(MetricSet::of_runs(labels, &runs, &gates));
+            self.metrics.push(MetricSet::for_runs(labels, &runs, &gates));
         }
         self.gates.extend(
             gates
@@ -120,7 +120,7 @@ impl JudgedStudy {
                 says: says.into(),
             }
         });
-        let gates = self.gates.iter().map(|gate| TestCase::of_gate(&gate.experiment, &gate.gate));
+        let gates = self.gates.iter().map(|gate| TestCase::for_gate(&gate.experiment, &gate.gate));
         TestSuite { name: "feedrate study run".into(), cases: runs.chain(gates).collect() }
     }
 }
