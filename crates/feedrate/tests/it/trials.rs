@@ -81,6 +81,8 @@ fn a_change_of_checkpoints_is_judged_by_the_waits_for_checkpoints() {
         "dataset.num_files_train=32",
         "train.computation_time=0.05",
         "++workload.checkpoint.fsync=true",
+        // Else reading is the limit, and batches are loaded while training waits for a checkpoint.
+        "reader.requests=large",
     ];
     let more = ["--also", "checkpoint.asynchronous=true", "--budget", "40s", "--json"];
     let arguments = [&["advise", "workload.yaml", "--try"][..], &checkpoints, &more].concat();

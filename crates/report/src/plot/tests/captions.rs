@@ -200,8 +200,11 @@ fn rates_of_bytes_have_one_unit_for_all_sizes() {
         let (figure, _) = figure_of("phases", runs.to_vec());
         let labels = figure.panels.iter().map(|panel| panel.axes.x.label.as_str());
         let byte_labels: Vec<&str> = labels.filter(|label| label.contains("B/s")).collect();
-        // Less than 1 % of what is written is read.
-        assert_eq!(byte_labels, ["Written (MB/s)"]);
+        let is_in_megabytes = |label: &&str| label.ends_with(" (MB/s)");
+        assert!(
+            !byte_labels.is_empty() && byte_labels.iter().all(is_in_megabytes),
+            "{byte_labels:?}"
+        );
     }
 }
 
