@@ -42,6 +42,8 @@ const PYTHON: &str = "FEEDRATE_PYTHON";
 /// Limit of the corrupt files of a kind, so that large kinds fill no disk and take no longer than reading that much does.
 const KIND_BYTES_MAX: u64 = 1_000_000_000;
 const WRITE_TIMEOUT: Duration = Duration::from_secs(300);
+/// Limit of a command. The programs are debug builds, which take up to ten times as long as released ones.
+const READ_TIMEOUT: Duration = STOP_TIMEOUT.saturating_mul(4);
 
 /// Tests the kinds of one group; the seed selects it.
 fn run(case: &mut Case) -> Result<u32> {
@@ -133,7 +135,7 @@ fn write_corrupt_files(case: &mut Case, kind: &Path, folder: &Path, files_max: u
 
 /// Runs `feedrate`, and checks that it ends in time, and reads the files or reports errors.
 fn check_end(case: &Case, arguments: &[&str]) -> Result<()> {
-    let ended = case.start_feedrate(arguments)?.wait_for(STOP_TIMEOUT)?.with_code(&[0, 1, 2])?;
+    let ended = case.start_feedrate(arguments)?.wait_for(READ_TIMEOUT)?.with_code(&[0, 1, 2])?;
     let is_silent = ended.code != 0 && !ended.stderr.contains("error: ");
     ensure!(!is_silent, "no error is reported: {}", ended.summary());
     Ok(())
