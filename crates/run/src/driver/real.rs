@@ -31,6 +31,8 @@ use std::time::Duration;
 
 /// Time before a deadline during which the conductor may spin; covers the delay of the kernel's wake-ups.
 const SPIN_NS: u64 = 120_000;
+/// Time for which the conductor may spin for a batch before it sleeps: about what the kernel needs to wake it.
+const SPIN_FOR_BATCH_NS: u64 = 10_000;
 /// Upper limit of the wake-up delay that the conductor compensates for.
 const LATE_NS_MAX: u64 = 150_000;
 /// The kernel's default timer slack.
@@ -460,9 +462,15 @@ impl Waiter {
     }
 
     /// Waits until `deadline_ns`, until the thread is unparked, or for [`CHECK_INTERVAL_NS`]. Just before the deadline it spins if
-    /// there are idle cores and yields otherwise.
+    /// there are idle cores and yields otherwise. Without a deadline it spins for [`SPIN_FOR_BATCH_NS`] if there are idle cores.
     fn wait(&mut self, shared: &Shared, now_ns: u64, deadline_ns: Option<u64>) {
         let Some(deadline_ns) = deadline_ns else {
+            while self.spins && shared.clock.now_ns() < now_ns + SPIN_FOR_BATCH_NS {
+                if !shared.ready.is_empty() || !shared.computed.is_empty() {
+                    return;
+                }
+                std::hint::spin_loop();
+            }
             return std::thread::park_timeout(Duration::from_nanos(CHECK_INTERVAL_NS));
         };
         let wake_ns = deadline_ns.saturating_sub(self.late_ns).min(now_ns + CHECK_INTERVAL_NS);
