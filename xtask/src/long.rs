@@ -1,6 +1,6 @@
 //! The campaigns that take longer than CI may. Each step runs even if an earlier one failed.
 
-use crate::shell::run_with;
+use crate::shell::{run_with, this_program};
 use crate::{chaos, setup};
 use anyhow::{Result, bail};
 use std::path::Path;
@@ -44,7 +44,7 @@ fn run_chaos(root: &Path) -> Result<()> {
     let build = ["build", "--package", "feedrate", "--package", "xtask", "--features", "libhdf5"];
     run_with(root, "cargo", &build, &[])?;
     let programs = chaos::built_programs()?.display().to_string();
-    let here = std::env::current_exe()?.display().to_string();
+    let here = this_program()?.display().to_string();
     let chaos = ["chaos", "--programs", &programs];
     run_with(root, &here, &chaos, &[("FEEDRATE_CHAOS_FILES", "3000")])
 }

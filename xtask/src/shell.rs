@@ -1,9 +1,16 @@
 //! Runs commands. Each command is printed before it starts; an error contains its arguments and status.
 
 use anyhow::{Context, Result, bail};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
+
+/// Returns the path of this program. If a build has replaced the file since the start, Linux appends ` (deleted)` to its path, where the new
+/// file is.
+pub(crate) fn this_program() -> Result<PathBuf> {
+    let path = std::env::current_exe()?.display().to_string();
+    Ok(path.trim_end_matches(" (deleted)").into())
+}
 
 /// Runs a command with the output of this program as its output.
 pub(crate) fn run(folder: &Path, program: &str, arguments: &[&str]) -> Result<()> {

@@ -129,7 +129,7 @@ pub(crate) fn chaos(root: &Path, options: &Options) -> Result<()> {
 
 /// Runs the short campaign with the programs that were built for the tests.
 pub(crate) fn check_briefly(root: &Path) -> Result<()> {
-    let here = std::env::current_exe()?;
+    let here = shell::this_program()?;
     let programs = built_programs()?.display().to_string();
     let arguments = ["chaos", "--short", "--programs", &programs];
     shell::run(root, &here.display().to_string(), &arguments)
@@ -137,7 +137,7 @@ pub(crate) fn check_briefly(root: &Path) -> Result<()> {
 
 /// Returns the folder of the built programs, which also contains this program.
 pub(crate) fn built_programs() -> Result<PathBuf> {
-    let here = std::env::current_exe()?;
+    let here = shell::this_program()?;
     Ok(here.parent().context("the program has no folder")?.to_path_buf())
 }
 
@@ -152,7 +152,7 @@ fn restart_in_private_mounts() -> Result<()> {
         );
     };
     let mut command = Command::new("unshare");
-    command.args(*choice).arg(std::env::current_exe()?).args(std::env::args_os().skip(1));
+    command.args(*choice).arg(shell::this_program()?).args(std::env::args_os().skip(1));
     Err(command.env(PRIVATE, "1").exec()).context("cannot start `unshare`")
 }
 

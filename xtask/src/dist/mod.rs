@@ -12,7 +12,7 @@ mod tests;
 pub(crate) use share::install_shared_files;
 
 use crate::setup;
-use crate::shell::{output, run_with};
+use crate::shell::{output, run_with, this_program};
 use anyhow::{Context, Result};
 use share::PROGRAMS;
 use std::fs;
@@ -57,7 +57,7 @@ pub(crate) fn dist(root: &Path) -> Result<()> {
 pub(crate) fn check_briefly(root: &Path) -> Result<()> {
     registries::check_github_files(root)?;
     let out = empty_folder(root.join("target/dist-short"))?;
-    let built = std::env::current_exe()?;
+    let built = this_program()?;
     let tree = out.join("tree");
     fs::create_dir_all(tree.join("bin"))?;
     for program in PROGRAMS {

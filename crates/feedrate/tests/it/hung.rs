@@ -2,7 +2,7 @@
 
 use crate::harness::{Answer, TINY, Test, send_signal, wait_until};
 use serde_json::Value;
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -15,8 +15,12 @@ fn make_hang(file: &Path) {
     assert!(Command::new("mkfifo").arg(file).status().unwrap().success());
 }
 
-fn start(test: &Test, arguments: &[&str]) -> Child {
-    test.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+/// Name of the file for the messages of the last started command.
+const MESSAGES: &str = "messages.txt";
+
+fn start(test: &Test, command: &mut Command) -> Child {
+    let messages = File::create(test.path(MESSAGES)).unwrap();
+    command.stdout(Stdio::piped()).stderr(messages).spawn().unwrap()
 }
 
 /// Makes the command and its child processes hang when they open a file with `name_part` in its path.
@@ -40,14 +44,22 @@ pub(crate) fn is_hanging(process: u32) -> bool {
     })
 }
 
-/// Waits until the process hangs, and sends signals until it exits.
-fn interrupt(mut child: Child) -> Answer {
+/// Starts a command, waits until it hangs, sends a signal, and repeats it when the command has said what it waits for. An earlier second
+/// signal would end it without these words.
+fn interrupt(test: &Test, command: &mut Command) -> Answer {
+    let mut child = start(test, command);
+    let is_running = |child: &mut Child| child.try_wait().unwrap().is_none();
     wait_until("a call that hangs", || {
-        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        assert!(is_running(&mut child), "it ended by itself");
         is_hanging(child.id())
     });
+    send_signal("-TERM", child.id());
+    let messages = || fs::read_to_string(test.path(MESSAGES)).unwrap();
+    wait_until("words about the call", || {
+        messages().contains("still waiting for") || !is_running(&mut child)
+    });
     signal_until_exit(&mut child, "-TERM");
-    Answer::from_output(&child.wait_with_output().unwrap())
+    Answer { stderr: messages(), ..Answer::from_output(&child.wait_with_output().unwrap()) }
 }
 
 /// Repeats a signal until the process has exited.
@@ -62,10 +74,8 @@ fn signal_until_exit(child: &mut Child, name: &str) {
     });
 }
 
-fn start_hanging(test: &Test, arguments: &[&str], hangs_at: &str) -> Child {
-    let mut command = test.command(arguments);
-    let command = hang_opens(test, &mut command, hangs_at);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+fn interrupt_hanging(test: &Test, arguments: &[&str], hangs_at: &str) -> Answer {
+    interrupt(test, hang_opens(test, &mut test.command(arguments), hangs_at))
 }
 
 /// The record of the only run.
@@ -87,7 +97,7 @@ fn a_run_whose_reads_hang_keeps_its_measurements() {
         // The first run hangs when it drops or warms the cache, the second when it reads.
         make_hang(&test.data_files("img_7_of_8.npz")[0]);
         for run in [&["run", "workload.yaml", cache][..], &["run", "workload.yaml"]] {
-            let answer = interrupt(start(&test, run));
+            let answer = interrupt(&test, &mut test.command(run));
             let words = ["warning: still waiting for `", "img_7_of_8.npz`", "error: interrupted"];
             answer.refuses(130, &words);
             assert!(answer.stdout.starts_with("UNKNOWN: interrupted, "), "{}", answer.stdout);
@@ -105,7 +115,7 @@ fn a_run_whose_checkpoint_hangs_keeps_the_steps_before() {
         let test = with_dataset();
         let steps = ["workflow.checkpoint=true", "checkpoint.steps_between_checkpoints=1"];
         let run = [&["run", "workload.yaml", mode, "model.model_size=1000"][..], &steps].concat();
-        let answer = interrupt(start_hanging(&test, &run, "step1.manifest"));
+        let answer = interrupt_hanging(&test, &run, "step1.manifest");
         answer.refuses(130, &["warning: still waiting for `", "/hung`", "error: interrupted"]);
         let record = record(&test);
         assert_eq!(record["stopped_because"], "interrupted");
@@ -120,7 +130,7 @@ fn hanging_checkpoints_without_training_can_be_interrupted() {
     let alone = ["workflow.train=false", "workflow.checkpoint=true", "model.model_size=1000"];
     let run =
         [&["run", "workload.yaml", "checkpoint.num_checkpoints_write=3"][..], &alone].concat();
-    let answer = interrupt(start_hanging(&test, &run, "step2.manifest"));
+    let answer = interrupt_hanging(&test, &run, "step2.manifest");
     answer.refuses(130, &["still waiting for `", "/hung`"]);
     let record = record(&test);
     assert_eq!(record["epochs"][0]["checkpoints"].as_array().unwrap().len(), 1);
@@ -130,12 +140,12 @@ fn hanging_checkpoints_without_training_can_be_interrupted() {
 fn commands_that_hang_before_a_run_can_be_interrupted() {
     for command in ["run", "generate"] {
         let run = [command, "workload.yaml"];
-        let answer = interrupt(start_hanging(&with_dataset(), &run, "manifest.json"));
+        let answer = interrupt_hanging(&with_dataset(), &run, "manifest.json");
         answer.refuses(130, &["error: interrupted, still waiting for `", "/hung`"]);
     }
     let test = with_dataset();
     make_hang(&test.data_files("img_3_of_8.npz")[0]);
-    let answer = interrupt(start(&test, &["generate", "--verify", "workload.yaml"]));
+    let answer = interrupt(&test, &mut test.command(&["generate", "--verify", "workload.yaml"]));
     answer.refuses(130, &["error: interrupted, still waiting for `", "img_3_of_8.npz`"]);
 }
 
@@ -147,7 +157,7 @@ fn a_study_whose_run_hangs_can_be_interrupted_and_resumed() {
     let content = fs::read(&file).unwrap();
     make_hang(&file);
     let run = ["study", "run", "study.csv"];
-    let answer = interrupt(start(&test, &run));
+    let answer = interrupt(&test, &mut test.command(&run));
     answer.refuses(130, &["still waiting for `", "img_2_of_8.npz`"]);
     fs::remove_file(&file).unwrap();
     fs::write(&file, content).unwrap();
@@ -160,7 +170,7 @@ fn a_search_whose_run_hangs_can_be_interrupted() {
     for name in ["img_2_of_8.npz", "manifest.json"] {
         let test = with_dataset();
         let search = ["scale", "workload.yaml", "--response=samples_per_second", "--au=1"];
-        let answer = interrupt(start_hanging(&test, &search, name));
+        let answer = interrupt_hanging(&test, &search, name);
         answer.refuses(130, &["still waiting for `", "/hung`"]);
     }
 }
@@ -169,7 +179,8 @@ fn a_search_whose_run_hangs_can_be_interrupted() {
 #[test]
 fn the_parent_exits_even_if_its_child_cannot() {
     let test = with_dataset();
-    let mut child = start(&test, &["run", "workload.yaml", "storage.delay_seconds=3600"]);
+    let mut child =
+        start(&test, &mut test.command(&["run", "workload.yaml", "storage.delay_seconds=3600"]));
     let children = format!("/proc/{0}/task/{0}/children", child.id());
     let first_child = || {
         let children = fs::read_to_string(&children).unwrap();

@@ -72,7 +72,7 @@ fn advice_is_tried_and_the_generated_datasets_are_removed() {
 
 /// Utilisation does not show the benefit of checkpoints in the background.
 #[test]
-fn a_change_of_checkpoints_is_judged_by_the_waits_for_checkpoints() {
+fn a_change_of_checkpoints_is_judged_by_all_waits() {
     let test = Test::with_workload(LATENCY);
     let checkpoints = [
         "++workload.workflow.checkpoint=true",
@@ -81,7 +81,7 @@ fn a_change_of_checkpoints_is_judged_by_the_waits_for_checkpoints() {
         "dataset.num_files_train=32",
         "train.computation_time=0.05",
         "++workload.checkpoint.fsync=true",
-        // Else reading is the limit, and batches are loaded while training waits for a checkpoint.
+        // Else reading is the limit: batches are loaded during checkpoints, so training waits as long without these.
         "reader.requests=large",
     ];
     let more = ["--also", "checkpoint.asynchronous=true", "--budget", "40s", "--json"];

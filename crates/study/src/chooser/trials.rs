@@ -2,7 +2,9 @@
 
 use super::{Chooser, FinishedRun, History, PastRun};
 use feedrate_analysis::trial::{self, MARGIN_POINTS, Outcome};
-use feedrate_measure::metric::{AU_ALL_STEPS, DEVICE_BYTES, DURATION_S, LOGICAL_BYTES, Metric};
+use feedrate_measure::metric::{
+    AU_ALL_STEPS, DEVICE_BYTES, DURATION_S, LOAD_S, LOGICAL_BYTES, Metric,
+};
 use feedrate_measure::stats;
 use feedrate_results::row::Row;
 use feedrate_spec::catalog::Member;
@@ -72,9 +74,12 @@ impl Trial<'_> {
         self.runs.iter().filter_map(|run| run.observation.value(metric)).collect()
     }
 
-    /// Seconds that training waited for checkpoints, run by run.
-    pub fn checkpoint_waits(&self) -> Vec<f64> {
-        self.runs.iter().filter_map(|run| run.observation.checkpoint_wait_s).collect()
+    /// Seconds that training waited for checkpoints and for batches, run by run; none without checkpoints.
+    pub fn waits_s(&self) -> Vec<f64> {
+        let wait_s = |run: &&FinishedRun| {
+            Some(run.observation.checkpoint_wait_s? + run.observation.value(&LOAD_S)?)
+        };
+        self.runs.iter().filter_map(wait_s).collect()
     }
 
     /// The longest run, in seconds; `None` without runs.
@@ -187,33 +192,30 @@ impl<'a> Trials<'a> {
         self.outcome_of_first_runs(&trials, index, usize::MAX)
     }
 
-    /// Compares the first `runs_max` runs of two trials. Utilisation does not include checkpoints. A change of only checkpoints is therefore judged by the
-    /// time that training waits for them, unless it reduces utilisation.
+    /// Compares the first `runs_max` runs of two trials. Utilisation does not include checkpoints, during which batches are loaded. A change of only
+    /// checkpoints is therefore judged by the time that training waits for checkpoints and batches.
     fn outcome_of_first_runs(
         &self,
         trials: &[Trial<'_>; 2],
         index: usize,
         runs_max: usize,
     ) -> Outcome {
-        let TrialResponse { metric, margin } = self.response;
         let first = |mut values: Vec<f64>| {
             values.truncate(runs_max);
             values
         };
+        if self.candidates[index].changes_only_checkpoints() {
+            let run_s = stats::mean(&first(trials[0].values(&DURATION_S))).unwrap_or_default();
+            let saved = |trial: &Trial<'_>| -> Vec<f64> {
+                first(trial.waits_s()).into_iter().map(|wait_s| -wait_s).collect()
+            };
+            let margin_s = MARGIN_POINTS / 100.0 * run_s;
+            return trial::outcome(&saved(&trials[0]), &saved(&trials[1]), margin_s);
+        }
+        let TrialResponse { metric, margin } = self.response;
         let [without, with] = trials.each_ref().map(|trial| first(trial.values(metric)));
         let margin = stats::mean(&without).map_or(0.0, margin);
-        let outcome = trial::outcome(&without, &with, margin);
-        let lost =
-            stats::mean(&without).zip(stats::mean(&with)).map(|(without, with)| without - with);
-        let is_worse = outcome == Outcome::Hurts && lost.is_some_and(|lost| margin < lost);
-        if !self.candidates[index].changes_only_checkpoints() || is_worse {
-            return outcome;
-        }
-        let [saved_without, saved_with] = trials.each_ref().map(|trial| {
-            first(trial.checkpoint_waits()).into_iter().map(|wait_s| -wait_s).collect::<Vec<_>>()
-        });
-        let run_s = stats::mean(&first(trials[0].values(&DURATION_S))).unwrap_or_default();
-        trial::outcome(&saved_without, &saved_with, MARGIN_POINTS / 100.0 * run_s)
+        trial::outcome(&without, &with, margin)
     }
 
     /// Indices of the changes that certainly help, the best first.

@@ -288,9 +288,7 @@ impl Outcomes<'_> {
             _ if skip_reason.is_some() => skip_reason,
             Outcome::NotTried => Some(stopped.unwrap_or("no time was left").into()),
             Outcome::NotDecided => Some("the runs vary too much or are too few".into()),
-            _ if candidate.changes_only_checkpoints() => {
-                compare_checkpoint_waits(&baseline, &trial)
-            }
+            _ if candidate.changes_only_checkpoints() => compare_waits(&baseline, &trial),
             _ => None,
         };
         TriedAdvice {
@@ -407,12 +405,12 @@ fn is_mispredicted(prediction: Option<Prediction>, tried: Option<TrialRuns>) -> 
     Some(!(low..=high).contains(&tried?.mean_percent))
 }
 
-/// Compares the waits for checkpoints, which decide whether a change of checkpoints helps.
-fn compare_checkpoint_waits(without: &Trial<'_>, with: &Trial<'_>) -> Option<String> {
-    let mean = |trial: &Trial<'_>| stats::mean(&trial.checkpoint_waits());
+/// Compares the waits that decide whether a change of checkpoints helps.
+fn compare_waits(without: &Trial<'_>, with: &Trial<'_>) -> Option<String> {
+    let mean = |trial: &Trial<'_>| stats::mean(&trial.waits_s());
     let without = units::seconds(mean(without)?);
     let with = units::seconds(mean(with)?);
-    Some(format!("training waits {with} for checkpoints instead of {without} (not part of AU)"))
+    Some(format!("training waits {with} for checkpoints and batches instead of {without}"))
 }
 
 /// Number of epochs after which staging (copying the dataset first) has saved more time than it took.
