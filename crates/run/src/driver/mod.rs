@@ -8,6 +8,7 @@ mod placement;
 mod client;
 mod shared;
 mod rest;
+mod waiter;
 mod worker;
 mod requester;
 mod receiver;
