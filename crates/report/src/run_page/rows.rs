@@ -134,17 +134,16 @@ fn figures(summary: &Summary) -> Vec<FigureRow> {
     rows
 }
 
-/// Requests to an object store: `40,000, 12 repeated (10 status 503, 2 timeout), which cost 3.1 s and read 8 MB twice`.
+/// Requests to an object store: `40,000, 12 repeated (10 status 503, 2 timeout), which cost 3.1 s`.
 fn requests(transfers: &TransferSummary) -> String {
     let requests = units::count(transfers.requests);
     match transfers.retried.total() {
         0 => format!("{requests}, none repeated"),
         repeated => format!(
-            "{requests}, {} repeated ({}), which cost {} and read {} twice",
+            "{requests}, {} repeated ({}), which cost {}",
             units::count(repeated),
             transfers.retried.list(),
             units::seconds(transfers.retry_lost_s),
-            units::bytes(transfers.bytes_read_twice),
         ),
     }
 }
