@@ -228,6 +228,16 @@ impl ReadStorage for NamedFiles {
         self.inner.read_at(file, offset, buffer)
     }
 
+    fn read_piece(
+        &self,
+        file: &Handle,
+        offset: u64,
+        buffer: &mut [u8],
+        end: u64,
+    ) -> Result<usize, StorageError> {
+        self.inner.read_piece(file, offset, buffer, end)
+    }
+
     fn read_over(
         &self,
         file: &Handle,

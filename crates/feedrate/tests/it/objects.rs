@@ -164,3 +164,21 @@ fn objects_that_boto3_wrote_are_read_as_a_foreign_dataset() {
         assert_eq!(objects["bytes"]["logical"], files["bytes"]["logical"], "{}", server.name);
     }
 }
+
+#[test]
+fn a_large_sample_is_read_by_one_request_apart_from_the_ends_of_its_file() {
+    let server = StoreServer::seaweed();
+    let test = server.test();
+    test.write("workload.yaml", WORKLOAD);
+    let settings = ["dataset.num_samples_per_file=1", "dataset.record_length_bytes=20000000"];
+    let data = ["workload.yaml", "--data", "s3://bucket/large", settings[0], settings[1]];
+    feedrate(&test, &[&["generate"], &data[..]].concat());
+    let json = feedrate(
+        &test,
+        &[&["run", "--verify", "--json"], &data[..], &["reader.transfer_size=1048576"]].concat(),
+    )
+    .json();
+    let samples = json["latency"]["sample"]["count"].as_u64().unwrap();
+    assert_eq!(json["transfers"]["requests"], 3 * samples, "{}", json["transfers"]);
+    assert!(json["access"]["reads"].as_u64().unwrap() > 20 * samples, "{}", json["access"]);
+}

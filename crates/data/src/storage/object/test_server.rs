@@ -75,7 +75,7 @@ impl TestServer {
         lock(&self.bucket).faults = faults.iter().copied().collect();
     }
 
-    /// Takes the requests since the last call, such as `GET deep/root/a 0-99`.
+    /// Takes the requests since the last call, such as `GET folder/a 0-99`, or `0-` for a range without an end.
     pub(in crate::storage) fn requests(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.bucket).requests)
     }
@@ -119,6 +119,7 @@ struct Request {
     method: String,
     key: String,
     query: BTreeMap<String, String>,
+    /// The end of an open range is the largest number.
     range: Option<Range<usize>>,
     if_match: Option<String>,
     body: Vec<u8>,
@@ -153,7 +154,8 @@ fn read_request(reader: &mut BufReader<TcpStream>) -> Option<Request> {
             "if-match" => request.if_match = Some(value.to_string()),
             "range" => {
                 let (start, last) = value.strip_prefix("bytes=").unwrap().split_once('-').unwrap();
-                request.range = Some(start.parse().unwrap()..last.parse::<usize>().unwrap() + 1);
+                let end = last.parse().map_or(usize::MAX, |last: usize| last + 1);
+                request.range = Some(start.parse().unwrap()..end);
             }
             _ => {}
         }
@@ -175,8 +177,8 @@ fn serve(stream: TcpStream, bucket: &Mutex<Bucket>) {
         if request.method == "HEAD" {
             continue;
         }
-        stream.write_all(&body[..sent]).unwrap();
-        if sent < body.len() {
+        // A client may close the connection within the body.
+        if stream.write_all(&body[..sent]).is_err() || sent < body.len() {
             return;
         }
     }
@@ -185,8 +187,11 @@ fn serve(stream: TcpStream, bucket: &Mutex<Bucket>) {
 /// The head and body of an answer, and how much of the body is sent before the connection is closed. An empty head closes it at once.
 fn answer(request: &Request, bucket: &mut Bucket) -> (String, Vec<u8>, usize) {
     let Request { method, key, query, range, if_match, body } = request;
-    let range_text =
-        range.as_ref().map_or(String::new(), |range| format!(" {}-{}", range.start, range.end - 1));
+    let range_text = match range {
+        None => String::new(),
+        Some(Range { start, end: usize::MAX }) => format!(" {start}-"),
+        Some(Range { start, end }) => format!(" {start}-{}", end - 1),
+    };
     bucket.requests.push(format!("{method} {key}{range_text}"));
     let fault = bucket.faults.pop_front().unwrap_or(Fault::None);
     let head = |status: u16, bytes: usize, more: &str| {

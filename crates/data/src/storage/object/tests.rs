@@ -141,30 +141,83 @@ fn lasting_faults_are_errors_with_name_cause_and_attempts() {
 }
 
 #[test]
-fn an_object_that_is_replaced_while_it_is_read_is_an_error() {
+fn an_object_that_is_replaced_or_refused_while_it_is_read_is_an_error() {
     let server = TestServer::start();
-    server.put("p/a", &content(300_000));
-    let storage = open_bucket(&server);
-    let file = storage.open("a").unwrap();
-    let mut buffer = vec![0; 100_000];
-    storage.read_at(&file, 0, &mut buffer).unwrap();
-    server.put("p/a", &content(300_000));
-    let error = storage.read_at(&file, 100_000, &mut buffer).unwrap_err();
-    assert!(error.to_string().contains("replaced while it was read"), "{error}");
-    assert!(error.hint().is_some());
+    for (fault, expected, has_hint) in [
+        (Fault::None, "replaced while it was read", true),
+        // A refused range within the known length is no end of the object.
+        (Fault::Status(416, "InvalidRange"), "status 416", false),
+    ] {
+        server.put("p/a", &content(300_000));
+        let storage = open_bucket(&server);
+        let file = storage.open("a").unwrap();
+        let mut buffer = vec![0; 100_000];
+        storage.read_at(&file, 0, &mut buffer).unwrap();
+        server.inject(&[fault]);
+        server.put("p/a", &content(300_000));
+        let error = storage.read_at(&file, 100_000, &mut buffer).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+        assert_eq!(error.hint().is_some(), has_hint, "{error}");
+    }
+}
+
+/// Reads a range in pieces of 20,000 bytes, which are expected to continue up to `end`.
+fn read_pieces(storage: &dyn Storage, file: &Handle, range: std::ops::Range<u64>, end: u64) {
+    let mut piece = [0; 20_000];
+    for offset in range.step_by(piece.len()) {
+        let read_bytes = storage.read_piece(file, offset, &mut piece, end).unwrap();
+        assert_eq!(piece[..read_bytes], content(300_000)[offset as usize..][..read_bytes]);
+    }
 }
 
 #[test]
-fn a_refused_range_within_the_known_length_is_no_end_of_the_object() {
+fn pieces_that_follow_one_another_are_one_request() {
     let server = TestServer::start();
     server.put("p/a", &content(300_000));
     let storage = open_bucket(&server);
     let file = storage.open("a").unwrap();
-    let mut buffer = vec![0; 100_000];
-    storage.read_at(&file, 0, &mut buffer).unwrap();
-    server.inject(&[Fault::Status(416, "InvalidRange")]);
-    let error = storage.read_at(&file, 100_000, &mut buffer).unwrap_err();
-    assert!(error.to_string().contains("status 416"), "{error}");
+    for (range, end, expected) in [
+        (0..300_000, u64::MAX, &["GET p/a 0-"][..]),
+        (20_000..220_000, 220_000, &["GET p/a 20000-219999"]),
+        // The next piece is elsewhere, so the rest of the body is not needed.
+        (100_000..140_000, 260_000, &["GET p/a 100000-259999"]),
+        (20_000..60_000, 110_000, &["GET p/a 20000-109999"]),
+        // The next piece continues the body and exceeds it.
+        (60_000..140_000, 140_000, &["GET p/a 110000-139999"]),
+    ] {
+        read_pieces(&*storage, &file, range.clone(), end);
+        assert_eq!(server.requests(), expected, "{range:?}");
+    }
+    storage.close(file);
+    let counts = storage.transfers().unwrap();
+    assert_eq!((counts.requests, counts.attempts, counts.first_byte.count()), (5, 5, 5));
+}
+
+#[test]
+fn a_body_that_breaks_between_pieces_is_continued_as_a_repeated_request() {
+    let server = TestServer::start();
+    server.put("p/a", &content(300_000));
+    let storage = open_bucket(&server);
+    let file = storage.open("a").unwrap();
+    server.inject(&[Fault::Cut(90_000)]);
+    read_pieces(&*storage, &file, 0..300_000, 300_000);
+    assert_eq!(server.requests(), ["GET p/a 0-299999", "GET p/a 90000-299999"]);
+    let counts = storage.transfers().unwrap();
+    assert_eq!((retries(&counts), counts.requests, counts.attempts), ([0, 0, 0, 0, 1], 1, 2));
+}
+
+#[test]
+fn threads_that_read_one_handle_get_their_bytes() {
+    let server = TestServer::start();
+    server.put("p/a", &content(300_000));
+    let storage = open_bucket(&server);
+    let file = storage.open("a").unwrap();
+    std::thread::scope(|scope| {
+        for start in [0, 20_000, 100_000, 220_000] {
+            let (storage, file) = (&*storage, &file);
+            scope.spawn(move || read_pieces(storage, file, start..300_000, 300_000));
+        }
+    });
 }
 
 #[test]
