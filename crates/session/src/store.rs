@@ -16,14 +16,24 @@ use std::path::{Path, PathBuf};
 /// Refuses a URL without a bucket.
 pub(crate) fn take_storage(workload: &mut Workload, data: Option<&Path>) -> Result<(), Refusal> {
     let folder = data.map_or(Path::new(&workload.dataset_data_folder), |data| data);
-    let Some(text) = folder.to_str().filter(|text| ObjectUrl::has_scheme(text)) else {
-        return Ok(());
-    };
-    match ObjectUrl::parse(text) {
-        Some(url) => workload.storage_storage_type = url.storage.into(),
-        None => return refuse(format!("`{text}` names no bucket"), "write `s3://bucket/prefix`"),
+    if let Some(url) = parse_url(folder)? {
+        workload.storage_storage_type = url.storage.into();
     }
     Ok(())
+}
+
+/// The URL of the data; `None` if they are in a folder.
+///
+/// # Errors
+/// Refuses a URL without a bucket.
+pub(crate) fn parse_url(data: &Path) -> Result<Option<ObjectUrl>, Refusal> {
+    let Some(text) = data.to_str().filter(|text| ObjectUrl::has_scheme(text)) else {
+        return Ok(None);
+    };
+    match ObjectUrl::parse(text) {
+        None => refuse(format!("`{text}` names no bucket"), "write `s3://bucket/prefix`"),
+        url => Ok(url),
+    }
 }
 
 /// The folder of a workload's datasets as a URL: `dataset.data_folder` in the bucket `storage.storage_root`. `None` for other storages.

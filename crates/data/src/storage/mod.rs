@@ -22,6 +22,7 @@ pub use no_object as object;
 
 use engine::Engine;
 use feedrate_spec::catalog::Member;
+use feedrate_spec::object_url::ObjectUrl;
 use feedrate_spec::transfers::TransferCounts;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::any::Any;
@@ -57,6 +58,15 @@ type Open = fn(&Path, &'static dyn Engine) -> Result<Box<dyn Storage>, StorageEr
 /// No storage has this name, or `root` cannot be used.
 pub fn open(name: &str, root: &Path) -> Result<Box<dyn Storage>, StorageError> {
     open_with_engine(name, root, engine::ENGINES[0])
+}
+
+/// Opens the storage of `root`: a store of objects if it is a URL, else a file system.
+///
+/// # Errors
+/// `root` cannot be used, or this build has no such storage.
+pub fn open_root(root: &Path) -> Result<Box<dyn Storage>, StorageError> {
+    let url = root.to_str().and_then(ObjectUrl::parse);
+    open(url.map_or("file", |url| url.storage), root)
 }
 
 /// Opens the storage called `name`, rooted at `root`, which reads files by `engine`.
@@ -281,6 +291,18 @@ pub trait Storage: ReadStorage {
     /// The operation failed.
     fn lengths(&self, _path: &str) -> Result<Option<Vec<(String, u64)>>, StorageError> {
         Ok(None)
+    }
+
+    /// Calls `found` with the path and the length of each file below the root, those of a folder and its subfolders together. Only storages
+    /// without folders list all files at once.
+    ///
+    /// # Errors
+    /// The operation failed, or `found` did.
+    fn list_all(
+        &self,
+        _found: &mut dyn FnMut(&str, u64) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        Err(StorageError::new("list", "", std::io::ErrorKind::Unsupported))
     }
 
     /// Makes all committed files durable. Storages that do not outlive the process do nothing.

@@ -165,6 +165,70 @@ fn objects_that_boto3_wrote_are_read_as_a_foreign_dataset() {
     }
 }
 
+/// Moves the files of a generated dataset to subfolders and gives them other names.
+fn rename_files(test: &Test, data: &str, folder: &Path) {
+    let manifest = test.files_below(data, "manifest.json")[0].clone();
+    for (number, (name, bytes)) in contents(manifest.parent().unwrap()).into_iter().enumerate() {
+        let name = Path::new(&name).file_name().unwrap().to_string_lossy().replace("img", "näme ");
+        let parent = folder.join(format!("part {}", number % 2));
+        fs::create_dir_all(&parent).unwrap();
+        fs::write(parent.join(name), bytes).unwrap();
+    }
+}
+
+#[test]
+fn objects_of_any_names_are_scanned_and_read_as_files_are() {
+    for server in [StoreServer::seaweed(), StoreServer::moto()] {
+        let test = server.test();
+        test.write("workload.yaml", WORKLOAD);
+        for format in ["npz", "tfrecord", "png"] {
+            let place = format!("{format} on {}", server.name);
+            let (generated, theirs) = (format!("{format}-data"), format!("{format}-theirs"));
+            fs::create_dir(test.path(&generated)).unwrap();
+            let samples = if format == "png" { 1 } else { 4 };
+            let settings = [
+                format!("dataset.format={format}"),
+                format!("dataset.num_samples_per_file={samples}"),
+            ];
+            let generate = ["generate", "workload.yaml", "--data", &generated];
+            feedrate(&test, &[&generate[..], &[&settings[0], &settings[1]]].concat());
+            rename_files(&test, &generated, &test.path(&theirs));
+            test.write(&format!("{theirs}/README.md"), "Data of others.");
+            server.python(&test, &["put", &theirs, &format!("their/{format}")]);
+            let url = format!("s3://bucket/their/{format}");
+
+            let scan = |data: &str| {
+                let mut scanned = feedrate(&test, &["scan", data, "--json"]).json();
+                scanned.as_object_mut().unwrap().remove("folder").unwrap();
+                scanned
+            };
+            assert_eq!(scan(&url), scan(&theirs), "{place}");
+            let run = |data: &str| {
+                let arguments = [
+                    "run",
+                    "--data",
+                    data,
+                    "train.epochs=1",
+                    "reader.transfer_size=8192",
+                    "--json",
+                ];
+                feedrate(&test, &arguments).json()
+            };
+            let (objects, files) = (run(&url), run(&theirs));
+            check_accesses(&objects, &files);
+            assert_eq!(objects["bytes"]["logical"], files["bytes"]["logical"], "{place}");
+            let index = Path::new(objects["run_dir"].as_str().unwrap()).join("names.index");
+            assert!(index.is_file(), "{place}: {}", index.display());
+            // Nothing is written to the bucket.
+            let copy = format!("{theirs}-copy");
+            server.python(&test, &["get", &format!("their/{format}"), &copy]);
+            assert!(contents(&test.path(&copy)) == contents(&test.path(&theirs)), "{place}");
+        }
+        let refused = test.feedrate(&["scan", "s3://bucket/nothing"]);
+        refused.refuses(2, &["`s3://bucket/nothing` contains no readable files", "hint:"]);
+    }
+}
+
 #[test]
 fn a_large_sample_is_read_by_one_request_apart_from_the_ends_of_its_file() {
     let server = StoreServer::seaweed();

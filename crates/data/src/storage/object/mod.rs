@@ -31,6 +31,7 @@ use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::object_url::ObjectUrl;
 use feedrate_spec::transfers::TransferCounts;
 use object_store::{ListResult, ObjectStoreExt};
+use std::future::poll_fn;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -218,6 +219,25 @@ impl Storage for ObjectStorage {
         let lengths = objects
             .filter_map(|object| Some((object.location.filename()?.to_string(), object.size)));
         Ok(Some(lengths.collect()))
+    }
+
+    /// Keeps one page of the listing in memory.
+    fn list_all(
+        &self,
+        found: &mut dyn FnMut(&str, u64) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        let error = |failure| self.error("list", "", failure);
+        let prefix = self.path("").map_err(error)?;
+        let mut objects = self.store.objects.list(Some(&prefix));
+        while let Some(object) = block_on(poll_fn(|context| objects.as_mut().poll_next(context))) {
+            let object = object.map_err(|failed| error(Failure::from_store(&failed)))?;
+            let path = object.location.as_ref().strip_prefix(prefix.as_ref()).unwrap_or_default();
+            // An object with the name of the prefix marks a folder.
+            if !path.is_empty() {
+                found(path.trim_start_matches('/'), object.size)?;
+            }
+        }
+        Ok(())
     }
 }
 

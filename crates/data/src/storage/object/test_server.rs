@@ -26,6 +26,9 @@ pub(in crate::storage) enum Fault {
     WrongRange,
 }
 
+/// Objects on a page of a listing.
+const PAGE_OBJECTS: usize = 100;
+
 #[derive(Default)]
 struct Bucket {
     objects: BTreeMap<String, (Vec<u8>, u64)>,
@@ -95,14 +98,23 @@ impl Bucket {
         self.objects.insert(key.into(), (bytes, self.next));
     }
 
-    fn list(&self, prefix: &str) -> String {
-        let mut text = "<ListBucketResult><IsTruncated>false</IsTruncated>".to_string();
+    /// The keys below a prefix: a page of all of them, or those without a delimiter after the prefix.
+    fn list(&self, query: &BTreeMap<String, String>) -> String {
+        let prefix = query.get("prefix").map_or("", String::as_str);
+        let first = query.get("continuation-token").map_or(prefix, String::as_str);
+        let mut text = "<ListBucketResult>".to_string();
         let mut folders = BTreeSet::new();
-        for (key, (bytes, version)) in self.objects.range(prefix.to_string()..) {
+        for ((key, (bytes, version)), listed) in self.objects.range(first.to_string()..).zip(0..) {
             let Some(rest) = key.strip_prefix(prefix) else { break };
-            if let Some((folder, _)) = rest.split_once('/') {
+            if let Some((folder, _)) =
+                rest.split_once('/').filter(|_| query.contains_key("delimiter"))
+            {
                 folders.insert(folder);
                 continue;
+            }
+            if listed == PAGE_OBJECTS {
+                write!(text, "<NextContinuationToken>{key}</NextContinuationToken>").unwrap();
+                break;
             }
             let bytes = bytes.len();
             write!(text, "<Contents><Key>{key}</Key><Size>{bytes}</Size><LastModified>2026-01-01T00:00:00Z</LastModified><ETag>\"{version}\"</ETag></Contents>").unwrap();
@@ -211,10 +223,7 @@ fn answer(request: &Request, bucket: &mut Bucket) -> (String, Vec<u8>, usize) {
     }
     let upload = query.get("uploadId").map(|id| id.parse::<u64>().unwrap());
     match (method.as_str(), upload) {
-        ("GET", _) if key.is_empty() => {
-            let prefix = query.get("prefix").map_or("", String::as_str);
-            whole(200, bucket.list(prefix), "")
-        }
+        ("GET", _) if key.is_empty() => whole(200, bucket.list(query), ""),
         ("GET" | "HEAD", _) => {
             let Some((bytes, version)) = bucket.objects.get(key) else {
                 return error(404, "NoSuchKey");

@@ -2,6 +2,8 @@
 
 use super::test_server::{Fault, TestServer};
 use super::*;
+use crate::file_index::{FileIndex, NamedFiles};
+use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::transfers::TransferCounts;
 
 const KB64: usize = 64 << 10;
@@ -218,6 +220,39 @@ fn threads_that_read_one_handle_get_their_bytes() {
             scope.spawn(move || read_pieces(storage, file, start..300_000, 300_000));
         }
     });
+}
+
+#[test]
+fn a_foreign_prefix_is_listed_once_and_without_requests_for_lengths() {
+    let server = TestServer::start();
+    for number in 0..120 {
+        server.put(&format!("p/train/{}/{number:03}.raw", number % 2), &[number; 50]);
+        server.put(&format!("p/val/{number:03}.raw"), &[number; 60]);
+    }
+    for key in ["p/train/a.md", "p/.git/x.raw", "p/train/.x.raw", "q/y.raw"] {
+        server.put(key, b"text");
+    }
+    // Some programs mark folders so.
+    server.put("p/train/2/", b"");
+    let (root, folder) = (format!("{}/p", server.url()), tempfile::tempdir().unwrap());
+    let (storage, index) = (open_bucket(&server), folder.path().join("names"));
+    let listing = crate::listing::list(Path::new(&root), &*storage, &index).unwrap();
+    let format = listing.main_format().unwrap();
+    let files = listing.select(format).unwrap();
+    assert_eq!((files.train.files, files.train.bytes, files.train.folders), (120, 6000, 2));
+    let expected = [("to evaluate on", 120), ("hidden", 2), ("empty", 1), ("md", 1)];
+    assert_eq!(files.left_out, expected.map(|(kind, files)| (kind.to_string(), files)));
+    let plan =
+        DatasetPlan { prefix: "img".into(), extension: "raw".into(), ..DatasetPlan::default() };
+    let named = NamedFiles::new(storage, FileIndex::open(&index).unwrap(), &plan);
+    assert_eq!(named.stat("train/img_119_of_120.raw").unwrap(), Some(50));
+    assert_eq!(named.real_path("train/img_119_of_120.raw"), "train/1/119.raw");
+    assert_eq!(named.stat("valid/img_119_of_120.raw").unwrap(), Some(60));
+    // Three pages, and the start of an object of each extension until it is recognised.
+    let requests = server.requests();
+    let pages = requests.iter().filter(|request| *request == "GET ").count();
+    assert_eq!((pages, requests.iter().any(|request| request.starts_with("HEAD"))), (3, false));
+    assert!(requests.len() < 40, "{requests:?}");
 }
 
 #[test]
