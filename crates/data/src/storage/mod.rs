@@ -7,6 +7,7 @@
 //! `tests.rs` then run on it.
 
 pub mod engine;
+mod lookup;
 mod file;
 mod memory;
 mod null;
@@ -17,14 +18,17 @@ pub mod no_object;
 #[cfg(test)]
 mod tests;
 
+pub use lookup::EntryLookup;
 #[cfg(not(feature = "object"))]
 pub use no_object as object;
 
 use engine::Engine;
 use feedrate_spec::catalog::Member;
+use feedrate_spec::object_url::ObjectUrl;
 use feedrate_spec::transfers::TransferCounts;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::any::Any;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Every storage.
@@ -57,6 +61,15 @@ type Open = fn(&Path, &'static dyn Engine) -> Result<Box<dyn Storage>, StorageEr
 /// No storage has this name, or `root` cannot be used.
 pub fn open(name: &str, root: &Path) -> Result<Box<dyn Storage>, StorageError> {
     open_with_engine(name, root, engine::ENGINES[0])
+}
+
+/// Opens the storage of `root`: a store of objects if it is a URL, else a file system.
+///
+/// # Errors
+/// `root` cannot be used, or this build has no such storage.
+pub fn open_root(root: &Path) -> Result<Box<dyn Storage>, StorageError> {
+    let url = root.to_str().and_then(ObjectUrl::parse);
+    open(url.map_or("file", |url| url.storage), root)
 }
 
 /// Opens the storage called `name`, rooted at `root`, which reads files by `engine`.
@@ -260,6 +273,15 @@ pub trait Storage: ReadStorage {
     /// The operation failed.
     fn list(&self, path: &str) -> Result<Vec<String>, StorageError>;
 
+    /// Aborts the unfinished uploads of the files for which `is_own` returns true, which killed processes left. Storages without uploads do
+    /// nothing.
+    ///
+    /// # Errors
+    /// The operation failed.
+    fn abort_uploads(&self, _is_own: &dyn Fn(&str) -> bool) -> Result<(), StorageError> {
+        Ok(())
+    }
+
     /// Names and lengths of the files in a folder; `None` if [`Storage::stat`] finds them as fast.
     ///
     /// # Errors
@@ -347,6 +369,13 @@ pub trait WriteFile: Send {
     /// The device is full, or the operation failed.
     fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError>;
 
+    /// Announces that `range`, which may not be written yet, will be patched. Storages that send written bytes keep it until
+    /// [`WriteFile::release`].
+    fn hold(&mut self, _range: Range<u64>) {}
+
+    /// Announces that `range` will not be patched any more.
+    fn release(&mut self, _range: Range<u64>) {}
+
     /// Overwrites bytes that have been written.
     ///
     /// # Errors
@@ -398,8 +427,7 @@ impl StorageError {
 
     /// Advice for common errors.
     pub fn hint(&self) -> Option<&'static str> {
-        let source = self.source.get_ref().and_then(|error| error.downcast_ref::<Explained>());
-        if let Some(explained) = source {
+        if let Some(explained) = explained(&self.source) {
             return explained.hint;
         }
         if self.source.raw_os_error() == Some(libc::EMFILE) {
@@ -431,6 +459,15 @@ impl StorageError {
             _ => None,
         }
     }
+}
+
+/// Advice of the store of objects that returned `error`, if it has any.
+pub fn store_hint(error: &std::io::Error) -> Option<&'static str> {
+    explained(error)?.hint
+}
+
+fn explained(error: &std::io::Error) -> Option<&Explained> {
+    error.get_ref()?.downcast_ref()
 }
 
 /// An error of a storage that has its own remedy, as the source of a [`StorageError`].

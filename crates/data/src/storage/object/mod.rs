@@ -5,9 +5,11 @@
 
 mod http;
 mod service;
+mod profile;
 mod settings;
 mod failure;
 mod write;
+mod uploads;
 mod check;
 #[cfg(test)]
 mod test_server;
@@ -436,6 +438,19 @@ impl Storage for ObjectStorage {
             names.filter_map(|path| Some(path.filename()?.to_string())).collect();
         names.sort();
         Ok(names)
+    }
+
+    fn abort_uploads(&self, is_own: &dyn Fn(&str) -> bool) -> Result<(), StorageError> {
+        let failed = |failure| self.error("abort uploads of", "", failure);
+        let root = if self.url.prefix.is_empty() {
+            String::new()
+        } else {
+            format!("{}/", self.url.prefix)
+        };
+        let found = uploads::list(&self.store, &root).map_err(failed)?;
+        let is_own = |key: &str| key.strip_prefix(&root).is_some_and(is_own);
+        let mut own = found.iter().filter(|upload| is_own(&upload.key));
+        own.try_for_each(|upload| uploads::abort(&self.store, upload)).map_err(failed)
     }
 
     fn lengths(&self, path: &str) -> Result<Option<Vec<(String, u64)>>, StorageError> {

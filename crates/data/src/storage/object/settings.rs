@@ -4,6 +4,7 @@
 
 use super::failure::Failure;
 use super::http::HttpPool;
+use super::profile::{self, Profile};
 use super::service::{Counts, Patience, Transport, lock};
 use feedrate_spec::object_url::ObjectUrl;
 use feedrate_spec::plan::ObjectPlan;
@@ -11,6 +12,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::multipart::MultipartStore;
+use object_store::signer::Signer;
 use object_store::{ObjectStore, RetryConfig};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -39,6 +41,8 @@ impl fmt::Debug for StoreSettings {
 pub(super) struct Store {
     pub(super) objects: Arc<dyn ObjectStore>,
     pub(super) parts: Arc<dyn MultipartStore>,
+    /// Signs requests that `object_store` does not send; only S3's are needed.
+    pub(super) signer: Option<Arc<dyn Signer>>,
     pub(super) transport: Transport,
     /// Length of the object that was opened last.
     pub(super) last_length: AtomicU64,
@@ -112,16 +116,25 @@ fn build(
     let built = match url.storage {
         "gcs" => build_gcs(url, &options, &transport),
         "azure" => build_azure(url, &options, &transport),
-        _ => build_s3(url, &options, &transport),
+        _ => {
+            let variable = |name: &str| std::env::var(name).ok();
+            let from_profile = profile_settings(&options, &variable)?;
+            build_s3(url, &options, &from_profile, &transport)
+        }
     };
-    let (objects, parts) = built.map_err(|error| {
+    let Clients { objects, parts, signer } = built.map_err(|error| {
         Failure::new(ErrorKind::InvalidInput, Failure::from_store(&error).to_string())
             .with_hint("check `storage.storage_options` and the environment variables of the store")
     })?;
-    Ok(Store { objects, parts, transport, last_length: AtomicU64::new(0) })
+    Ok(Store { objects, parts, signer, transport, last_length: AtomicU64::new(0) })
 }
 
-type Clients = (Arc<dyn ObjectStore>, Arc<dyn MultipartStore>);
+/// A client of `object_store` by its interfaces.
+struct Clients {
+    objects: Arc<dyn ObjectStore>,
+    parts: Arc<dyn MultipartStore>,
+    signer: Option<Arc<dyn Signer>>,
+}
 
 fn no_repetition() -> RetryConfig {
     RetryConfig { max_retries: 0, ..RetryConfig::default() }
@@ -130,9 +143,13 @@ fn no_repetition() -> RetryConfig {
 fn build_s3(
     url: &ObjectUrl,
     options: &Options<'_>,
+    from_profile: &[ProfileSetting],
     transport: &Transport,
 ) -> object_store::Result<Clients> {
     let mut builder = AmazonS3Builder::from_env();
+    for ProfileSetting { option, value, .. } in from_profile {
+        builder = builder.with_config(option.parse()?, value);
+    }
     for (key, value) in options.keys::<AmazonS3ConfigKey>() {
         builder = builder.with_config(key, value);
     }
@@ -158,7 +175,11 @@ fn build_s3(
         .with_http_connector(transport.clone())
         .build()?;
     let store = Arc::new(store);
-    Ok((Arc::clone(&store) as _, store))
+    Ok(Clients {
+        objects: Arc::clone(&store) as _,
+        parts: Arc::clone(&store) as _,
+        signer: Some(store),
+    })
 }
 
 /// The endpoint with the bucket in its name; `None` for an address or a local name, which has no subdomains.
@@ -196,7 +217,7 @@ fn build_gcs(
         .with_http_connector(transport.clone())
         .build()?;
     let store = Arc::new(store);
-    Ok((Arc::clone(&store) as _, store))
+    Ok(Clients { objects: Arc::clone(&store) as _, parts: store, signer: None })
 }
 
 fn build_azure(
@@ -217,7 +238,7 @@ fn build_azure(
         .with_http_connector(transport.clone())
         .build()?;
     let store = Arc::new(store);
-    Ok((Arc::clone(&store) as _, store))
+    Ok(Clients { objects: Arc::clone(&store) as _, parts: store, signer: None })
 }
 
 /// Options that are not empty.
@@ -231,6 +252,11 @@ impl<'o> Options<'o> {
 
     fn get(&self, wanted: &str) -> Option<&'o str> {
         self.0.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value)
+    }
+
+    /// Whether an option is given, with or without a prefix such as `aws_`.
+    fn has(&self, wanted: &str) -> bool {
+        self.0.iter().any(|(name, _)| name.ends_with(wanted))
     }
 
     fn endpoint(&self) -> Option<&'o str> {
@@ -323,6 +349,67 @@ const CREDENTIALS: &[CredentialSources] = &[
     },
 ];
 
+const S3_ENDPOINTS: &[&str] = &["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"];
+const S3_REGIONS: &[&str] = &["AWS_REGION", "AWS_DEFAULT_REGION"];
+
+type Variables<'v> = &'v dyn Fn(&str) -> Option<String>;
+
+/// A setting and where it is from.
+struct SourcedSetting {
+    value: String,
+    source: String,
+}
+
+/// The first of the variables that is set.
+fn from_variables(names: &[&str], variable: Variables<'_>) -> Option<SourcedSetting> {
+    names.iter().find_map(|name| {
+        let value = variable(name).filter(|value| !value.is_empty())?;
+        Some(SourcedSetting { value, source: format!("environment: {name}") })
+    })
+}
+
+/// A setting of S3 from a profile, by the name of its option.
+struct ProfileSetting {
+    option: &'static str,
+    value: String,
+    source: String,
+}
+
+/// The settings of S3 that only the profile sets: neither the options nor the environment do.
+fn profile_settings(
+    options: &Options<'_>,
+    variable: Variables<'_>,
+) -> Result<Vec<ProfileSetting>, Failure> {
+    let profile = Profile::read(variable)?;
+    let mut found = Vec::new();
+    let mut add = |option, key| {
+        let setting = profile.get(key);
+        found.extend(setting.map(|(value, source)| ProfileSetting {
+            option,
+            value: value.into(),
+            source,
+        }));
+    };
+    if options.endpoint().is_none() && from_variables(S3_ENDPOINTS, variable).is_none() {
+        add("endpoint", "endpoint_url");
+    }
+    if !options.has("region") && from_variables(S3_REGIONS, variable).is_none() {
+        add("region", "region");
+    }
+    let CredentialSources { options: names, variables, .. } = &CREDENTIALS[0];
+    let has_keys =
+        names.iter().any(|name| options.has(name)) || from_variables(variables, variable).is_some();
+    if !has_keys && let Some(keys) = profile.keys()? {
+        let source = keys.source;
+        found.extend(keys.options.into_iter().map(|(option, value)| ProfileSetting {
+            option,
+            value,
+            source: source.clone(),
+        }));
+    }
+    Ok(found)
+}
+
 /// Describes how a store is reached, for the plan: sources of its settings, and no secret. `variable` reads the environment. Also returns the
 /// names of options without effect.
 pub fn describe(
@@ -331,30 +418,40 @@ pub fn describe(
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> (ObjectPlan, Vec<String>) {
     let given = Options::new(options);
-    let from_variables = |names: &[&'static str]| {
-        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
-        names.iter().find_map(|name| Some((set(name)?, format!("environment: {name}"))))
+    let is_s3 = url.storage == "s3";
+    let profile = if is_s3 { profile_settings(&given, variable) } else { Ok(Vec::new()) };
+    let from_profile = |wanted: &str| {
+        let setting = profile.as_ref().ok()?.iter().find(|setting| setting.option == wanted)?;
+        let ProfileSetting { value, source, .. } = setting;
+        Some(SourcedSetting { value: value.clone(), source: source.clone() })
     };
     let from_options = |value: Option<&str>| {
-        value.map(|value| (value.to_string(), "storage.storage_options".to_string()))
+        let source = "storage.storage_options".to_string();
+        value.map(|value| SourcedSetting { value: value.to_string(), source })
     };
-    let endpoints: &[&'static str] = match url.storage {
-        "s3" => &["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"],
+    let endpoints: &[&str] = match url.storage {
+        "s3" => S3_ENDPOINTS,
         "azure" => &["AZURE_STORAGE_ENDPOINT"],
         _ => &["GOOGLE_BASE_URL"],
     };
-    let endpoint = from_options(given.endpoint()).or_else(|| from_variables(endpoints));
+    let endpoint = from_options(given.endpoint())
+        .or_else(|| from_variables(endpoints, variable))
+        .or_else(|| from_profile("endpoint"));
     let region = from_options(given.get("region"))
-        .or_else(|| from_variables(&["AWS_REGION", "AWS_DEFAULT_REGION"]))
-        .filter(|_| url.storage == "s3");
+        .or_else(|| from_variables(S3_REGIONS, variable))
+        .or_else(|| from_profile("region"))
+        .filter(|_| is_s3);
     let sources = CREDENTIALS.iter().find(|sources| sources.storage == url.storage);
     let credentials = sources.map(|CredentialSources { options, variables, otherwise, .. }| {
-        // Options may have a prefix, such as `aws_`.
-        let is_given = |name: &str| given.0.iter().any(|(option, _)| option.ends_with(name));
-        if options.iter().any(|name| is_given(name)) {
+        if options.iter().any(|name| given.has(name)) {
             return "storage.storage_options".to_string();
         }
-        from_variables(variables).map_or((*otherwise).into(), |(_, source)| source)
+        let found = from_variables(variables, variable).or_else(|| from_profile(profile::KEY_ID));
+        match (found, &profile) {
+            (Some(found), _) => found.source,
+            (None, Err(failure)) => format!("no source: {failure}"),
+            (None, Ok(_)) => (*otherwise).into(),
+        }
     });
     let without_user = |text: String| match text.split_once("://") {
         Some((scheme, rest)) => {
@@ -364,12 +461,13 @@ pub fn describe(
     };
     let unused = options.iter().map(|(name, _)| name);
     let unused = unused.filter(|name| !has_effect(url.storage, name)).cloned().collect();
-    let (endpoint, endpoint_source) = endpoint.unzip();
+    let (endpoint, endpoint_source) =
+        endpoint.map(|endpoint| (endpoint.value, endpoint.source)).unzip();
     let plan = ObjectPlan {
         bucket: url.bucket_url(),
         endpoint: endpoint.map(without_user),
         endpoint_source,
-        region: region.map(|(region, _)| region),
+        region: region.map(|region| region.value),
         credentials_source: credentials.unwrap_or_default(),
     };
     (plan, unused)

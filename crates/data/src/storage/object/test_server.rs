@@ -18,6 +18,8 @@ pub(in crate::storage) enum Fault {
     Status(u16, &'static str),
     /// The connection is closed without an answer.
     Close,
+    /// The request takes effect, and the connection is closed without an answer.
+    Lost,
     /// The connection is closed after so many bytes of the body.
     Cut(usize),
     /// The body and its length header are shorter than the range header says.
@@ -29,7 +31,8 @@ pub(in crate::storage) enum Fault {
 #[derive(Default)]
 struct Bucket {
     objects: BTreeMap<String, (Vec<u8>, u64)>,
-    uploads: BTreeMap<u64, BTreeMap<u32, Vec<u8>>>,
+    /// Names and parts of unfinished uploads.
+    uploads: BTreeMap<u64, (String, BTreeMap<u32, Vec<u8>>)>,
     next: u64,
     faults: VecDeque<Fault>,
     requests: Vec<String>,
@@ -84,8 +87,17 @@ impl TestServer {
         lock(&self.bucket).put(key, bytes.to_vec());
     }
 
+    /// Number of unfinished uploads.
     pub(in crate::storage) fn uploads(&self) -> usize {
         lock(&self.bucket).uploads.len()
+    }
+
+    /// Begins an upload as a process that is killed then.
+    pub(in crate::storage) fn begin_upload(&self, key: &str) {
+        let mut bucket = lock(&self.bucket);
+        bucket.next += 1;
+        let id = bucket.next;
+        bucket.uploads.insert(id, (key.into(), BTreeMap::new()));
     }
 }
 
@@ -112,6 +124,21 @@ impl Bucket {
                 .unwrap();
         }
         text + "</ListBucketResult>"
+    }
+
+    /// Lists one upload a page.
+    fn list_uploads(&self, prefix: &str, after: Option<u64>) -> String {
+        let mut found = self.uploads.iter().filter(|(id, (key, _))| {
+            key.starts_with(prefix) && after.is_none_or(|after| after < **id)
+        });
+        let mut text = "<ListMultipartUploadsResult>".to_string();
+        if let Some((id, (key, _))) = found.next() {
+            write!(text, "<Upload><Key>{key}</Key><UploadId>{id}</UploadId></Upload>").unwrap();
+            write!(text, "<NextKeyMarker>{key}</NextKeyMarker>").unwrap();
+            write!(text, "<NextUploadIdMarker>{id}</NextUploadIdMarker>").unwrap();
+        }
+        let is_truncated = found.next().is_some();
+        text + &format!("<IsTruncated>{is_truncated}</IsTruncated></ListMultipartUploadsResult>")
     }
 }
 
@@ -208,7 +235,14 @@ fn answer(request: &Request, bucket: &mut Bucket) -> (String, Vec<u8>, usize) {
     match (method.as_str(), upload) {
         ("GET", _) if key.is_empty() => {
             let prefix = query.get("prefix").map_or("", String::as_str);
-            whole(200, bucket.list(prefix), "")
+            let is_of_uploads = query.contains_key("uploads");
+            let after = query.get("upload-id-marker").map(|id| id.parse().unwrap());
+            let text = if is_of_uploads {
+                bucket.list_uploads(prefix, after)
+            } else {
+                bucket.list(prefix)
+            };
+            whole(200, text, "")
         }
         ("GET" | "HEAD", _) => {
             let Some((bytes, version)) = bucket.objects.get(key) else {
@@ -240,7 +274,7 @@ fn answer(request: &Request, bucket: &mut Bucket) -> (String, Vec<u8>, usize) {
         ("POST", None) => {
             bucket.next += 1;
             let id = bucket.next;
-            bucket.uploads.insert(id, BTreeMap::new());
+            bucket.uploads.insert(id, (key.clone(), BTreeMap::new()));
             let text = format!(
                 "<InitiateMultipartUploadResult><UploadId>{id}</UploadId></InitiateMultipartUploadResult>"
             );
@@ -248,12 +282,17 @@ fn answer(request: &Request, bucket: &mut Bucket) -> (String, Vec<u8>, usize) {
         }
         ("PUT", Some(id)) => {
             let part = query["partNumber"].parse().unwrap();
-            bucket.uploads.get_mut(&id).unwrap().insert(part, body.clone());
+            bucket.uploads.get_mut(&id).unwrap().1.insert(part, body.clone());
             whole(200, String::new(), &format!("etag: \"part{part}\"\r\n"))
         }
         ("POST", Some(id)) => {
-            let parts = bucket.uploads.remove(&id).unwrap();
+            let Some((_, parts)) = bucket.uploads.remove(&id) else {
+                return error(404, "NoSuchUpload");
+            };
             bucket.put(key, parts.into_values().flatten().collect());
+            if fault == Fault::Lost {
+                return (String::new(), Vec::new(), 0);
+            }
             let text =
                 "<CompleteMultipartUploadResult><ETag>\"x\"</ETag></CompleteMultipartUploadResult>";
             whole(200, text.into(), "")

@@ -168,16 +168,20 @@ fn a_refused_range_within_the_known_length_is_no_end_of_the_object() {
 }
 
 #[test]
-fn a_large_object_is_written_in_parts_and_can_be_patched_near_its_ends() {
+fn a_large_object_is_written_in_parts_and_patched_where_it_is_held() {
     let server = TestServer::start();
     let storage = open_bucket(&server);
     let mut expected = content(100 << 20);
     let mut file = storage.create("large").unwrap();
+    // The second range is in two parts.
+    let patches: [u64; 3] = [0, (16 << 20) - 1, (100 << 20) - 3];
+    patches.iter().for_each(|&offset| file.hold(offset..offset + 3));
     for piece in expected.chunks(5 << 20) {
         file.write(piece).unwrap();
     }
-    for offset in [0, 100, (100 << 20) - 3] {
+    for offset in patches {
         file.patch(offset, b"xyz").unwrap();
+        file.release(offset..offset + 3);
         expected[offset as usize..offset as usize + 3].copy_from_slice(b"xyz");
     }
     assert!(file.patch(30 << 20, b"xyz").is_err());
@@ -200,6 +204,47 @@ fn an_upload_that_is_not_committed_is_aborted() {
     drop(file);
     assert_eq!(server.uploads(), 0);
     assert_eq!(storage.stat("large").unwrap(), None);
+}
+
+#[test]
+fn an_upload_whose_last_answer_is_lost_is_complete() {
+    let server = TestServer::start();
+    let storage = open_bucket(&server);
+    for (fault, is_stored) in [(Fault::Lost, true), (Fault::Status(403, "AccessDenied"), false)] {
+        // An older object of the same length is not mistaken for the new one.
+        server.put("p/large", &[1; 20 << 20]);
+        let mut file = storage.create("large").unwrap();
+        file.write(&content(20 << 20)).unwrap();
+        // Two parts are being sent, and the third one precedes the completion.
+        let mut sent = 0;
+        while sent < 2 {
+            sent += server.requests().iter().filter(|text| text.starts_with("PUT")).count();
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        server.inject(&[Fault::None, fault]);
+        let committed = file.commit();
+        assert_eq!(committed.is_ok(), is_stored, "{committed:?}");
+        assert_eq!(server.uploads(), 0);
+        let file = storage.open("large").unwrap();
+        let mut first = [0; 3];
+        storage.read_at(&file, 0, &mut first).unwrap();
+        assert_eq!(first, if is_stored { [0, 1, 2] } else { [1; 3] });
+    }
+}
+
+#[test]
+fn only_own_unfinished_uploads_are_aborted() {
+    let server = TestServer::start();
+    let storage = open_bucket(&server);
+    for key in ["p/train/a", "p/train/b", "p/other", "pp/train/a", "p/train/a"] {
+        server.begin_upload(key);
+    }
+    storage.abort_uploads(&|path| path.starts_with("train/")).unwrap();
+    assert_eq!(server.uploads(), 2);
+    // A store that lists no uploads has none.
+    server.inject(&[Fault::Status(501, "NotImplemented")]);
+    storage.abort_uploads(&|_| true).unwrap();
+    assert_eq!(server.uploads(), 2);
 }
 
 #[test]
