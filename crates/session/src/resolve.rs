@@ -114,7 +114,9 @@ pub fn resolve_source(source: &WorkloadSource, request: &Request) -> anyhow::Res
 fn place_checkpoints(workload: &mut Workload, request: &Request) {
     let folder = Path::new(&workload.checkpoint_checkpoint_folder);
     let location = workload.location("checkpoint.checkpoint_folder");
-    let is_chosen = folder.is_absolute() || matches!(location, Some(Location::Override(_)));
+    let is_chosen = folder.is_absolute()
+        || store::is_url(folder)
+        || matches!(location, Some(Location::Override(_)));
     let is_ours = !workload.dataset_foreign && has_folder(workload);
     let Some(data) = request.data.as_ref().filter(|_| is_ours && !is_chosen) else { return };
     let folder = data.join(folder.strip_prefix(".").unwrap_or(folder));
@@ -135,6 +137,7 @@ fn parse(
     let (mut workload, warnings) =
         workload::parse_in(file, yaml, &overrides, Strictness::Error, surroundings)?;
     store::take_storage(&mut workload, request.data.as_deref())?;
+    store::place_checkpoints(&mut workload, request.data.as_deref());
     Ok((workload, warnings))
 }
 
@@ -184,18 +187,15 @@ pub fn plan_workload(
     let checkpoints = Path::new(&workload.checkpoint_checkpoint_folder);
     let context = Context {
         memory_bytes: system::memory_bytes(),
-        checkpoint_free_bytes: system::free_bytes(checkpoints),
+        checkpoint_free_bytes: if store::is_url(checkpoints) {
+            None
+        } else {
+            system::free_bytes(checkpoints)
+        },
         devices: devices.as_ref().map(|known| known.as_ref().copied().map_err(String::as_str)),
         entropy: entropy(),
     };
     let (plan, problems) = plan::build(workload, options, &catalog(), context)?;
-    if plan.checkpoint.is_some() && store::is_url(checkpoints) {
-        let message = "checkpoints cannot be written to a store of objects yet";
-        let problem = Problem::error("checkpoint.checkpoint_folder", message);
-        return Err(Problems(vec![
-            problem.hint("name a folder, or set `workflow.checkpoint=False`"),
-        ]));
-    }
     if plan.checkpoint.is_some() && is_root(checkpoints) {
         let message = "is the root of the file system";
         let problem = Problem::error("checkpoint.checkpoint_folder", message);

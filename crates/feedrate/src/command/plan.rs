@@ -193,6 +193,8 @@ pub(super) fn page(resolved: &Resolved, request: &Request) -> String {
     }
     rows.extend(plan.evaluation.as_ref().map(|plan| ("evaluation", evaluation(plan))));
     rows.extend(plan.checkpoint.as_ref().map(|plan| ("checkpoint", checkpoint(plan))));
+    let checkpoint_object = plan.checkpoint.as_ref().and_then(|plan| plan.object.as_ref());
+    rows.extend(checkpoint_object.map(|object| ("checkpoint store", store(object))));
     let mut out = text::rows(&rows);
     for PlanDoubt { name, evidence, advice, .. } in &plan.doubts {
         out += &format!("\ndoubt {name}: {evidence}\n  {advice}");

@@ -248,6 +248,7 @@ fn checkpoint_rates(checkpoints: &CheckpointSummary) -> String {
     let written = checkpoints.save.map(|save| {
         let medium = match save.medium {
             CheckpointMedium::Storage => ", durable (`fsync`)",
+            CheckpointMedium::Store => " to a store of objects",
             CheckpointMedium::MemoryFileSystem => " to a file system in memory",
             CheckpointMedium::PageCache | CheckpointMedium::Unknown => {
                 " into the page cache, not durable (no `fsync`)"
@@ -259,6 +260,7 @@ fn checkpoint_rates(checkpoints: &CheckpointSummary) -> String {
         let all_bytes = units::bytes(load.bytes * load.count);
         let medium = match (load.medium, load.device_bytes) {
             (CheckpointMedium::Storage, _) => " from the device".into(),
+            (CheckpointMedium::Store, _) => " from a store of objects".into(),
             (CheckpointMedium::MemoryFileSystem, _) => " from a file system in memory".into(),
             (CheckpointMedium::PageCache, Some(device_bytes)) => {
                 let device_bytes = units::bytes(device_bytes);

@@ -341,7 +341,7 @@ fn checkpoint_facts(
         reads_storage: match &media[..] {
             [] => None,
             media if media.contains(&CheckpointMedium::Unknown) => None,
-            media => Some(media.iter().all(|medium| *medium == CheckpointMedium::Storage)),
+            media => Some(media.iter().all(|medium| medium.is_storage())),
         },
         processes: runs.iter().find_map(|run| run.accelerators).map(u64::from),
         is_subset: (!schedules.is_empty())

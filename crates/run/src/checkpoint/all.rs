@@ -53,7 +53,7 @@ fn find_checkpoints(root: &Path) -> Result<CheckpointSet, StorageError> {
 /// The file system refused.
 pub fn clean(root: &Path, removes: bool) -> Result<FolderContents, StorageError> {
     let checkpoints = find_checkpoints(root)?;
-    let storage = storage::open("file", root)?;
+    let storage = storage::open_root(root)?;
     let found = checkpoints.count(&*storage)?;
     if removes {
         checkpoints.remove(&*storage)?;

@@ -340,7 +340,7 @@ keys! {
         evaluation_eval_after_epoch: u32 = Count32, "evaluation.eval_after_epoch", "1", "epochs", Effect::Now, "Epoch after which the first evaluation takes place.";
         evaluation_epochs_between_evals: u32 = Count32, "evaluation.epochs_between_evals", "1", "epochs", Effect::Now, "Epochs from one evaluation to the next.";
 
-        checkpoint_checkpoint_folder: String = Text, "checkpoint.checkpoint_folder", "./checkpoints/", "", Effect::Now, "Folder of the checkpoints.";
+        checkpoint_checkpoint_folder: String = Text, "checkpoint.checkpoint_folder", "./checkpoints/", "", Effect::Now, "Folder of the checkpoints, or a URL such as `s3://bucket/prefix`. A relative folder is below `--data`, or in the store of the data.";
         checkpoint_checkpoint_after_epoch: u32 = Count32, "checkpoint.checkpoint_after_epoch", "1", "epochs", Effect::Now,
             "Epoch after which the first checkpoint is written.";
         checkpoint_epochs_between_checkpoints: u32 = Count32, "checkpoint.epochs_between_checkpoints", "1", "epochs", Effect::Now,
