@@ -1,6 +1,7 @@
 //! Applies MLPerf Storage's rules to a plan: the required size of its dataset, or the memory that its checkpoints need. The rules are in
 //! [`feedrate_spec::mlperf`].
 
+use crate::dataset;
 use crate::request::Request;
 use crate::resolve::{Resolved, resolve_named};
 use feedrate_results::run::MlperfCheck;
@@ -171,7 +172,7 @@ impl Requirement {
             files: workload_files.unwrap_or(plan.dataset.files_train),
             is_enlarged: workload_files.is_some(),
             steps_per_epoch: plan.train.steps_per_epoch,
-            command: command(request, dataset.files()),
+            command: command(plan, request, dataset.files()),
             check: check(plan, request, hosts, memory_bytes),
         })
     }
@@ -231,7 +232,7 @@ pub fn enlarge_dataset(request: &Request, hosts: Hosts) -> Option<(Request, u64)
 }
 
 /// Returns the command that runs `request` with a dataset of `files` files.
-fn command(request: &Request, files: u64) -> String {
+fn command(plan: &Plan, request: &Request, files: u64) -> String {
     let mut changed = Request { scale: 1.0, ..request.clone() };
     changed.overrides.retain(|given| overridden_key(given) != FILES_KEY);
     changed.overrides.push(format!("{FILES_KEY}={files}"));
@@ -245,7 +246,9 @@ fn command(request: &Request, files: u64) -> String {
         .chain(folder.into_iter().flatten())
         .map(|word| bash_word(&word))
         .collect();
-    format!("feedrate run {} --cold", words.join(" "))
+    // Stores have no page cache.
+    let cold = if dataset::is_remote(plan) { "" } else { " --cold" };
+    format!("feedrate run {}{cold}", words.join(" "))
 }
 
 #[cfg(test)]

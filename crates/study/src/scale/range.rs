@@ -113,13 +113,15 @@ impl<'a> SearchRange<'a> {
         resolved.report_warnings(listener);
         if resolved.plan.is_checkpoint_only() {
             let name = &user.workload;
+            // Stores have no page cache.
+            let is_in_store =
+                resolved.plan.checkpoint.as_ref().is_some_and(|plan| plan.is_in_store());
+            let options = if is_in_store { "" } else { " checkpoint.fsync=true --cold" };
             return refuse(
                 format!(
                     "`{name}` only writes and reads checkpoints, so no accelerator waits for data"
                 ),
-                format!(
-                    "measure its checkpoints: `feedrate run {name} checkpoint.fsync=true --cold`"
-                ),
+                format!("measure its checkpoints: `feedrate run {name}{options}`"),
             );
         }
         if resolved.workload.dataset_foreign

@@ -234,6 +234,7 @@ fn changes_to_try(template: &RunTemplate, also: &[String]) -> anyhow::Result<Vec
         if overrides.is_empty() {
             return refuse("`--also` is empty", "write `--also KEY=VALUE`");
         }
+        chosen::refuse_secrets(overrides.iter().map(String::as_str))?;
         template.resolve(&overrides)?;
         Ok(overrides)
     });

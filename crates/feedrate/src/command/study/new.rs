@@ -10,6 +10,7 @@ use feedrate_measure::record::file::read_text;
 use feedrate_report::output::Schema;
 use feedrate_results::file_kind::FileKind;
 use feedrate_results::row::Row;
+use feedrate_results::setting::Setting;
 use feedrate_results::table::Table;
 use feedrate_session::output::{refuse_existing, write_output};
 use feedrate_session::resolve::{self, WorkloadSource};
@@ -17,6 +18,7 @@ use feedrate_session::surroundings::ProcessSurroundings;
 use feedrate_spec::problem::Problems;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::workload::{self as spec, Content, Strictness, Workload};
+use feedrate_study::chosen::refuse_secrets;
 use feedrate_study::design::Aliases;
 use feedrate_study::design_file::{self, DesignText};
 use feedrate_study::randomization::{Blocking, RunOrder};
@@ -120,6 +122,9 @@ pub(crate) fn new(arguments: &StudyNewArguments) -> anyhow::Result<Exit> {
         parse_model(model)?;
     }
     let drawn = resolved.create_study()?;
+    let settings = drawn.rows.iter().flat_map(|row| &row.settings);
+    let texts: BTreeSet<String> = settings.map(Setting::text).collect();
+    refuse_secrets(texts.iter().map(String::as_str))?;
     let csv = Table::new(drawn.rows.clone(), &drawn.comments).text();
     if path == Path::new(STDOUT) {
         messages::print(csv.trim_end())?;
