@@ -89,6 +89,8 @@ mod object_servers;
 mod fault_proxy;
 /// Datasets in buckets.
 mod objects;
+/// Checkpoints in buckets, and cleaning of buckets.
+mod objects_checkpoints;
 /// Requests to a bucket that fail.
 mod objects_faults;
 /// Runs of several processes.

@@ -100,7 +100,7 @@ impl StoreServer {
     }
 
     /// Runs objects.py on the bucket.
-    pub(crate) fn python(&self, test: &Test, arguments: &[&str]) {
+    pub(crate) fn python(&self, test: &Test, arguments: &[&str]) -> String {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/objects.py");
         let output = test.program(venv_python(), &[]).arg(script).args(arguments).output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -111,6 +111,7 @@ impl StoreServer {
             self.name,
             log()
         );
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 }
 

@@ -3,6 +3,8 @@
 ready                 waits for the server and creates the bucket
 get PREFIX FOLDER     writes all objects below a prefix to files
 put FOLDER PREFIX     writes all files of a folder to objects
+list                  prints the names of all objects, then those of unfinished uploads
+upload KEY            begins an upload of an object, and does not end it
 """
 
 import contextlib
@@ -60,5 +62,21 @@ def put(s3, folder, prefix):
             s3.put_object(Bucket=BUCKET, Key=key, Body=file.read_bytes())
 
 
+def list_names(s3):
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
+    for page in pages:
+        for found in page.get("Contents", []):
+            print("object", found["Key"])
+    for found in s3.list_multipart_uploads(Bucket=BUCKET).get("Uploads", []):
+        print("upload", found["Key"])
+
+
+def upload(s3, key):
+    begun = s3.create_multipart_upload(Bucket=BUCKET, Key=key)
+    body = b"part"
+    s3.upload_part(Bucket=BUCKET, Key=key, UploadId=begun["UploadId"], PartNumber=1, Body=body)
+
+
 command, *arguments = sys.argv[1:]
-{"ready": ready, "get": get, "put": put}[command](client(), *arguments)
+commands = {"ready": ready, "get": get, "put": put, "list": list_names, "upload": upload}
+commands[command](client(), *arguments)

@@ -62,7 +62,7 @@ fn reads(trace: &Path) -> Vec<(String, i64)> {
 }
 
 /// The files below a folder without the lock, which buckets do not have, and the manifest, whose times differ.
-fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_path_buf()];
     while let Some(next) = folders.pop() {
