@@ -95,8 +95,8 @@ pub(crate) fn configure(plan: &mut Plan, workload: &Workload, root: &Path) -> Ve
 
 /// Configures a bucket. Returns its description and the options without effect.
 fn configure_bucket(url: &ObjectUrl, options: &[(String, String)]) -> (ObjectPlan, Vec<String>) {
-    object::configure(url, options);
     let variable = |name: &str| ProcessSurroundings::at_no_time().variable(name);
+    object::configure_with_profile(url, options, &variable);
     object::describe(url, options, &variable)
 }
 
@@ -107,7 +107,10 @@ fn configure_bucket(url: &ObjectUrl, options: &[(String, String)]) -> (ObjectPla
 pub fn open_url(url: &Path, access: Access) -> anyhow::Result<()> {
     let text = url.display();
     match url.to_str().and_then(ObjectUrl::parse) {
-        Some(url) => Ok(object::check(&url, access)?),
+        Some(url) => {
+            configure_bucket(&url, &[]);
+            Ok(object::check(&url, access)?)
+        }
         None => refuse(format!("`{text}` names no bucket"), "write `s3://bucket/prefix`"),
     }
 }

@@ -5,7 +5,7 @@ use super::content::StateContent;
 use super::file_names::{Overview, file_names, overview, planned_files};
 use super::files::{self, NewFile};
 use super::manifest::{CheckpointFile, CheckpointManifest, MANIFEST_BYTES_MAX, tensors_crc32};
-use super::object;
+use super::object::{self, length_problem};
 use super::sink::{CheckpointSink, LengthCounter, PIECE_BYTES, PieceWriter};
 use super::step::{self, StepFolder, is_in_store};
 use super::{CheckpointError, NamedContent, find};
@@ -472,10 +472,6 @@ impl OptimizerTime {
     fn ns(self) -> Option<u64> {
         self.is_known.then(|| self.ns.into_inner())
     }
-}
-
-pub(super) fn length_problem(bytes: u64, expected: u64) -> String {
-    format!("it has {bytes} bytes of {expected}")
 }
 
 /// Converts an error of reading `path`. `missing` describes what it means that the file does not exist.

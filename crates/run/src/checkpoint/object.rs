@@ -37,7 +37,7 @@ pub(super) fn crc32(
     let object = storage.open(path).map_err(io_error)?;
     let found_bytes = storage.len(&object).map_err(io_error)?;
     if found_bytes != bytes {
-        return Err(refused(super::folder::length_problem(found_bytes, bytes)));
+        return Err(refused(length_problem(found_bytes, bytes)));
     }
     let hashers = Mutex::new(BTreeMap::new());
     let range_bytes = RANGE_BYTES as u64;
@@ -69,6 +69,11 @@ pub(super) fn crc32(
 /// The system's error or the store's, without the path.
 pub(super) fn io_error(error: StorageError) -> io::Error {
     error.source
+}
+
+/// Describes an unexpected length.
+pub(super) fn length_problem(bytes: u64, expected: u64) -> String {
+    format!("it has {bytes} bytes of {expected}")
 }
 
 fn refused(problem: String) -> io::Error {

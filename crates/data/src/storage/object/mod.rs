@@ -8,6 +8,7 @@ mod service;
 mod profile;
 mod settings;
 mod failure;
+mod sending;
 mod write;
 mod uploads;
 mod check;
@@ -20,7 +21,9 @@ mod tests;
 pub(super) use test_server::TestServer;
 
 pub use check::{Access, check};
-pub use settings::{StoreSettings, adopt_settings, all_settings, configure, describe};
+pub use settings::{
+    StoreSettings, adopt_settings, all_settings, configure, configure_with_profile, describe,
+};
 
 use self::failure::Failure;
 use self::http::Body;

@@ -5,6 +5,7 @@
 use super::failure::Failure;
 use super::http::HttpPool;
 use super::profile::{self, Profile};
+use super::sending::SentBytes;
 use super::service::{Counts, Patience, Transport, lock};
 use feedrate_spec::object_url::ObjectUrl;
 use feedrate_spec::plan::ObjectPlan;
@@ -27,6 +28,8 @@ use std::sync::{Arc, Mutex};
 pub struct StoreSettings {
     bucket_url: String,
     options: Vec<(String, String)>,
+    /// Why the profile cannot be used.
+    profile_problem: Option<String>,
 }
 
 impl fmt::Debug for StoreSettings {
@@ -46,6 +49,7 @@ pub(super) struct Store {
     pub(super) transport: Transport,
     /// Length of the object that was opened last.
     pub(super) last_length: AtomicU64,
+    pub(super) sent_bytes: Arc<SentBytes>,
 }
 
 struct Registered {
@@ -59,7 +63,26 @@ static STORES: Mutex<BTreeMap<String, Registered>> = Mutex::new(BTreeMap::new())
 /// Sets the options (`storage.storage_options`) with which the bucket of `url` is opened from now on.
 pub fn configure(url: &ObjectUrl, options: &[(String, String)]) {
     let bucket_url = url.bucket_url();
-    adopt_settings(vec![StoreSettings { bucket_url, options: options.to_vec() }]);
+    let options = options.to_vec();
+    adopt_settings(vec![StoreSettings { bucket_url, options, profile_problem: None }]);
+}
+
+/// As [`configure`], with the settings of a profile for those that neither `options` nor the environment have. `variable` reads the environment.
+pub fn configure_with_profile(
+    url: &ObjectUrl,
+    options: &[(String, String)],
+    variable: &dyn Fn(&str) -> Option<String>,
+) {
+    let bucket_url = url.bucket_url();
+    let mut options = options.to_vec();
+    let mut profile_problem = None;
+    let found = profile_settings(url, &Options::new(&options), variable);
+    match found {
+        Ok(found) => options
+            .extend(found.into_iter().map(|(option, setting)| (option.to_string(), setting.value))),
+        Err(failure) => profile_problem = Some(failure.to_string()),
+    }
+    adopt_settings(vec![StoreSettings { bucket_url, options, profile_problem }]);
 }
 
 /// The settings of all buckets, for the other processes of a run.
@@ -83,13 +106,13 @@ pub fn adopt_settings(all: Vec<StoreSettings>) {
 pub(super) fn store(url: &ObjectUrl) -> Result<Arc<Store>, Failure> {
     let mut stores = lock(&STORES);
     let registered = stores.entry(url.bucket_url()).or_insert_with(|| Registered {
-        settings: StoreSettings { bucket_url: url.bucket_url(), options: Vec::new() },
+        settings: StoreSettings { bucket_url: url.bucket_url(), ..StoreSettings::default() },
         store: None,
     });
     if let Some(store) = &registered.store {
         return Ok(Arc::clone(store));
     }
-    let store = Arc::new(build(url, &registered.settings.options, Patience::RUN)?);
+    let store = Arc::new(build(url, &registered.settings, Patience::RUN)?);
     registered.store = Some(Arc::clone(&store));
     Ok(store)
 }
@@ -97,17 +120,21 @@ pub(super) fn store(url: &ObjectUrl) -> Result<Arc<Store>, Failure> {
 /// A separate store of the same bucket that gives up early, to check it.
 pub(super) fn store_to_check(url: &ObjectUrl) -> Result<Store, Failure> {
     let stores = lock(&STORES);
-    let options = stores.get(&url.bucket_url()).map(|known| known.settings.options.clone());
+    let settings = stores.get(&url.bucket_url()).map(|known| known.settings.clone());
     drop(stores);
-    build(url, &options.unwrap_or_default(), Patience::CHECK)
+    build(url, &settings.unwrap_or_default(), Patience::CHECK)
 }
 
 fn build(
     url: &ObjectUrl,
-    options: &[(String, String)],
+    settings: &StoreSettings,
     mut patience: Patience,
 ) -> Result<Store, Failure> {
-    let options = Options::new(options);
+    if let Some(problem) = &settings.profile_problem {
+        let failure = Failure::new(ErrorKind::PermissionDenied, problem.clone());
+        return Err(failure.with_hint(profile::HINT));
+    }
+    let options = Options::new(&settings.options);
     if let Some(attempts) = options.get("s3_max_attempts").and_then(|text| text.parse().ok()) {
         patience.attempts_max = patience.attempts_max.min(attempts);
     }
@@ -116,17 +143,20 @@ fn build(
     let built = match url.storage {
         "gcs" => build_gcs(url, &options, &transport),
         "azure" => build_azure(url, &options, &transport),
-        _ => {
-            let variable = |name: &str| std::env::var(name).ok();
-            let from_profile = profile_settings(&options, &variable)?;
-            build_s3(url, &options, &from_profile, &transport)
-        }
+        _ => build_s3(url, &options, &transport),
     };
     let Clients { objects, parts, signer } = built.map_err(|error| {
         Failure::new(ErrorKind::InvalidInput, Failure::from_store(&error).to_string())
             .with_hint("check `storage.storage_options` and the environment variables of the store")
     })?;
-    Ok(Store { objects, parts, signer, transport, last_length: AtomicU64::new(0) })
+    Ok(Store {
+        objects,
+        parts,
+        signer,
+        transport,
+        last_length: AtomicU64::new(0),
+        sent_bytes: Arc::default(),
+    })
 }
 
 /// A client of `object_store` by its interfaces.
@@ -143,13 +173,9 @@ fn no_repetition() -> RetryConfig {
 fn build_s3(
     url: &ObjectUrl,
     options: &Options<'_>,
-    from_profile: &[ProfileSetting],
     transport: &Transport,
 ) -> object_store::Result<Clients> {
     let mut builder = AmazonS3Builder::from_env();
-    for ProfileSetting { option, value, .. } in from_profile {
-        builder = builder.with_config(option.parse()?, value);
-    }
     for (key, value) in options.keys::<AmazonS3ConfigKey>() {
         builder = builder.with_config(key, value);
     }
@@ -368,27 +394,22 @@ fn from_variables(names: &[&str], variable: Variables<'_>) -> Option<SourcedSett
     })
 }
 
-/// A setting of S3 from a profile, by the name of its option.
-struct ProfileSetting {
-    option: &'static str,
-    value: String,
-    source: String,
-}
-
-/// The settings of S3 that only the profile sets: neither the options nor the environment do.
+/// The settings of S3 that only the profile sets, by the names of options: neither the options nor the environment have them.
 fn profile_settings(
+    url: &ObjectUrl,
     options: &Options<'_>,
     variable: Variables<'_>,
-) -> Result<Vec<ProfileSetting>, Failure> {
+) -> Result<Vec<(&'static str, SourcedSetting)>, Failure> {
+    if url.storage != "s3" {
+        return Ok(Vec::new());
+    }
     let profile = Profile::read(variable)?;
     let mut found = Vec::new();
     let mut add = |option, key| {
         let setting = profile.get(key);
-        found.extend(setting.map(|(value, source)| ProfileSetting {
-            option,
-            value: value.into(),
-            source,
-        }));
+        found.extend(
+            setting.map(|(value, source)| (option, SourcedSetting { value: value.into(), source })),
+        );
     };
     if options.endpoint().is_none() && from_variables(S3_ENDPOINTS, variable).is_none() {
         add("endpoint", "endpoint_url");
@@ -400,12 +421,8 @@ fn profile_settings(
     let has_keys =
         names.iter().any(|name| options.has(name)) || from_variables(variables, variable).is_some();
     if !has_keys && let Some(keys) = profile.keys()? {
-        let source = keys.source;
-        found.extend(keys.options.into_iter().map(|(option, value)| ProfileSetting {
-            option,
-            value,
-            source: source.clone(),
-        }));
+        let sourced = |value| SourcedSetting { value, source: keys.source.clone() };
+        found.extend(keys.options.into_iter().map(|(option, value)| (option, sourced(value))));
     }
     Ok(found)
 }
@@ -418,11 +435,10 @@ pub fn describe(
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> (ObjectPlan, Vec<String>) {
     let given = Options::new(options);
-    let is_s3 = url.storage == "s3";
-    let profile = if is_s3 { profile_settings(&given, variable) } else { Ok(Vec::new()) };
+    let profile = profile_settings(url, &given, variable);
     let from_profile = |wanted: &str| {
-        let setting = profile.as_ref().ok()?.iter().find(|setting| setting.option == wanted)?;
-        let ProfileSetting { value, source, .. } = setting;
+        let found = profile.as_ref().ok()?.iter().find(|(option, _)| *option == wanted)?;
+        let SourcedSetting { value, source } = &found.1;
         Some(SourcedSetting { value: value.clone(), source: source.clone() })
     };
     let from_options = |value: Option<&str>| {
@@ -440,7 +456,7 @@ pub fn describe(
     let region = from_options(given.get("region"))
         .or_else(|| from_variables(S3_REGIONS, variable))
         .or_else(|| from_profile("region"))
-        .filter(|_| is_s3);
+        .filter(|_| url.storage == "s3");
     let sources = CREDENTIALS.iter().find(|sources| sources.storage == url.storage);
     let credentials = sources.map(|CredentialSources { options, variables, otherwise, .. }| {
         if options.iter().any(|name| given.has(name)) {

@@ -1,11 +1,11 @@
 //! Writing objects: small ones by one PUT, others in parts. An object is visible only when all its parts are, and is then measured.
 //!
 //! Memory is bounded: an object keeps the part that grows and those that will be patched, and the process sends at most
-//! [`SENDING_BYTES`] at a time.
+//! [`super::sending::SENDING_BYTES`] to a bucket at a time.
 
 use super::block_on;
 use super::failure::Failure;
-use super::service::lock;
+use super::sending::SendingPermit;
 use super::settings::Store;
 use crate::storage::{StorageError, WriteFile};
 use bytes::Bytes;
@@ -15,7 +15,7 @@ use object_store::{ObjectMeta, ObjectStoreExt, PutPayload};
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 /// Length of a part. It doubles after each [`PARTS_OF_A_LENGTH`] parts, since a store accepts at most 10,000.
@@ -23,8 +23,6 @@ const PART_BYTES: usize = 8 << 20;
 const PARTS_OF_A_LENGTH: usize = 1500;
 /// Parts of an object that are sent at the same time.
 const IN_FLIGHT: usize = 16;
-/// Bytes that this process sends at the same time.
-const SENDING_BYTES: usize = 512 << 20;
 
 type Sending = JoinHandle<Result<(usize, PartId), Failure>>;
 
@@ -127,7 +125,7 @@ impl NewObject {
         while self.sending.len() >= IN_FLIGHT {
             self.await_part()?;
         }
-        let permit = SendingPermit::take(part.bytes.len());
+        let permit = SendingPermit::take(&self.store.sent_bytes, part.bytes.len());
         let (store, key) = (Arc::clone(&self.store), self.key.clone());
         self.sending.push_back(std::thread::spawn(move || {
             let payload = PutPayload::from(Bytes::from(part.bytes));
@@ -241,30 +239,5 @@ impl Drop for NewObject {
             self.sending.drain(..).for_each(|sending| drop(sending.join()));
             drop(block_on(self.store.parts.abort_multipart(&self.key, &upload.id)));
         }
-    }
-}
-
-/// Permission to send bytes, which others wait for until it is dropped.
-struct SendingPermit(usize);
-
-static SENT_BYTES: Mutex<usize> = Mutex::new(0);
-static PERMIT_RETURNED: Condvar = Condvar::new();
-
-impl SendingPermit {
-    /// Waits until at most [`SENDING_BYTES`] are sent. A longer part is sent alone.
-    fn take(bytes: usize) -> Self {
-        let mut sent_bytes = lock(&SENT_BYTES);
-        while *sent_bytes > 0 && *sent_bytes + bytes > SENDING_BYTES {
-            sent_bytes = PERMIT_RETURNED.wait(sent_bytes).unwrap_or_else(PoisonError::into_inner);
-        }
-        *sent_bytes += bytes;
-        SendingPermit(bytes)
-    }
-}
-
-impl Drop for SendingPermit {
-    fn drop(&mut self) {
-        *lock(&SENT_BYTES) -= self.0;
-        PERMIT_RETURNED.notify_all();
     }
 }
