@@ -19,6 +19,7 @@ use std::io::ErrorKind;
 use std::str::FromStr;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// Options of a bucket, with its secrets. Serialised only to be sent to the other processes of a run.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,6 +108,18 @@ fn build(
     if let Some(attempts) = options.get("s3_max_attempts").and_then(|text| text.parse().ok()) {
         patience.attempts_max = patience.attempts_max.min(attempts);
     }
+    for (name, timeout) in [
+        ("connect_timeout", &mut patience.timeouts.connect),
+        ("read_timeout", &mut patience.timeouts.idle),
+    ] {
+        if let Some(text) = options.get(name) {
+            *timeout = seconds(text).ok_or_else(|| {
+                let message = format!("`{name}` is no time in seconds: `{text}`");
+                Failure::new(ErrorKind::InvalidInput, message)
+                    .with_hint("write, for example, `30` or `30s`")
+            })?;
+        }
+    }
     let transport =
         Transport { pool: HttpPool::new(), counts: Arc::new(Counts::default()), patience };
     let built = match url.storage {
@@ -178,17 +191,20 @@ fn build_gcs(
     for (key, value) in options.keys::<GoogleConfigKey>() {
         builder = builder.with_config(key, value);
     }
-    if let Some(endpoint) = options.endpoint() {
-        builder = builder.with_base_url(endpoint);
+    let base_url = || builder.get_config_value(&GoogleConfigKey::BaseUrl);
+    if let Some(endpoint) = options.endpoint().map(str::to_string).or_else(base_url) {
+        builder = builder.with_base_url(&endpoint);
         let keys = [
             GoogleConfigKey::ServiceAccount,
             GoogleConfigKey::ServiceAccountKey,
             GoogleConfigKey::ApplicationCredentials,
             GoogleConfigKey::BearerToken,
         ];
-        // Emulators have no accounts.
         let has_account = keys.iter().any(|key| builder.get_config_value(key).is_some());
-        builder = builder.with_skip_signature(!has_account);
+        if !has_account {
+            // Emulators have no accounts. `object_store` asks for a token to write even without signatures.
+            builder = builder.with_skip_signature(true).with_bearer_token("");
+        }
     }
     let store = builder
         .with_bucket_name(&url.bucket)
@@ -248,14 +264,23 @@ impl<'o> Options<'o> {
     }
 }
 
-/// Options that are applied here, besides those of `object_store`.
-const HANDLED: [&str; 6] = [
+/// Parses a positive number of seconds, with or without the unit.
+fn seconds(text: &str) -> Option<Duration> {
+    let seconds: f64 = text.strip_suffix('s').unwrap_or(text).trim().parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero())
+}
+
+/// Options that are applied here or in the plan, besides those of `object_store`.
+const HANDLED: [&str; 9] = [
     "endpoint_url",
     "endpoint",
     "s3_force_path_style",
     "force_path_style",
     "s3_max_attempts",
+    "connect_timeout",
+    "read_timeout",
     "prefetch_window",
+    "storage_library",
 ];
 
 /// Whether an option changes how the store is accessed. The settings of `object_store`'s usual transport do not, because another one is used.

@@ -18,6 +18,8 @@ pub(in crate::storage) enum Fault {
     Status(u16, &'static str),
     /// The connection is closed without an answer.
     Close,
+    /// Nothing is sent until the client closes the connection.
+    Stall,
     /// The connection is closed after so many bytes of the body.
     Cut(usize),
     /// The body and its length header are shorter than the range header says.
@@ -43,6 +45,11 @@ pub(in crate::storage) struct TestServer {
 
 impl TestServer {
     pub(in crate::storage) fn start() -> Self {
+        TestServer::with_options(&[])
+    }
+
+    /// A server whose clients have additional options.
+    pub(in crate::storage) fn with_options(more: &[(&str, &str)]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let endpoint = format!("http://{address}");
@@ -61,8 +68,10 @@ impl TestServer {
             ("secret_access_key", "hunter2"),
             ("s3_max_attempts", "4"),
         ];
+        let options = options.iter().chain(more);
         let options = options.map(|(name, value)| (name.to_string(), value.to_string()));
-        super::configure(&ObjectUrl::parse(&server.url()).unwrap(), &options);
+        let url = ObjectUrl::parse(&server.url()).unwrap();
+        super::configure(&url, &options.collect::<Vec<_>>());
         server
     }
 
@@ -90,6 +99,13 @@ impl TestServer {
 }
 
 impl Bucket {
+    /// Notes a request, and takes its fault.
+    fn next_fault(&mut self, Request { method, key, range, .. }: &Request) -> Fault {
+        let range = range.as_ref().map(|range| format!(" {}-{}", range.start, range.end - 1));
+        self.requests.push(format!("{method} {key}{}", range.unwrap_or_default()));
+        self.faults.pop_front().unwrap_or(Fault::None)
+    }
+
     fn put(&mut self, key: &str, bytes: Vec<u8>) {
         self.next += 1;
         self.objects.insert(key.into(), (bytes, self.next));
@@ -167,10 +183,13 @@ fn serve(stream: TcpStream, bucket: &Mutex<Bucket>) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut stream = stream;
     while let Some(request) = read_request(&mut reader) {
-        let (head, body, sent) = answer(&request, &mut lock(bucket));
-        if head.is_empty() {
-            return;
+        let fault = lock(bucket).next_fault(&request);
+        match fault {
+            Fault::Close => return,
+            Fault::Stall => return drop(reader.read(&mut [0])),
+            _ => {}
         }
+        let (head, body, sent) = answer(&request, fault, &mut lock(bucket));
         stream.write_all(head.as_bytes()).unwrap();
         if request.method == "HEAD" {
             continue;
@@ -182,13 +201,9 @@ fn serve(stream: TcpStream, bucket: &Mutex<Bucket>) {
     }
 }
 
-/// The head and body of an answer, and how much of the body is sent before the connection is closed. An empty head closes it at once.
-fn answer(request: &Request, bucket: &mut Bucket) -> (String, Vec<u8>, usize) {
+/// The head and body of an answer, and how much of the body is sent before the connection is closed.
+fn answer(request: &Request, fault: Fault, bucket: &mut Bucket) -> (String, Vec<u8>, usize) {
     let Request { method, key, query, range, if_match, body } = request;
-    let range_text =
-        range.as_ref().map_or(String::new(), |range| format!(" {}-{}", range.start, range.end - 1));
-    bucket.requests.push(format!("{method} {key}{range_text}"));
-    let fault = bucket.faults.pop_front().unwrap_or(Fault::None);
     let head = |status: u16, bytes: usize, more: &str| {
         format!("HTTP/1.1 {status} X\r\ncontent-length: {bytes}\r\n{more}\r\n")
     };
@@ -199,10 +214,8 @@ fn answer(request: &Request, bucket: &mut Bucket) -> (String, Vec<u8>, usize) {
     };
     let error =
         |status, code: &str| whole(status, format!("<Error><Code>{code}</Code></Error>"), "");
-    match fault {
-        Fault::Status(status, code) => return error(status, code),
-        Fault::Close => return (String::new(), Vec::new(), 0),
-        _ => {}
+    if let Fault::Status(status, code) = fault {
+        return error(status, code);
     }
     let upload = query.get("uploadId").map(|id| id.parse::<u64>().unwrap());
     match (method.as_str(), upload) {

@@ -5,6 +5,8 @@ use super::*;
 use feedrate_spec::transfers::TransferCounts;
 
 const KB64: usize = 64 << 10;
+/// Longer than the server takes for small objects.
+const SHORT_TIMEOUT: (&str, &str) = ("read_timeout", "2");
 
 fn content(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i % 251) as u8).collect()
@@ -90,12 +92,14 @@ fn retries(counts: &TransferCounts) -> [u64; 5] {
 fn passing_faults_are_repeated_and_counted_and_the_bytes_are_right() {
     for (fault, expected) in [
         (Fault::Status(503, "SlowDown"), [1, 0, 0, 0, 0]),
+        (Fault::Status(429, "SlowDown"), [1, 0, 0, 0, 0]),
         (Fault::Status(500, "InternalError"), [0, 1, 0, 0, 0]),
         (Fault::Close, [0, 0, 1, 0, 0]),
+        (Fault::Stall, [0, 0, 0, 1, 0]),
         (Fault::Cut(70_000), [0, 0, 0, 0, 1]),
         (Fault::Short(50_000), [0, 0, 0, 0, 1]),
     ] {
-        let server = TestServer::start();
+        let server = TestServer::with_options(&[SHORT_TIMEOUT]);
         server.put("p/a", &content(100_000));
         let storage = open_bucket(&server);
         server.inject(&[fault]);
@@ -120,12 +124,19 @@ fn a_body_is_continued_where_it_ended() {
 
 #[test]
 fn lasting_faults_are_errors_with_name_cause_and_attempts() {
-    let server = TestServer::start();
+    let server = TestServer::with_options(&[SHORT_TIMEOUT]);
     server.put("p/a", &content(KB64 * 2));
     let storage = open_bucket(&server);
     for (faults, expected) in [
         (vec![Fault::Status(503, "SlowDown"); 4], "503 Service Unavailable, after 4 attempts"),
+        (
+            vec![Fault::Status(500, "InternalError"); 4],
+            "500 Internal Server Error, after 4 attempts",
+        ),
+        (vec![Fault::Status(429, "SlowDown"); 4], "429 Too Many Requests, after 4 attempts"),
         (vec![Fault::Close; 4], "closed before a response, after 4 attempts"),
+        (vec![Fault::Stall; 4], "no bytes arrived in time, after 4 attempts"),
+        (vec![Fault::Cut(0); 4], "closed within the body, after 4 attempts"),
         (vec![Fault::Short(0); 4], "bytes shorter than its range, after 4 attempts"),
         (vec![Fault::WrongRange], "Requested 0..131072, got 1..131072"),
         (vec![Fault::Status(403, "AccessDenied")], "denies access (status 403, AccessDenied)"),
@@ -170,7 +181,12 @@ fn a_refused_range_within_the_known_length_is_no_end_of_the_object() {
 #[test]
 fn a_large_object_is_written_in_parts_and_can_be_patched_near_its_ends() {
     let server = TestServer::start();
-    let storage = open_bucket(&server);
+    check_large_object(&*open_bucket(&server));
+    assert_eq!(server.uploads(), 0);
+}
+
+/// Writes an object of several parts, and reads it back.
+pub(in crate::storage) fn check_large_object(storage: &dyn Storage) {
     let mut expected = content(100 << 20);
     let mut file = storage.create("large").unwrap();
     for piece in expected.chunks(5 << 20) {
@@ -187,7 +203,6 @@ fn a_large_object_is_written_in_parts_and_can_be_patched_near_its_ends() {
     let mut stored = vec![0; expected.len()];
     assert_eq!(storage.read_at(&file, 0, &mut stored).unwrap(), expected.len());
     assert!(stored == expected);
-    assert_eq!(server.uploads(), 0);
 }
 
 #[test]
@@ -245,10 +260,10 @@ fn a_description_has_the_sources_of_settings_and_no_secret() {
         "AWS_REGION" => Some("eu-1".to_string()),
         _ => None,
     };
-    let options = [("storage_library", "s3dlio"), ("timeout", "1s"), ("secret_access_key", "")];
+    let options = [("secure", "false"), ("timeout", "1s"), ("secret_access_key", "")];
     let options = options.map(|(name, value)| (name.to_string(), value.to_string()));
     let (plan, unused) = describe(&url, &options, &environment);
-    assert_eq!(unused, ["storage_library", "timeout"]);
+    assert_eq!(unused, ["secure", "timeout"]);
     assert_eq!(plan.endpoint.as_deref(), Some("http://store:9000"));
     assert_eq!(plan.endpoint_source.as_deref(), Some("environment: AWS_ENDPOINT_URL"));
     assert_eq!(plan.region.as_deref(), Some("eu-1"));
@@ -258,4 +273,21 @@ fn a_description_has_the_sources_of_settings_and_no_secret() {
     assert_eq!((plan.credentials_source.as_str(), unused.len()), ("storage.storage_options", 0));
     configure(&url, &given);
     assert!(!format!("{plan:?} {:?}", all_settings()).contains("hunter2"));
+}
+
+#[test]
+fn timeouts_are_seconds_and_others_are_refused() {
+    let url = ObjectUrl::parse("s3://timeouts").unwrap();
+    let open = |text: &str| {
+        configure(&url, &[("read_timeout".into(), text.into())]);
+        super::super::open("s3", Path::new("s3://timeouts")).map(drop)
+    };
+    for text in ["30", "0.5", "30s", "1.5 s"] {
+        open(text).unwrap();
+    }
+    for text in ["0", "-1", "soon", "inf", "5m"] {
+        let error = open(text).unwrap_err();
+        assert!(error.to_string().contains(&format!("no time in seconds: `{text}`")), "{error}");
+        assert!(error.hint().is_some());
+    }
 }
