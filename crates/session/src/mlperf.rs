@@ -171,7 +171,7 @@ impl Requirement {
             files: workload_files.unwrap_or(plan.dataset.files_train),
             is_enlarged: workload_files.is_some(),
             steps_per_epoch: plan.train.steps_per_epoch,
-            command: command(request, dataset.files()),
+            command: command(request, plan, dataset.files()),
             check: check(plan, request, hosts, memory_bytes),
         })
     }
@@ -230,14 +230,15 @@ pub fn enlarge_dataset(request: &Request, hosts: Hosts) -> Option<(Request, u64)
     Some((enlarged, plan.dataset.files_train))
 }
 
-/// Returns the command that runs `request` with a dataset of `files` files.
-fn command(request: &Request, files: u64) -> String {
+/// Returns the command that runs `request` with a dataset of `files` files, without its pages in the cache where there is one.
+fn command(request: &Request, plan: &Plan, files: u64) -> String {
     let mut changed = Request { scale: 1.0, ..request.clone() };
     changed.overrides.retain(|given| overridden_key(given) != FILES_KEY);
     changed.overrides.push(format!("{FILES_KEY}={files}"));
     changed.overrides.iter_mut().for_each(|given| *given = override_without_secret(given));
     let count = request.accelerators.map(|count| ["-n".to_string(), count.to_string()]);
-    let folder = request.data.is_none().then(|| ["--data".to_string(), "DIR".to_string()]);
+    let is_in_folder = plan.storage.object.is_none() && request.data.is_none();
+    let folder = is_in_folder.then(|| ["--data".to_string(), "DIR".to_string()]);
     let words: Vec<String> = changed
         .data_arguments()
         .into_iter()
@@ -245,7 +246,8 @@ fn command(request: &Request, files: u64) -> String {
         .chain(folder.into_iter().flatten())
         .map(|word| bash_word(&word))
         .collect();
-    format!("feedrate run {} --cold", words.join(" "))
+    let cold = if plan.storage.object.is_none() { " --cold" } else { "" };
+    format!("feedrate run {}{cold}", words.join(" "))
 }
 
 #[cfg(test)]

@@ -25,6 +25,8 @@ impl Builder<'_> {
             Some("reader.odirect")
         } else if self.w.storage_storage_type == DIRECT_STORAGE {
             Some("storage.storage_type")
+        } else if self.w.storage_storage_library.as_deref() == Some(DIRECT_VALUE) {
+            Some("storage.storage_library")
         } else {
             options.iter().any(is_direct).then_some("storage.storage_options")
         }
