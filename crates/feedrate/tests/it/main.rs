@@ -91,6 +91,10 @@ mod fault_proxy;
 mod objects;
 /// Requests to a bucket that fail.
 mod objects_faults;
+/// Utilisations with stores of known rates.
+mod objects_speed;
+/// Workloads of DLIO and MLPerf Storage for stores.
+mod objects_workloads;
 /// Runs of several processes.
 mod mpi;
 /// DLIO's own tests.

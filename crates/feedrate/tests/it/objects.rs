@@ -88,16 +88,23 @@ fn check_accesses(a: &Value, b: &Value) {
     }
 }
 
-/// Generates, verifies and trains each format in a folder and in the bucket, with the path as the only difference.
-fn check_all_formats(server: &StoreServer) {
+/// Formats of different requests: of pieces of a file, of its end first, and of all of it in order.
+const FEW_FORMATS: [&str; 3] = ["npz", "parquet", "tfrecord"];
+
+/// Generates, verifies and trains formats in a folder and in the bucket, with the path as the only difference. Clients of
+/// object_store.py read the same bytes.
+fn check_formats(server: &StoreServer, clients: &[&str], is_checked: impl Fn(&str) -> bool) {
     let test = server.test();
     test.write("workload.yaml", WORKLOAD);
-    for (format, notes) in formats(&test) {
+    let formats = formats(&test);
+    let checked: Vec<_> = formats.into_iter().filter(|(format, _)| is_checked(format)).collect();
+    assert!(checked.len() >= FEW_FORMATS.len());
+    for (format, notes) in checked {
         // An image holds one sample.
         let samples = if ["png", "jpeg"].contains(&format.as_str()) { 1 } else { 4 };
         let settings =
             [format!("dataset.format={format}"), format!("dataset.num_samples_per_file={samples}")];
-        let url = format!("s3://bucket/{format}");
+        let url = format!("{}/{format}", server.url);
         let train = |data: &str| {
             let trace = format!("{}.pfw.gz", data.replace(['/', ':'], "-"));
             let generate =
@@ -126,27 +133,45 @@ fn check_all_formats(server: &StoreServer) {
         assert_eq!(transfers["requests"], transfers["attempts"], "{place}: {transfers}");
         assert_eq!(transfers["requests"], transfers["first_byte"]["count"], "{place}");
         assert!(in_files.get("transfers").is_none());
-        // boto3 reads the same bytes.
-        let copy = format!("copy-{format}");
-        server.python(&test, &["get", &format, &copy]);
-        let (copied, generated) = (contents(&test.path(&copy)), contents(&test.path(&format)));
-        assert!(copied == generated, "{place}: {:?}", copied.keys());
+        for client in clients {
+            let copy = format!("{client}-{format}");
+            server.python(&test, &["get", &format, &copy, client]);
+            let (copied, generated) = (contents(&test.path(&copy)), contents(&test.path(&format)));
+            assert!(copied == generated, "{place} by {client}: {:?}", copied.keys());
+        }
     }
 }
 
 #[test]
 fn all_formats_in_seaweedfs_equal_those_in_files() {
-    check_all_formats(&StoreServer::seaweed());
+    check_formats(&StoreServer::seaweed(), &["boto3", "s3dlio"], |_| true);
 }
 
 #[test]
 fn all_formats_in_moto_equal_those_in_files() {
-    check_all_formats(&StoreServer::moto());
+    check_formats(&StoreServer::moto(), &["boto3"], |_| true);
 }
 
 #[test]
-fn objects_that_boto3_wrote_are_read_as_a_foreign_dataset() {
-    for server in [StoreServer::seaweed(), StoreServer::moto()] {
+fn formats_in_azurite_equal_those_in_files() {
+    check_formats(&StoreServer::start("azurite"), &["azure"], |name| FEW_FORMATS.contains(&name));
+}
+
+#[test]
+fn formats_in_seaweedfs_by_the_requests_of_google_equal_those_in_files() {
+    let server = StoreServer::start("seaweed-gcs");
+    check_formats(&server, &["boto3"], |name| FEW_FORMATS.contains(&name));
+}
+
+#[test]
+fn objects_that_other_clients_wrote_are_read_as_a_foreign_dataset() {
+    for (name, clients) in [
+        ("seaweed", &["boto3", "s3dlio"][..]),
+        ("moto", &["boto3"]),
+        ("fake-gcs", &["google"]),
+        ("azurite", &["azure"]),
+    ] {
+        let server = StoreServer::start(name);
         let test = server.test();
         test.write("workload.yaml", WORKLOAD);
         fs::create_dir(test.path("data")).unwrap();
@@ -154,13 +179,16 @@ fn objects_that_boto3_wrote_are_read_as_a_foreign_dataset() {
         let folder = test.files_below("data", "manifest.json")[0].parent().unwrap().to_path_buf();
         fs::remove_file(folder.join("manifest.json")).unwrap();
         let folder = folder.to_string_lossy().into_owned();
-        server.python(&test, &["put", &folder, "foreign/folder"]);
         let run = |data: &str| {
             let arguments = ["run", "workload.yaml", "--json", "--foreign", "--data", data];
             feedrate(&test, &arguments).json()
         };
-        let (objects, files) = (run("s3://bucket/foreign/folder"), run(&folder));
-        check_accesses(&objects, &files);
-        assert_eq!(objects["bytes"]["logical"], files["bytes"]["logical"], "{}", server.name);
+        let files = run(&folder);
+        for client in clients {
+            server.python(&test, &["put", &folder, client, client]);
+            let objects = run(&format!("{}/{client}", server.url));
+            check_accesses(&objects, &files);
+            assert_eq!(objects["bytes"]["logical"], files["bytes"]["logical"], "{name}");
+        }
     }
 }

@@ -16,6 +16,8 @@ mod tests;
 
 #[cfg(test)]
 pub(super) use test_server::TestServer;
+#[cfg(test)]
+pub(super) use tests::check_large_object;
 
 pub use check::{Access, check};
 pub use settings::{StoreSettings, adopt_settings, all_settings, configure, describe};
