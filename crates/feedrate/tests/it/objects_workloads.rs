@@ -175,8 +175,13 @@ fn a_workload_as_those_of_dlio_generates_and_reads_objects() {
         "++workload.storage.storage_options.access_key_id=key",
         "++workload.storage.storage_options.secret_access_key=secret-of-the-test",
     ];
-    let summary = run(&server, &test, &keys);
-    check(&server, &test, summary, "train/", 14);
+    // Another format replaces the objects of the first one, as do DLIO's three workloads, which have one bucket.
+    for format in ["npz", "npy"] {
+        let format = format!("++workload.dataset.format={format}");
+        let summary = run(&server, &test, &[&keys[..], &[&format]].concat());
+        check(&server, &test, summary, "train/", 14);
+        fs::remove_dir_all(test.path("copy")).unwrap();
+    }
 }
 
 #[test]

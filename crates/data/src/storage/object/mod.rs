@@ -183,7 +183,10 @@ impl ObjectStorage {
     fn list_folder(&self, path: &str) -> Result<ListResult, Failure> {
         let folder = self.path(path)?;
         let listed = block_on(self.store.objects.list_with_delimiter(Some(&folder)));
-        listed.map_err(|error| Failure::from_store(&error))
+        let mut listed = listed.map_err(|error| Failure::from_store(&error))?;
+        // Some stores and their consoles keep an object `folder/` for a folder.
+        listed.objects.retain(|object| object.location != folder);
+        Ok(listed)
     }
 
     /// Sends a GET of a range. Returns the range of the response, which is shorter only at the end of the object, and its body; `None` if

@@ -206,6 +206,18 @@ pub(in crate::storage) fn check_large_object(storage: &dyn Storage) {
 }
 
 #[test]
+fn an_object_that_marks_a_folder_is_not_in_it() {
+    let server = TestServer::start();
+    server.put("p/train/", b"");
+    let storage = open_bucket(&server);
+    assert_eq!(storage.list("train").unwrap(), [""; 0]);
+    assert_eq!(storage.lengths("train").unwrap(), Some(vec![]));
+    server.put("p/train/a", b"content");
+    assert_eq!(storage.list("train").unwrap(), ["a"]);
+    assert_eq!(storage.lengths("train").unwrap(), Some(vec![("a".to_string(), 7)]));
+}
+
+#[test]
 fn an_upload_that_is_not_committed_is_aborted() {
     let server = TestServer::start();
     let storage = open_bucket(&server);
