@@ -371,7 +371,7 @@ fn unknown_text(answer: &Answer, doubts: &[Doubt]) -> String {
             ),
             Some(UnknownBecause::Interrupted) => doubt
                 .facts
-                .render("[{checkpoints} done|{epochs_done} of {epochs_planned} epochs are complete|steps of {begun_epochs} are recorded]"),
+                .render("[{checkpoints} done|{epochs_done} of {epochs_planned} epochs are complete, and epoch {stopped_epoch} up to step {stopped_step} of {last_step}|{epochs_done} of {epochs_planned} epochs are complete|steps of {begun_epochs} are recorded]"),
             Some(UnknownBecause::Incomplete | UnknownBecause::DataUnread) => doubt.evidence.clone(),
             _ => format!("{}: {}", doubt.name, doubt.evidence),
         })
