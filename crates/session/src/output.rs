@@ -55,6 +55,6 @@ pub fn write_output(file: &Path, bytes: &[u8], force: Option<bool>) -> anyhow::R
 }
 
 /// Whether a file is a special file, such as a pipe, a terminal or `/dev/null`. Such files are written to and never replaced.
-fn is_device(file: &Path) -> bool {
+pub fn is_device(file: &Path) -> bool {
     file.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
 }

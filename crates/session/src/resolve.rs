@@ -219,6 +219,15 @@ pub fn stem(folder: &Path) -> String {
     name.unwrap_or_else(|| "folder".into())
 }
 
+/// Returns the name that the workload of a request has in results. The workload may not exist.
+pub fn workload_name(request: &Request) -> String {
+    match (&*request.workload, &request.data) {
+        ("", Some(data)) => stem(data),
+        (STDIN, _) => "stdin".into(),
+        (wanted, _) => find(wanted).map_or_else(|_| model_name(wanted), |source| source.name),
+    }
+}
+
 /// Whether a workload is named by a file, rather than by the name of a bundled workload.
 pub fn is_file(workload: &str) -> bool {
     let extension = Path::new(workload).extension();

@@ -35,6 +35,7 @@ mod reference;
 
 use crate::cli::{DataArguments, GeneralArguments, note_completed_keys};
 use crate::exit::Exit;
+use crate::export::{ExportArguments, ExportSubject};
 use crate::messages;
 use clap::builder::{Resettable, StyledStr, Styles};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -201,6 +202,28 @@ impl Arguments {
         )
     }
 
+    /// The files of other programs that the command writes.
+    fn exports(&self) -> Option<&ExportArguments> {
+        let (exports, is_plan) = match &self.command {
+            Command::Run(a) => (&a.exports, a.dry_run),
+            Command::Scale(a) => (&a.exports, a.dry_run),
+            Command::Study(study::StudyCommand::Run(a)) => (&a.exports, a.dry_run),
+            Command::Compare(a) => (&a.exports, false),
+            _ => return None,
+        };
+        (exports.are_given() && !is_plan && is_first_process()).then_some(exports)
+    }
+
+    /// What the command tests.
+    fn export_subject(&self) -> ExportSubject {
+        match &self.command {
+            Command::Run(a) => ExportSubject::of_workload("run", &a.request(1)),
+            Command::Scale(a) => ExportSubject::of_workload("scale", &a.data.request()),
+            Command::Compare(_) => ExportSubject::new("compare", compare::SUBJECT),
+            _ => ExportSubject::new("study run", "study"),
+        }
+    }
+
     /// Refuses a missing data folder instead of creating it: its name may be misspelt, or the storage not mounted. If there are
     /// several processes, only the first prints the message.
     fn refuse_missing_data(&self, matches: &ArgMatches) -> anyhow::Result<()> {
@@ -250,20 +273,23 @@ const SINGLE_PROCESS_COMMANDS: [&str; 3] = ["scale", "diagnose", "advise"];
 
 /// Runs a workload once, several times, or as a submission.
 fn run_workload(arguments: &run::RunArguments) -> anyhow::Result<Exit> {
-    let outcome = match arguments.repeat {
+    match arguments.repeat {
         _ if arguments.rehearse => rehearse::rehearse(arguments),
         Some(runs) if !arguments.dry_run => repeat::repeat(arguments, runs),
         _ => run::run(arguments),
-    };
-    outcome.inspect_err(|error| {
-        if is_first_process() {
-            arguments.exports.write_failure("feedrate run", error);
-        }
-    })
+    }
 }
 
 /// Runs the command. `matches` show which arguments the user gave.
 pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let work = || execute(arguments, matches);
+    match arguments.exports() {
+        Some(exports) => exports.keep_current(&arguments.export_subject(), work),
+        None => work(),
+    }
+}
+
+fn execute(arguments: &Arguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
     if let Some(command) =
         matches.subcommand_name().filter(|name| SINGLE_PROCESS_COMMANDS.contains(name))
     {

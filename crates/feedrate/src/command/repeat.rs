@@ -5,7 +5,7 @@ use super::run::RunArguments;
 use super::study::conclusion::{REPEAT, conclude, lines_of};
 use super::study::runner_host;
 use crate::exit::Exit;
-use crate::export::{self, CaseState, MetricSet, TestCase, TestSuite};
+use crate::export::{self, CaseState, MetricSet, RUN_CASE, TestCase, TestSuite};
 use crate::gate::{self, GateResult};
 use crate::progress::TERMINAL;
 use crate::{launched, messages, text};
@@ -183,7 +183,7 @@ impl Repeated {
         let RepeatResult { workload, answer, gates, .. } = &self.result;
         let complete = TestCase {
             subject: workload.clone(),
-            name: "run".into(),
+            name: RUN_CASE.into(),
             duration_s: None,
             state: CaseState::Passed,
             says: format!("{} complete", units::counted(answer.runs, "run")),

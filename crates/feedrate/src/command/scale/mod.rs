@@ -51,7 +51,7 @@ Examples:
 Exit codes: 0 a number was found; 1 a run failed; 2 bad usage or workload; 3 no number reaches the target; 4 not decided; 130 interrupted.")]
 pub(super) struct ScaleArguments {
     #[command(flatten)]
-    data: DataArguments,
+    pub(super) data: DataArguments,
     /// Target of the metric, in percent for utilisations [default: the workload's `metric.au`].
     #[arg(long, help_heading = SEARCH, visible_alias = "at-least", value_name = "VALUE")]
     au: Option<f64>,
@@ -81,7 +81,7 @@ pub(super) struct ScaleArguments {
     budget: f64,
     /// Forecast the runs and their time; run nothing.
     #[arg(long, help_heading = SEARCH)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
     /// Folder of all results [default: `output.folder`].
     #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     results: Option<PathBuf>,
@@ -89,7 +89,7 @@ pub(super) struct ScaleArguments {
     #[arg(long, help_heading = SEARCH, hide_short_help = true)]
     again: bool,
     #[command(flatten)]
-    exports: ExportArguments,
+    pub(super) exports: ExportArguments,
     #[command(flatten)]
     cache: CacheArguments,
 }

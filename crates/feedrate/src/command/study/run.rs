@@ -54,7 +54,7 @@ pub(in crate::command) struct StudyRunArguments {
     time_budget: Option<f64>,
     /// Print which rows would run, their time and the space for datasets; run nothing.
     #[arg(long)]
-    dry_run: bool,
+    pub(in crate::command) dry_run: bool,
     /// Also run rows that failed before.
     #[arg(long)]
     retry: bool,
@@ -76,7 +76,7 @@ pub(in crate::command) struct StudyRunArguments {
     #[command(flatten)]
     settings: StudyRunSettings,
     #[command(flatten)]
-    exports: ExportArguments,
+    pub(in crate::command) exports: ExportArguments,
 }
 
 /// Runs a study.
