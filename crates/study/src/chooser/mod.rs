@@ -60,9 +60,9 @@ pub trait Chooser {
         past.is_invalid()
     }
 
-    /// The metric reported for each finished run.
-    fn response(&self) -> &'static Metric {
-        &AU_ALL_STEPS
+    /// The metric reported for each finished run; `None` for the deciding utilisation of the run.
+    fn response(&self) -> Option<&'static Metric> {
+        Some(&AU_ALL_STEPS)
     }
 
     /// The name of row `number` of the study (from 1) in progress lines: `run 3: 4 accelerators`. `None` for the default: experiment, replicate and

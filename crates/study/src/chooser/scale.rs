@@ -301,8 +301,8 @@ impl<R: NumberRange> Chooser for ScaleSearch<R> {
         }
     }
 
-    fn response(&self) -> &'static Metric {
-        self.response
+    fn response(&self) -> Option<&'static Metric> {
+        Some(self.response)
     }
 
     fn label(&self, row: &Row, number: usize) -> Option<String> {

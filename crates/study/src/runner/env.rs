@@ -9,6 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// A metric of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct MetricValue {
+    /// The metric.
+    pub metric: &'static Metric,
+    /// Its value.
+    pub value: f64,
+}
+
 /// The parts of a row's plan that a runner needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowPlan {
@@ -198,8 +207,8 @@ pub trait RunnerEnv {
         plan: &RowPlan,
     ) -> Result<CheckResult, String>;
 
-    /// The response of a run with complete results; `None` if it has no value.
-    fn value(&mut self, run_dir: &Path, response: &Metric) -> Option<f64>;
+    /// The response of a run with complete results, by default the deciding utilisation, and its value. `None` if it has no value.
+    fn value(&mut self, run_dir: &Path, response: Option<&'static Metric>) -> Option<MetricValue>;
 
     /// All values of a run with complete results; empty if they cannot be read.
     fn observe(&mut self, run_dir: &Path) -> Observation;

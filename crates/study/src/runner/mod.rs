@@ -12,15 +12,14 @@ mod datasets;
 mod tests;
 
 pub use env::{
-    PreparedMachine, RowDataset, RowJob, RowPlace, RowPlan, RunnerEnv, RunnerEvent, RunnerTask,
-    TaskEnd,
+    MetricValue, PreparedMachine, RowDataset, RowJob, RowPlace, RowPlan, RunnerEnv, RunnerEvent, RunnerTask, TaskEnd,
 };
 pub use plans::{Pace, Plans, RowProblem};
 pub use select::due_rows;
 
 use crate::chooser::{Chooser, History, Observation, RunState};
 use crate::datasets::Policy;
-use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED};
+use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED};
 use feedrate_measure::record::file::RecordFileError;
 use feedrate_results::files::{FilesError, Lock, StudyFiles};
 use feedrate_results::place::{label, short_label, sync};
@@ -461,17 +460,16 @@ impl<'a> Runner<'a> {
         self.report.finished += 1;
         let label = self.name.clone();
         let place = self.place;
-        let response = chooser.response();
-        let value = self.env.value(&run_dir, response);
-        let name = match response.id {
-            id if id == AU_ALL_STEPS.id => "AU",
-            id if id == AU_WINDOWED.id => "windowed AU",
-            id => id.name(),
-        };
-        let result = value.map(|value| {
+        let response = self.env.value(&run_dir, chooser.response());
+        let result = response.map(|MetricValue { metric, value }| {
+            let name = match metric.id {
+                id if id == AU_ALL_STEPS.id || id == AU_SUSTAINED.id => "AU",
+                id if id == AU_WINDOWED.id => "windowed AU",
+                id => id.name(),
+            };
             let verdict =
                 chooser.verdict(value).map_or(String::new(), |verdict| format!(", {verdict}"));
-            format!("{name} {}{verdict}", response.unit.text(value))
+            format!("{name} {}{verdict}", metric.unit.text(value))
         });
         self.env.report(RunnerEvent::Finished { label, place, duration_s, result, doubts });
         Ok(())
