@@ -66,6 +66,8 @@ pub fn cost(proposal: &Proposal) -> String {
 
 /// The sentence on a run that no known change helps.
 pub const NOTHING_HELPS: &str = "No known change would help";
+/// The sentence on a run whose accelerators do not compute.
+pub const NO_COMPUTE: &str = "Without compute there is no AU that a change could raise: set `train.computation_time`, which `feedrate.watch` in the training loop measures";
 /// The sentence on a run whose bottleneck is unknown.
 pub const TOO_NOISY: &str = "Nothing is advised: the measurement is too noisy to name a bottleneck";
 
@@ -115,7 +117,10 @@ fn with_prediction(advice: &Advice, required_percent: f64) -> String {
 pub fn opening(answer: &Answer, derived: &Derived) -> String {
     let name = &derived.record.plan.workload;
     let Some(au) = answer.au_percent else {
-        return format!("{name}: {}", answer.kind.name());
+        let samples = answer.samples_per_second.map(|rate| units::per_second(rate, "samples"));
+        let rate = samples.filter(|_| answer.kind == AnswerKind::Rate);
+        let says = rate.map(|rate| format!("{rate}, {}", answer.verdict.name()));
+        return format!("{name}: {}", says.as_deref().unwrap_or(answer.kind.name()));
     };
     let bound = match (answer.kind, answer.unknown_because) {
         (AnswerKind::Unknown, Some(because)) => because.name(),

@@ -10,7 +10,7 @@ use crate::progress::TERMINAL;
 use crate::{messages, text, time};
 use clap::Args;
 use feedrate_analysis::advice::{self, Advice, Case, Cost, Proposal, RULES};
-use feedrate_analysis::answer::AnsweredSummary;
+use feedrate_analysis::answer::{AnswerKind, AnsweredSummary};
 use feedrate_analysis::predict::{NotPredictable, PipelinePool};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::Record;
@@ -350,6 +350,9 @@ fn advice_blocks(run: &AnsweredSummary, rows: &[AdviceRow]) -> Vec<Block> {
     if rows.is_empty() {
         let says = match run.answer.fed {
             Some(true) => "Nothing is advised: the accelerators were fed.",
+            _ if run.answer.kind == AnswerKind::Rate => {
+                return vec![Block::Sentence(format!("{}.", words::NO_COMPUTE))];
+            }
             _ if run.summary.verdict.name == Bound::ClientBound => {
                 "No known change would help: the time is spent in the job's own code, which faster storage does not speed up. Measure it by `feedrate calibrate SCRIPT.py:make_dataset`."
             }
