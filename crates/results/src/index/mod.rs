@@ -61,7 +61,7 @@ pub struct ReadOptions {
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages describe them")]
 pub enum RunsError {
-    #[error("cannot look into `{}`: {source}", path.display())]
+    #[error("cannot read `{}`: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
     #[error("`{}` holds no result of a run", .0.display())]
     NoRuns(PathBuf),
