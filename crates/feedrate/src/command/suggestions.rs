@@ -164,12 +164,23 @@ pub(super) fn usage_refusal(
             };
             Some(Refusal::new(format!("`{word}` is one argument too many for `{path}`"), hint))
         }
+        (ErrorKind::MissingRequiredArgument, ..)
+            if message_of(&usage.render().to_string()).0.contains("<WORKLOAD>") =>
+        {
+            let folder = if ["run", "plan", "diagnose"].contains(&called.command.get_name()) {
+                ", or the folder of your own files with `--data DIR`"
+            } else {
+                ""
+            };
+            let hint = format!("give one of `feedrate list workloads` or a YAML file{folder}");
+            Some(Refusal::new(format!("`{path}` needs a workload"), hint))
+        }
         (ErrorKind::InvalidSubcommand, _, Some(word)) => {
             unknown("command", word, called.hint_for_command(word, &words))
         }
         _ => {
             let rendered = usage.render().to_string();
-            let (message, rest) = rendered.split_once("\n\n").unwrap_or((&rendered, ""));
+            let (message, rest) = message_of(&rendered);
             let lines = message.trim_start_matches("error: ").lines().map(str::trim);
             let suggested = text(ContextKind::SuggestedValue);
             let usage_line = rest.lines().find_map(|line| line.strip_prefix("Usage: "));
@@ -181,6 +192,11 @@ pub(super) fn usage_refusal(
             Some(Refusal::new(Vec::from_iter(lines).join(" "), hint))
         }
     }
+}
+
+/// The message of a rendered error, and the rest.
+fn message_of(rendered: &str) -> (&str, &str) {
+    rendered.split_once("\n\n").unwrap_or((rendered, ""))
 }
 
 /// The innermost command on a command line.

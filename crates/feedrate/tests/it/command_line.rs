@@ -108,6 +108,8 @@ fn the_help_of_a_command_is_the_same_in_all_forms() {
         assert!(!long.contains("--color") && all.contains("--color"), "{all}");
         assert!(long.lines().count() < all.lines().count(), "{all}");
     }
+    test.feedrate(&["run"]).refuses(2, &["`feedrate run` needs a workload", "`--data DIR`"]);
+    test.feedrate(&["scale"]).refuses(2, &["`feedrate scale` needs a workload", "hint: give"]);
     test.feedrate(&["help", "nothing"])
         .refuses(2, &["`feedrate` has no command `nothing`", "hint:"]);
     test.feedrate(&["help", "verify"]).refuses(2, &["write `feedrate generate --verify --help`"]);

@@ -11,11 +11,14 @@ use super::value::REMOVE_QUOTES;
 use super::words::hint_for_foreign_key;
 use super::yaml::from_yaml;
 use crate::problem::{Location, Problem, ProblemSeverity, Problems};
+use crate::refusal::alternatives;
 use crate::units::counted;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of problems in a list. Further problems are only counted.
 const PROBLEMS_MAX: usize = 100;
+/// Maximum number of keys of a section that a hint lists.
+const SMALL_SECTION_KEYS: usize = 5;
 
 /// Treatment of unknown keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,7 +181,10 @@ impl KeyWalk {
         let hint = match (hint_for_foreign_key(path), similar) {
             (Some(hint), _) => hint.to_string(),
             (None, Some(similar)) => format!("did you mean `{similar}`?"),
-            (None, None) => "`feedrate list keys` shows all keys".to_string(),
+            (None, None) => match keys_of_small_section(path) {
+                Some(keys) => format!("give {keys}"),
+                None => "`feedrate list keys` shows all keys".to_string(),
+            },
         };
         self.problems.push(problem.with_location(Some(location.clone())).hint(hint));
     }
@@ -188,6 +194,14 @@ fn similar_key(path: &str) -> Option<&'static str> {
     let keys: Vec<&str> =
         KEYS.iter().filter(|key| key.origin != Origin::Ignored).map(|key| key.path).collect();
     nearest_key(path, &keys)
+}
+
+/// The keys of the section of `path`, if it has few.
+fn keys_of_small_section(path: &str) -> Option<String> {
+    let (section, _) = path.rsplit_once('.')?;
+    let keys = KEYS.iter().filter(|key| key.origin != Origin::Ignored);
+    let keys: Vec<&str> = keys.map(|key| key.path).filter(|key| is_below(key, section)).collect();
+    alternatives(&keys).filter(|_| keys.len() <= SMALL_SECTION_KEYS)
 }
 
 /// Whether `path` is the section of a key.
