@@ -294,11 +294,13 @@ impl Answer {
             (_, AnswerKind::Yes, bias) => bias != Bias::Lowered,
             (_, AnswerKind::No, bias) => bias != Bias::Raised,
             (_, AnswerKind::Rate, _) => true,
-            (_, AnswerKind::Unknown, bias) => match self.unknown_because.map(UnknownBecause::bias) {
-                Some(Bias::Raised) => bias != Bias::Lowered,
-                Some(Bias::Lowered) => bias != Bias::Raised,
-                _ => bias == Bias::Either,
-            },
+            (_, AnswerKind::Unknown, bias) => {
+                match self.unknown_because.map(UnknownBecause::bias) {
+                    Some(Bias::Raised) => bias != Bias::Lowered,
+                    Some(Bias::Lowered) => bias != Bias::Raised,
+                    _ => bias == Bias::Either,
+                }
+            }
         }
     }
 

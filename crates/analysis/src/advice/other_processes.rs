@@ -22,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
     source: "tf.data and Plumber: CPU saturation of the client",
     sees: "all processors are busy, a quarter of them with other programs, and that costs time",
     proposes: "stop the busiest process, which is named",
-    change: "[stop {process}, or ]use more cores or fewer decoding threads",
+    change: "[stop {process} (process {process_id}), or ]use more cores or fewer decoding threads",
     why: "{all_cores} were {busy_percent:.0} % busy, other programs used {others:.1} of them[, mostly {process} (process {process_id})]",
     answers: &[AnswerKind::No, AnswerKind::Unknown],
     propose,
@@ -79,10 +79,14 @@ fn propose(case: &Case) -> Option<Proposal> {
             .with("busy_percent", 100.0 * busy_share)
             .with("own", run_cpus)
             .with("others", other_cpus)
-            .with_known("process", busiest.map(|other| other.name.as_str()))
+            .with_known("process", busiest.map(|other| process_name(&other.name)))
             .with_known("process_id", busiest.map(|other| other.id.to_string()));
         Proposal { cost: Cost::Processors, ..RULE.proposal(&[], saved_s, evidence) }
     })
+}
+
+fn process_name(name: &str) -> &str {
+    if name == "feedrate" { "another feedrate" } else { name }
 }
 
 /// Share of the wait for samples that would be saved if each sample took `delay_s` less.
