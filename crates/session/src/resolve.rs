@@ -149,6 +149,11 @@ pub fn is_in_folder(request: &Request) -> bool {
     has_folder(&workload)
 }
 
+/// Whether the storage of a workload does not use the folder `data`.
+pub fn ignores(workload: &Workload, data: &Path) -> bool {
+    !has_folder(workload) && !store::is_url(data)
+}
+
 /// Whether the storage of a workload keeps the dataset in a folder. True if the storage is unknown.
 fn has_folder(workload: &Workload) -> bool {
     let storage = catalog().storage(&workload.storage_storage_type);
