@@ -416,11 +416,7 @@ fn add_readers(tally: &mut Tally, data: usize, job: &mut LogJob) -> JobTimes {
     let period_ns = mean(|bursts| bursts.period_ns);
     let paused_ns = saturating_sum(bursts.iter().map(|bursts| bursts.paused_ns));
     times.paused_share = (0 < total_ns).then(|| paused_ns as f64 / total_ns as f64);
-    let io_ns = times.calls.read_ns.saturating_add(times.calls.metadata_ns);
-    let steps = readers().flat_map(|reader| &reader.log.ops).filter(|op| op.is_new_file).count();
     job.compute_ns = match (job.trains_and_reads, concurrent) {
-        // Decoding counts as compute, also between the reads of a file.
-        (Some(true), _) if is_one_file => total_ns.saturating_sub(io_ns).checked_div(steps as u64),
         (Some(true), _) => Some(gap_ns.saturating_sub(short_gap_ns)),
         (_, Some(readers)) if gap_ns as f64 >= WAITING_SHARE * period_ns as f64 => {
             Some(period_ns / readers)

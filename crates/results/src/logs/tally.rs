@@ -377,8 +377,7 @@ impl Tally {
         self.kind(file).add_range(range, bytes, ranks_are_final);
         self.set_length(file, offset.unwrap_or(0) + bytes);
         if self.ops >= OPS_MAX {
-            return self
-                .lose("read", "beyond those evaluated for batches and compute time");
+            return self.lose("read", "beyond those evaluated for batches and compute time");
         }
         let op = Op {
             start_ns,

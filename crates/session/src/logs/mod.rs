@@ -50,20 +50,19 @@ fn no_log(path: &Path, files: &[PathBuf]) -> Refusal {
     let kinds = "give the output of `strace -f -ttt -T -y -o LOG`, DFTracer's `.pfw` or `.pfw.gz`, or Darshan's `.darshan`";
     let is_empty = |file: &PathBuf| file.metadata().is_ok_and(|file| file.len() == 0);
     if !files.is_empty() {
-        let state =
-            if files.iter().all(is_empty) { "is empty" } else { "is not a supported log" };
+        let state = if files.iter().all(is_empty) { "is empty" } else { "is not a supported log" };
         return Refusal::new(format!("`{name}` {state}"), kinds);
     }
     if path.is_dir() {
         return Refusal::new(format!("`{name}` contains no supported log"), kinds);
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let others = read_folder(folder.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
+    let entries = read_folder(folder.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
     let others: Vec<String> =
-        others.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     let wanted = path.file_name().unwrap_or_default().to_string_lossy();
-    let others = others.iter().map(String::as_str);
-    Refusal::unknown_name(format!("`{name}` does not exist"), &wanted, others, kinds)
+    let message = format!("`{name}` does not exist");
+    Refusal::unknown_name(message, &wanted, others.iter().map(String::as_str), kinds)
 }
 
 fn refusal(path: &Path, error: &LogError) -> anyhow::Error {

@@ -242,8 +242,7 @@ impl StraceReader {
                 self.tally.lose_reads("call", why, 1);
             }
             "sendfile" | "copy_file_range" | "splice" => {
-                self.tally
-                    .lose("call", "copying between descriptors, not counted as a read");
+                self.tally.lose("call", "copying between descriptors, not counted as a read");
             }
             _ => {}
         }
@@ -307,8 +306,7 @@ impl StraceReader {
             if event.process.borrow().is_complete {
                 self.tally.add_pause(thread, event.call.ns, bytes > 0);
             } else {
-                self.tally
-                    .lose("read", "of a pipe, or of a file opened before the log began");
+                self.tally.lose("read", "of a pipe, or of a file opened before the log began");
             }
             return;
         };
