@@ -414,7 +414,7 @@ keys! {
         compute: Option<String> = OptionalText, "compute", "null", "",
             "How steps are executed: `sleep` (a wait, the default), `none`, or `cuda` (a copy of the batch's size and a kernel on a GPU).";
         expect_au: Option<f64> = OptionalTargetPercent, "expect.au", "null", "percent",
-            "Gate of `run`, `show` and `study run`: lowest accelerator utilisation. The section `expect` only decides exit codes and test results.";
+            "Gate of `run`, `show` and `study run`, and target of `scale`: lowest accelerator utilisation. The section `expect` only decides exit codes and test results.";
         expect_bytes_per_second: Option<f64> = OptionalRate, "expect.bytes_per_second", "null", "bytes per second",
             "Gate: lowest `delivered_bytes_per_second`, such as `2GB/s`.";
         expect_samples_per_second: Option<f64> = NumberOrNull, "expect.samples_per_second", "null", "samples per second",

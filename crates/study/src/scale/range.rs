@@ -134,6 +134,9 @@ impl<'a> SearchRange<'a> {
         let target_percent = resolved.plan.metric.au_target_percent;
         let bound = match options.bound {
             Some(bound) => checked_bound(bound, response)?,
+            None if is_au && !is_given(&data, AU_TARGET) => {
+                resolved.plan.metric.expect.au_percent.unwrap_or(target_percent)
+            }
             None if is_au => target_percent,
             None => {
                 let message = format!("`{}` has no default target", response.id.name());

@@ -8,7 +8,7 @@ mod dry_run;
 
 pub(super) use answer::SearchResult;
 
-use super::study::conclusion::{SCALE, conclude, lines_of};
+use super::study::conclusion::{SCALE, conclude, interrupted, lines_of};
 use super::study::runner_host;
 use crate::cli::{CacheArguments, DataArguments, OUTPUT, metric, parse_count};
 use crate::exit::Exit;
@@ -23,7 +23,6 @@ use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_measure::metric::{Metric, Unit};
 use feedrate_results::conclusion::Conclusion;
 use feedrate_results::load_run;
-use feedrate_session::failure::Interrupted;
 use feedrate_session::request::Request;
 use feedrate_session::{result_folder, room};
 use feedrate_spec::refusal::refuse;
@@ -52,7 +51,7 @@ Exit codes: 0 a number was found; 1 a run failed; 2 bad usage or workload; 3 no 
 pub(super) struct ScaleArguments {
     #[command(flatten)]
     pub(super) data: DataArguments,
-    /// Target of the metric, in percent for utilisations [default: the workload's `metric.au`].
+    /// Target of the metric, in percent for utilisations [default: `expect.au` or `metric.au`].
     #[arg(long, help_heading = SEARCH, visible_alias = "at-least", value_name = "VALUE")]
     au: Option<f64>,
     /// Metric that must reach the target. If low values are good, the target is an upper limit.
@@ -162,7 +161,7 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
         conclude(&study, &conclusion, arguments.data.json)?;
     }
     if end.report.is_stopped {
-        return Err(Interrupted(study.folder.display().to_string()).into());
+        return Err(interrupted(&study));
     }
     if let ScaleEnd::Failed { run, reason, .. } = search.end(&end.history) {
         anyhow::bail!("run {run} failed: {reason}");
