@@ -4,7 +4,7 @@
 use super::mlperf::PlannedCommand;
 use super::plan;
 use super::run::RunArguments;
-use super::study::conclusion::{REHEARSAL, conclude, lines_of};
+use super::study::conclusion::{REHEARSAL, conclude, interrupted, lines_of};
 use super::study::runner_host;
 use crate::exit::Exit;
 use crate::{messages, text};
@@ -18,7 +18,6 @@ use feedrate_results::run::{Activity, Run, SCALED_REHEARSAL};
 use feedrate_results::submissions::{MlperfWorkload, judge_workloads};
 use feedrate_run::system;
 use feedrate_session::catalog;
-use feedrate_session::failure::Interrupted;
 use feedrate_session::launch;
 use feedrate_session::rehearsal::Rehearsal;
 use feedrate_session::request::Request;
@@ -130,7 +129,7 @@ pub(super) fn rehearse(arguments: &RunArguments) -> anyhow::Result<Exit> {
             "note: {finished} of {} complete. The same command makes the others; with `--again`, it makes all of them, without a gap",
             units::counted(*runs, "run")
         ));
-        return Err(Interrupted(study.folder.display().to_string()).into());
+        return Err(interrupted(&study));
     }
     let result = RehearsalResult::read(&rehearsal, &study.folder)?;
     conclude(&study, &result.conclusion()?, arguments.data.json)?;

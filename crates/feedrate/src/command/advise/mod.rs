@@ -3,6 +3,8 @@
 mod predict;
 mod try_out;
 
+use super::rehearse::relative_to_working_folder;
+use super::study::conclusion::interrupted;
 use super::study::runner_host;
 use crate::cli::{CacheArguments, DataArguments, OUTPUT, name_of};
 use crate::exit::Exit;
@@ -22,11 +24,11 @@ use feedrate_report::words::{advice as words, unpredicted};
 use feedrate_results::load_run;
 use feedrate_results::replan::Replan;
 use feedrate_results::trials::Outcome;
-use feedrate_session::failure::Interrupted;
 use feedrate_session::request::Request;
 use feedrate_session::template::RunTemplate;
 use feedrate_session::{resolve, result_folder};
 use feedrate_spec::bundled;
+use feedrate_spec::escape::path_text;
 use feedrate_spec::refusal::refuse;
 use feedrate_spec::units;
 use feedrate_study::chooser::{BASELINE, Trials, UTILISATION};
@@ -263,8 +265,11 @@ fn run_baseline(
     let end = study.run(&mut chooser, observe)?;
     let trial = chooser.trial(&end.history, BASELINE);
     match (trial.runs.first(), trial.skip_reason) {
-        _ if end.report.is_stopped => Err(Interrupted(study.folder.display().to_string()).into()),
-        (Some(run), _) => Ok((run.run_dir.display().to_string(), load_run(&run.run_dir)?)),
+        _ if end.report.is_stopped => Err(interrupted(study)),
+        (Some(run), _) => {
+            let folder = path_text(&relative_to_working_folder(&run.run_dir));
+            Ok((folder, load_run(&run.run_dir)?))
+        }
         (None, why) => anyhow::bail!("the unchanged workload failed: {}", why.unwrap_or_default()),
     }
 }

@@ -1,10 +1,13 @@
 //! Prints and saves conclusions of studies: the answers of `scale`, `advise --try`, `run --repeat` and `run --rehearse`.
 
+use crate::command::rehearse::relative_to_working_folder;
 use crate::messages;
 use anyhow::Context;
 use feedrate_report::document::{Block, Document};
 use feedrate_report::output::Schema;
 use feedrate_results::conclusion::Conclusion;
+use feedrate_session::failure::Interrupted;
+use feedrate_spec::escape::path_text;
 use feedrate_study::chosen::ChosenStudy;
 
 /// Names of the schemas of conclusions.
@@ -28,6 +31,11 @@ pub(in crate::command) fn conclude(
     study.note_earlier_runs();
     print(conclusion, json)?;
     saved
+}
+
+/// The error of an interrupted study, which names its folder.
+pub(in crate::command) fn interrupted(study: &ChosenStudy) -> anyhow::Error {
+    Interrupted(path_text(&relative_to_working_folder(&study.folder))).into()
 }
 
 /// Prints a conclusion.
