@@ -314,6 +314,11 @@ mod tests {
             Some("Would help: use `--cold`, or a dataset of at least five times the memory"),
             "example: 50 % AU, cache-fed",
         );
+        let mut without_compute = starved_run();
+        for accelerator in &mut without_compute.epochs[0].accelerators {
+            accelerator.blocks[0].compute_ns.fill(0);
+        }
+        check(&without_compute, None, "example: 10 samples/s, storage-bound");
         let mut stopped = starved_run();
         stopped.complete = false;
         let head = "example: 50 % AU, incomplete";
