@@ -181,8 +181,7 @@ fn xml_text(text: &str) -> Cow<'_, str> {
 
 fn write_case(writer: &mut Writer<Vec<u8>>, case: &TestCase) -> io::Result<()> {
     let (message, details) = case.says.split_once('\n').unwrap_or((&case.says, ""));
-    let [subject, name, message] =
-        [&*case.subject, &*case.name, message].map(xml_text);
+    let [subject, name, message] = [&*case.subject, &*case.name, message].map(xml_text);
     let duration = case.duration_s.map(|seconds| format!("{seconds:.3}"));
     let mut element = writer
         .create_element("testcase")

@@ -91,7 +91,8 @@ impl ExportArguments {
     ) -> anyhow::Result<Exit> {
         let unfinished = "started, and not finished";
         self.write_error(subject, ErrorKind::Unfinished, unfinished.into()).map_err(|error| {
-            let hint = "give `--junit` and `--openmetrics` files in existing folders that you may write";
+            let hint =
+                "give `--junit` and `--openmetrics` files in existing folders that you may write";
             Refusal::new(error.to_string(), hint)
         })?;
         work().inspect_err(|error| {
@@ -122,8 +123,9 @@ impl ExportArguments {
             says: says.trim_start_matches("error: ").into(),
         };
         let suite = TestSuite { name: subject.suite.clone(), cases: vec![case] };
-        let is_replaceable = |file: &&PathBuf| !is_device(file);
-        self.write_files(&suite, &[], is_replaceable)
+        // A pipe gets only the result.
+        let is_wanted = |file: &&PathBuf| kind != ErrorKind::Unfinished || !is_device(file);
+        self.write_files(&suite, &[], is_wanted)
     }
 
     /// Writes the result of a command to the requested files.
@@ -136,8 +138,9 @@ impl ExportArguments {
                 "note: without a gate, `--junit` only says that runs are complete: give limits in `expect`, or `--fail-below-au`",
             );
         }
+        self.write_files(suite, metrics, |_| true)?;
         self.is_written.store(true, Relaxed);
-        self.write_files(suite, metrics, |_| true)
+        Ok(())
     }
 
     /// Writes those files that are `wanted`.

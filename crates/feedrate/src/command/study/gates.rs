@@ -106,7 +106,9 @@ impl JudgedStudy {
             let (case_state, says) = match state.status {
                 Status::Done if state.result().is_none() => (CaseState::Skipped, "no result"),
                 Status::Done => (CaseState::Passed, "the run is complete"),
-                Status::Failed => (CaseState::Error(ErrorKind::Failed), state.reason().unwrap_or("failed")),
+                Status::Failed => {
+                    (CaseState::Error(ErrorKind::Failed), state.reason().unwrap_or("failed"))
+                }
                 status => (CaseState::Skipped, status.name()),
             };
             TestCase {
