@@ -58,8 +58,7 @@ fn check(derived: &Derived) -> Option<Facts> {
     let last_step = |scope: &Scope| train.steps_in_epoch(scope.epoch.number.max(1));
     let (done, stopped): (Vec<_>, Vec<_>) =
         begun.partition(|scope| last_step(scope) <= scope.steps());
-    let facts =
-        facts.with("epochs_done", done.len()).with("epochs_planned", train.epochs_run());
+    let facts = facts.with("epochs_done", done.len()).with("epochs_planned", train.epochs_run());
     Some(match stopped.last() {
         Some(scope) => facts
             .with("stopped_epoch", scope.epoch.number)

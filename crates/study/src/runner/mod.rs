@@ -12,7 +12,8 @@ mod datasets;
 mod tests;
 
 pub use env::{
-    MetricValue, PreparedMachine, RowDataset, RowJob, RowPlace, RowPlan, RunnerEnv, RunnerEvent, RunnerTask, TaskEnd,
+    MetricValue, PreparedMachine, RowDataset, RowJob, RowPlace, RowPlan, RunnerEnv, RunnerEvent,
+    RunnerTask, TaskEnd,
 };
 pub use plans::{Pace, Plans, RowProblem};
 pub use select::due_rows;
