@@ -217,8 +217,8 @@ impl Arguments {
     /// What the command tests.
     fn export_subject(&self) -> ExportSubject {
         match &self.command {
-            Command::Run(a) => ExportSubject::of_workload("run", &a.request(1)),
-            Command::Scale(a) => ExportSubject::of_workload("scale", &a.data.request()),
+            Command::Run(a) => ExportSubject::for_workload("run", &a.request(1)),
+            Command::Scale(a) => ExportSubject::for_workload("scale", &a.data.request()),
             Command::Compare(_) => ExportSubject::new("compare", compare::SUBJECT),
             _ => ExportSubject::new("study run", "study"),
         }

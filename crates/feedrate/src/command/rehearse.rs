@@ -4,7 +4,9 @@
 use super::mlperf::PlannedCommand;
 use super::plan;
 use super::run::RunArguments;
-use super::study::conclusion::{REHEARSAL, conclude, interrupted, lines_of};
+use super::study::conclusion::{
+    REHEARSAL, conclude, interrupted, lines_of, relative_to_working_folder,
+};
 use super::study::runner_host;
 use crate::exit::Exit;
 use crate::{messages, text};
@@ -195,12 +197,6 @@ fn announce_checkpoints(plan: &Plan) {
 /// The status of a workload that cannot be submitted, or has figures that feedrate chose.
 fn unofficial_status(request: &Request) -> Option<MlperfStatus> {
     mlperf_status(request).filter(|status| *status != MlperfStatus::Official)
-}
-
-/// The path as the user would type it.
-pub(super) fn relative_to_working_folder(folder: &Path) -> PathBuf {
-    let working_folder = std::env::current_dir().unwrap_or_default();
-    folder.strip_prefix(working_folder).unwrap_or(folder).into()
 }
 
 impl RehearsalResult {

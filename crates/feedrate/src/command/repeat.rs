@@ -1,8 +1,9 @@
 //! `feedrate run --repeat`: several runs of one plan in a new folder, and their means with intervals.
 
-use super::rehearse::relative_to_working_folder;
 use super::run::RunArguments;
-use super::study::conclusion::{REPEAT, conclude, interrupted, lines_of};
+use super::study::conclusion::{
+    REPEAT, conclude, interrupted, lines_of, relative_to_working_folder,
+};
 use super::study::runner_host;
 use crate::exit::Exit;
 use crate::export::{self, CaseState, MetricSet, RUN_CASE, TestCase, TestSuite};

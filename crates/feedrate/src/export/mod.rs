@@ -62,7 +62,7 @@ impl ExportSubject {
     }
 
     /// The workload of a request to `command`, which may not exist.
-    pub(crate) fn of_workload(command: &str, request: &Request) -> Self {
+    pub(crate) fn for_workload(command: &str, request: &Request) -> Self {
         let name = resolve::workload_name(request);
         ExportSubject { suite: format!("feedrate {command} {name}"), name }
     }

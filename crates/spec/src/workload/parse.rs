@@ -11,7 +11,6 @@ use super::value::REMOVE_QUOTES;
 use super::words::hint_for_foreign_key;
 use super::yaml::from_yaml;
 use crate::problem::{Location, Problem, ProblemSeverity, Problems};
-use crate::refusal::alternatives;
 use crate::units::counted;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -182,7 +181,7 @@ impl KeyWalk {
             (Some(hint), _) => hint.to_string(),
             (None, Some(similar)) => format!("did you mean `{similar}`?"),
             (None, None) => match keys_of_small_section(path) {
-                Some(keys) => format!("give {keys}"),
+                Some(keys) => format!("give one of {keys}"),
                 None => "`feedrate list keys` shows all keys".to_string(),
             },
         };
@@ -200,8 +199,9 @@ fn similar_key(path: &str) -> Option<&'static str> {
 fn keys_of_small_section(path: &str) -> Option<String> {
     let (section, _) = path.rsplit_once('.')?;
     let keys = KEYS.iter().filter(|key| key.origin != Origin::Ignored);
-    let keys: Vec<&str> = keys.map(|key| key.path).filter(|key| is_below(key, section)).collect();
-    alternatives(&keys).filter(|_| keys.len() <= SMALL_SECTION_KEYS)
+    let keys = keys.filter(|key| is_below(key.path, section));
+    let keys: Vec<String> = keys.map(|key| format!("`{}`", key.path)).collect();
+    (1..=SMALL_SECTION_KEYS).contains(&keys.len()).then(|| keys.join(", "))
 }
 
 /// Whether `path` is the section of a key.

@@ -3,8 +3,7 @@
 mod predict;
 mod try_out;
 
-use super::rehearse::relative_to_working_folder;
-use super::study::conclusion::interrupted;
+use super::study::conclusion::{interrupted, relative_to_working_folder};
 use super::study::runner_host;
 use crate::cli::{CacheArguments, DataArguments, OUTPUT, name_of};
 use crate::exit::Exit;

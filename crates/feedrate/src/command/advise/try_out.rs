@@ -1,8 +1,9 @@
 //! `feedrate advise --try`: selects the changes to try and shows their outcomes as a table and as JSON. The chooser decides the order of
 //! the runs.
 
-use crate::command::rehearse::relative_to_working_folder;
-use crate::command::study::conclusion::{TRIALS, conclude, interrupted, lines_of};
+use crate::command::study::conclusion::{
+    TRIALS, conclude, interrupted, lines_of, relative_to_working_folder,
+};
 use crate::exit::Exit;
 use crate::{messages, text};
 use clap::ValueEnum;

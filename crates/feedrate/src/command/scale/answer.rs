@@ -1,7 +1,7 @@
 //! Computes the result of a search from its runs, with the reason for the limit. The result is also the JSON output.
 
 use super::plain_read::PlainRead;
-use crate::command::rehearse::relative_to_working_folder;
+use crate::command::study::conclusion::relative_to_working_folder;
 use feedrate_analysis::answer::{AnswerKind, AnsweredSummary, relevant_doubts};
 use feedrate_analysis::precision::sequential_mean;
 use feedrate_measure::doubt::{Doubt, Severity, find_origin_doubt};

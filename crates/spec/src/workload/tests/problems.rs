@@ -143,7 +143,7 @@ fn messages_about_invalid_overrides_give_the_reason() {
     );
     check(
         "expect.latency=1",
-        "unknown key `expect.latency`\n  hint: give `expect.au`, `expect.bytes_per_second`, `expect.samples_per_second` or `expect.read_latency_p99_s`",
+        "unknown key `expect.latency`\n  hint: give one of `expect.au`, `expect.bytes_per_second`, `expect.samples_per_second`, `expect.read_latency_p99_s`",
     );
     check(
         "reader.batch_size=1,2",
