@@ -72,7 +72,10 @@ impl Session<'_> {
         self.signals.live.steps.store(writes + reads, Relaxed);
         for (number, kind) in saves.chain(loads) {
             let until_ns = self.clock.now_ns() + (wait_s * 1e9) as u64;
-            self.clock.sleep_until(until_ns, &self.signals.interrupted);
+            self.signals.live.wait_end_ns.store(until_ns, Relaxed);
+            self.signals.live.run_in_phase(LivePhase::Waits, || {
+                self.clock.sleep_until(until_ns, &self.signals.interrupted);
+            });
             if self.is_interrupted() {
                 return Ok(RunOutcome::Interrupted);
             }
