@@ -175,6 +175,9 @@ pub(super) fn usage_refusal(
             let usage_line = rest.lines().find_map(|line| line.strip_prefix("Usage: "));
             let hint = match (suggested, usage_line) {
                 (Some(value), _) => format!("did you mean `{value}`?"),
+                _ if usage.kind() == ErrorKind::ArgumentConflict => {
+                    "leave out one of the two".into()
+                }
                 (None, Some(line)) => format!("write `{line}`"),
                 (None, None) => format!("`{path} --help` explains it"),
             };
@@ -226,7 +229,9 @@ impl<'p> CalledCommand<'p> {
             if HYDRA_FOLDER_OPTIONS.contains(&name) {
                 return Some(format!("the workload is a file: `{}`", without_hydra(words)));
             }
-            if let Some(hint) = find_hint(OPTIONS, &word) {
+            let own = self.command.get_arguments().filter_map(Arg::get_long);
+            let is_abbreviated = own.into_iter().any(|option| option.starts_with(&word));
+            if let Some(hint) = find_hint(OPTIONS, &word).filter(|_| !is_abbreviated) {
                 return Some(hint.into());
             }
             if let Some((_, key)) = with_full_key(&format!("{}=1", word.replace('-', "_"))) {
@@ -405,6 +410,9 @@ mod tests {
             let option = option.unwrap().split('=').next().unwrap();
             check(&format!("feedrate run {words}"), &format!("no option `{option}`"), hint);
         }
+        check("feedrate plan w --host 2", "no option `--host`", "did you mean `--hosts`");
+        let conflict = "feedrate run w --rehearse --repeat 3";
+        check(conflict, "cannot be used with", "leave out one of the two");
         check("feedrate generate w --dry-run", "no option", "`feedrate plan WORKLOAD`");
         check("feedrate -n 4 run w", "no option `-n`", "after the command: `feedrate run -n`");
         check("feedrate report x --out y", "`feedrate report` has no option", "`--output`");
