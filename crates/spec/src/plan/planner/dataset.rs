@@ -212,7 +212,8 @@ impl Builder<'_> {
         let dims = &w.dataset_record_dims;
         self.check_record_dims(dims);
         let record_bytes = if dims.is_empty() {
-            (w.dataset_record_length_bytes * shrink).max(1.0)
+            let bytes = w.dataset_record_length_bytes * shrink;
+            if shrink == 1.0 { bytes.max(1.0) } else { bytes.round().max(1.0) }
         } else {
             dims.iter().map(|&extent| extent as f64).product::<f64>() * element.bytes() as f64
         };

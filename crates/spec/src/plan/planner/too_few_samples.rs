@@ -4,6 +4,9 @@ use super::Builder;
 use super::dataset::scale_by;
 use crate::units::counted;
 
+/// Steps of an epoch with which its utilisation says something.
+const USEFUL_STEPS: u32 = 16;
+
 impl Builder<'_> {
     /// Refuses a dataset whose samples do not suffice for one step.
     pub(super) fn refuse_too_few_samples(
@@ -22,7 +25,13 @@ impl Builder<'_> {
             let scale = self.options.scale;
             let remaining = counted(samples, "sample");
             let hint = match self.scale_min(step_samples) {
-                Some(scale_min) => format!("give `--scale {scale_min}` or more"),
+                Some(scale_min) => {
+                    let useful = self.scale_min(step_samples * u128::from(USEFUL_STEPS));
+                    let useful = useful.map_or(String::new(), |scale| {
+                        format!("; `--scale {scale}` gives {USEFUL_STEPS} steps an epoch")
+                    });
+                    format!("give `--scale {scale_min}` or more{useful}")
+                }
                 None => "leave `--scale` out, use a smaller batch or fewer accelerators".into(),
             };
             self.error(
