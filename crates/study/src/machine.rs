@@ -135,6 +135,10 @@ impl RunnerEnv for ThisMachine {
         Ok(plan)
     }
 
+    fn scale_min(&self, row: &Row, settings: &StudySettings) -> Option<f64> {
+        self.command(row, settings).ok()?.scale_min()
+    }
+
     fn has_complete_dataset(&mut self, row: &Row, settings: &StudySettings) -> bool {
         self.plan_row(row, settings).is_ok_and(|planned| planned.is_complete)
     }

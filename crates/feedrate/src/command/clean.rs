@@ -3,9 +3,10 @@
 use crate::cli::names_parser;
 use crate::exit::Exit;
 use crate::messages::{self, StdoutError};
-use crate::text;
 use clap::Args;
+use feedrate_report::document::{Block, Document};
 use feedrate_report::output::Schema;
+use feedrate_report::table::{ColumnKind, ReportTable};
 use feedrate_session::cleaning::{self, CleanItem, CleanKind};
 use feedrate_spec::refusal::refuse;
 use feedrate_spec::units;
@@ -110,7 +111,9 @@ fn print_items(items: &[CleanItem], arguments: &CleanArguments) -> Result<(), St
         ]
     });
     let header = ["", "Folder", "Files", "Size", "Kept"];
-    messages::print_page(&text::table_with_numbers(header, rows, &[2, 3]))?;
+    let mut table = ReportTable::from_text("", header, rows);
+    table.columns[2..4].iter_mut().for_each(|column| column.kind = ColumnKind::Number);
+    messages::print_document(&Document::from(vec![Block::Table(table)]), true)?;
     let files = units::counted(removed().map(|item| item.files).sum(), "file");
     let bytes = units::bytes(bytes);
     messages::note(if arguments.yes {

@@ -71,6 +71,11 @@ pub trait Chooser {
         None
     }
 
+    /// Number of rows that will follow row `number`, which are not in the CSV yet; 0 if that depends on results.
+    fn rows_after(&self, _number: usize) -> usize {
+        0
+    }
+
     /// The verdict on a value of the response, such as `holds`.
     fn verdict(&self, _value: f64) -> Option<&'static str> {
         None

@@ -102,6 +102,10 @@ impl Chooser for RepeatedRuns {
         self.response
     }
 
+    fn rows_after(&self, number: usize) -> usize {
+        self.rows.len().saturating_sub(number)
+    }
+
     fn label(&self, row: &Row, number: usize) -> Option<String> {
         Some(self.name(row, number))
     }

@@ -102,6 +102,8 @@ pub enum RunnerEvent {
     },
     /// A row that this runner finished is `N` again, because an older CSV was saved over the current one.
     MarkOverwritten { label: String },
+    /// Some pending rows cannot be planned. They fail, and the others run.
+    Unplanned { count: usize, others: usize },
     /// Another process generates the dataset of a run. Other rows are run first.
     Busy { label: String, folder: PathBuf, holder: String },
     /// A dataset was not deleted, because another process reads it.
@@ -155,6 +157,11 @@ pub trait RunnerEnv {
     /// # Errors
     /// The row is invalid; returns the reason.
     fn plan(&mut self, row: &Row, settings: &StudySettings) -> Result<RowPlan, String>;
+
+    /// The least `--scale` at which a row can be planned, if a smaller one is the reason that it cannot.
+    fn scale_min(&self, _row: &Row, _settings: &StudySettings) -> Option<f64> {
+        None
+    }
 
     /// Whether all files of a row's dataset exist.
     fn has_complete_dataset(&mut self, row: &Row, settings: &StudySettings) -> bool;

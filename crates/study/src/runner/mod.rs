@@ -58,6 +58,8 @@ pub struct RunnerReport {
     pub failed: Vec<(String, String)>,
     /// Whether the user stopped the runner.
     pub is_stopped: bool,
+    /// Whether a run was stopped with it, which has no result.
+    pub is_interrupted: bool,
 }
 
 /// The study after one start of the runner.
@@ -201,7 +203,11 @@ impl<'a> Runner<'a> {
             // They probably have a common cause, such as a variable that is not set.
             let is_start = self.attempts.is_empty() && !self.options.retry;
             if is_start && refused.len() == pending.len() {
-                RowProblem::refuse(&refused, &rows).map_err(RunnerError::Rows)?;
+                self.refuse(&refused, &rows)?;
+            }
+            if !refused.is_empty() {
+                let others = pending.len() - refused.len();
+                self.env.report(RunnerEvent::Unplanned { count: refused.len(), others });
             }
             for RowProblem { index, reason } in refused {
                 pending.retain(|other| *other != index);
@@ -242,8 +248,7 @@ impl<'a> Runner<'a> {
             None => {
                 // A row that cannot be planned must not be appended.
                 let refused = self.plan_all(std::slice::from_ref(chosen), &[0])?;
-                RowProblem::refuse(&refused, std::slice::from_ref(chosen))
-                    .map_err(RunnerError::Rows)?;
+                self.refuse(&refused, std::slice::from_ref(chosen))?;
                 self.files.edit_table(|table| {
                     table.push(Row { done: false, ..chosen.clone() });
                     true
@@ -259,6 +264,11 @@ impl<'a> Runner<'a> {
         let next = RowRef { rows: &current_rows, index };
         let chooser_adds_rows = known.is_none();
         Ok(self.fits_time(next) && self.run_row(next, &pending, chooser_adds_rows, chooser)?)
+    }
+
+    fn refuse(&self, problems: &[RowProblem], rows: &[Row]) -> Result<(), RunnerError> {
+        let scale_min = |row: &Row| self.env.scale_min(row, &self.settings);
+        RowProblem::refuse(problems, rows, scale_min).map_err(RunnerError::Rows)
     }
 
     /// The rows with their results, as `chooser` needs them.
@@ -382,6 +392,7 @@ impl<'a> Runner<'a> {
             Err(AttemptError::Runner(error)) => Err(error),
             Err(AttemptError::Run(TaskEnd::Stopped)) => {
                 self.env.report(RunnerEvent::Interrupted);
+                self.report.is_interrupted = true;
                 self.state.attempts[attempt].give_up(None)?;
                 Ok(false)
             }
@@ -433,7 +444,11 @@ impl<'a> Runner<'a> {
         let place = RowPlace { number: self.done + 1, count };
         self.place = next.label_by(chooser).is_none().then_some(place);
         self.name = next.name(chooser);
-        let left_s = self.expected_s(next.rows, pending);
+        let mut left_s = self.expected_s(next.rows, pending);
+        if let Some(plan) = self.plans.get(next.row()) {
+            let row_s = self.plans.pace(&self.state).row_s(plan);
+            left_s += chooser.rows_after(next.index + 1) as f64 * row_s;
+        }
         let label = self.name.clone();
         self.env.report(RunnerEvent::RowStarted { label, place: self.place, left_s });
     }

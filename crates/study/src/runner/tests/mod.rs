@@ -479,7 +479,13 @@ fn a_stop_leaves_its_row_pending() {
     let study = Study::new(STUDY);
     let mut env = FakeEnv { stops_after: Some(2), ..study.env() };
     let (report, _) = study.run(&mut env, RunnerOptions::default()).unwrap();
-    assert_eq!(report, RunnerReport { finished: 1, failed: Vec::new(), is_stopped: true });
+    let expected = RunnerReport {
+        finished: 1,
+        is_stopped: true,
+        is_interrupted: true,
+        ..RunnerReport::default()
+    };
+    assert_eq!(report, expected);
     assert_eq!(env.events.last(), Some(&RunnerEvent::Interrupted));
     assert_eq!(study.runs().len(), 1);
     assert_eq!(study.run(&mut study.env(), RunnerOptions::default()).unwrap().0.finished, 3);
