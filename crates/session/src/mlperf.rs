@@ -2,10 +2,12 @@
 //! [`feedrate_spec::mlperf`].
 
 use crate::request::Request;
-use crate::resolve::{Resolved, resolve_named};
+use crate::resolve::{Resolved, mlperf_status, resolve_named};
 use feedrate_results::run::MlperfCheck;
 use feedrate_run::system;
+use feedrate_spec::bundled::MlperfStatus;
 use feedrate_spec::escape::bash_word;
+use feedrate_spec::mlperf::rules::HOST_PROCESSES_MIN;
 use feedrate_spec::mlperf::{
     DATASET_TO_MEMORY_MIN, DatasetRequirement, STEPS_PER_EPOCH_MIN, find_rule,
 };
@@ -44,6 +46,8 @@ pub struct Requirement {
     pub steps_per_epoch: u64,
     /// The command that runs the workload with enough files.
     pub command: String,
+    /// The command that rehearses a submission; `None` for a workload that cannot be submitted.
+    pub rehearsal: Option<String>,
     /// The outcomes of the rules, as far as the plan decides them.
     pub check: Option<MlperfCheck>,
 }
@@ -67,6 +71,10 @@ pub struct CheckpointRequirement {
     pub host_memory_is_assumed: bool,
     /// Number of hosts.
     pub hosts: u32,
+    /// Minimum number of hosts with enough memory, of which each has the number of ranks that the rules require; `null` if there is none.
+    pub hosts_min: Option<u64>,
+    /// The command that rehearses a submission; `null` for a workload that cannot be submitted.
+    pub rehearsal: Option<String>,
     /// The outcomes of the rules, as far as the plan decides them.
     pub rules: MlperfCheck,
 }
@@ -87,9 +95,41 @@ impl CheckpointRequirement {
             host_memory_bytes: memory_bytes,
             host_memory_is_assumed: hosts.memory_bytes.is_none(),
             hosts: hosts.count,
+            hosts_min: hosts_min(ranks, checkpoint.rank_bytes_max, memory_bytes),
+            rehearsal: rehearsal(request, "checkpoint.checkpoint_folder=DIR"),
             rules: check(plan, request, hosts, memory_bytes)?,
         })
     }
+}
+
+/// Returns the least number of hosts with equal numbers of ranks whose memory holds them.
+fn hosts_min(ranks: u64, rank_bytes: u64, memory_bytes: u64) -> Option<u64> {
+    (1..=ranks / HOST_PROCESSES_MIN)
+        .find(|hosts| ranks.is_multiple_of(*hosts) && ranks / hosts * rank_bytes <= memory_bytes)
+}
+
+/// Returns the command that rehearses a submission of the workload, with `folder` for its data unless the request has a folder. `None` for a
+/// workload that cannot be submitted.
+fn rehearsal(request: &Request, folder: &str) -> Option<String> {
+    let can_submit =
+        matches!(mlperf_status(request)?, MlperfStatus::Official | MlperfStatus::Chosen(_));
+    let folder = if request.data.is_some() { "" } else { folder };
+    let mut words = without_files(request).data_arguments();
+    words.extend(
+        request.accelerators.iter().flat_map(|count| ["-n".to_string(), count.to_string()]),
+    );
+    words.push("--rehearse".into());
+    words.extend(folder.split_whitespace().map(str::to_string));
+    let words: Vec<String> = words.iter().map(|word| bash_word(word)).collect();
+    can_submit.then(|| format!("feedrate run {}", words.join(" ")))
+}
+
+/// Returns the request at full size, without the number of files and without secrets.
+fn without_files(request: &Request) -> Request {
+    let mut changed = Request { scale: 1.0, ..request.clone() };
+    changed.overrides.retain(|given| overridden_key(given) != FILES_KEY);
+    changed.overrides.iter_mut().for_each(|given| *given = override_without_secret(given));
+    changed
 }
 
 /// Judges a plan. `memory_bytes` is the memory of a host.
@@ -172,6 +212,7 @@ impl Requirement {
             is_enlarged: workload_files.is_some(),
             steps_per_epoch: plan.train.steps_per_epoch,
             command: command(request, dataset.files()),
+            rehearsal: rehearsal(request, "--data DIR"),
             check: check(plan, request, hosts, memory_bytes),
         })
     }
@@ -232,10 +273,8 @@ pub fn enlarge_dataset(request: &Request, hosts: Hosts) -> Option<(Request, u64)
 
 /// Returns the command that runs `request` with a dataset of `files` files.
 fn command(request: &Request, files: u64) -> String {
-    let mut changed = Request { scale: 1.0, ..request.clone() };
-    changed.overrides.retain(|given| overridden_key(given) != FILES_KEY);
+    let mut changed = without_files(request);
     changed.overrides.push(format!("{FILES_KEY}={files}"));
-    changed.overrides.iter_mut().for_each(|given| *given = override_without_secret(given));
     let count = request.accelerators.map(|count| ["-n".to_string(), count.to_string()]);
     let folder = request.data.is_none().then(|| ["--data".to_string(), "DIR".to_string()]);
     let words: Vec<String> = changed
@@ -369,6 +408,14 @@ mod tests {
             let typed = [&["dataset.num_files_train=28000"], typed].concat();
             check("retinanet_b200", &typed, 1.0);
         }
+    }
+
+    #[test]
+    fn the_least_number_of_hosts_holds_equal_parts() {
+        // 512 ranks of 13.2 GB: 20 fit into 256 GiB, so 32 hosts have 16 each.
+        assert_eq!(hosts_min(512, 13_200_000_000, 256 << 30), Some(32));
+        assert_eq!(hosts_min(8, 1, 1 << 30), Some(1));
+        assert_eq!(hosts_min(8, 1 << 40, 1 << 30), None);
     }
 
     #[test]

@@ -160,7 +160,9 @@ fn show(resolved: Resolved, request: &Request, options: &PageOptions) -> anyhow:
         let mut page = page(&resolved, request);
         let needed = catalog::estimate(plan).needed_bytes_per_second;
         let rules = requirement.iter().map(|rules| mlperf::page(rules, needed, command));
-        let rules = rules.chain(checkpoint_requirement.iter().map(mlperf::checkpoint_page));
+        let rules = rules.chain(
+            checkpoint_requirement.iter().map(|rules| mlperf::checkpoint_page(rules, command)),
+        );
         page.extend(rules.flat_map(|rules| ["\n".to_string(), rules]));
         if let Some(short) = short {
             let hint = room::hint(request, &short);

@@ -139,16 +139,22 @@ pub fn count_by_kind(answers: &[&Answer]) -> String {
             (0, all) => format!("{count} of {all} runs"),
             _ => count.to_string(),
         };
-        let bounds = if kind == AnswerKind::No { bounds(answers) } else { String::new() };
+        let bounds = bounds(answers, kind);
         parts.push(format!("{} for {runs}{bounds}", kind.name().to_uppercase()));
     }
     parts.join(", ")
 }
 
-/// The bounds of the runs that were not fed: ` (36 storage-bound, 3 decode-bound)`, or ` (storage-bound)` if all runs share it.
-fn bounds(answers: &[&Answer]) -> String {
-    let unfed = answers.iter().filter(|answer| answer.kind == AnswerKind::No);
-    let counts = count_names(unfed.map(|answer| answer.verdict.name()));
+/// The bounds of the runs that were not fed, or the causes of unknown answers: ` (36 storage-bound, 3 decode-bound)`, or ` (storage-bound)` if
+/// all runs share it. Empty for other kinds.
+fn bounds(answers: &[&Answer], kind: AnswerKind) -> String {
+    let names =
+        answers.iter().filter(|answer| answer.kind == kind).filter_map(|answer| match kind {
+            AnswerKind::No => Some(answer.verdict.name()),
+            AnswerKind::Unknown => answer.unknown_because.map(UnknownBecause::name),
+            _ => None,
+        });
+    let counts = count_names(names);
     match counts[..] {
         [] => String::new(),
         [(only, _)] => format!(" ({only})"),

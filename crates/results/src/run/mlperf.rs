@@ -11,14 +11,17 @@ use feedrate_spec::mlperf::rules::{
     judge_training, keeps_all,
 };
 use feedrate_spec::mlperf::{
-    CheckpointModel, Division, Rule, RuleStep, STEPS_PER_EPOCH_MIN, division_for_key, find_rule,
-    is_set_by_official_tools, matches_rule, steps_of_smallest_dataset,
+    CheckpointModel, CoreConfig, Division, Rule, RuleStep, STEPS_PER_EPOCH_MIN, division_for_key,
+    find_rule, is_set_by_official_tools, matches_rule, steps_of_smallest_dataset,
 };
 use feedrate_spec::plan::Plan;
 use feedrate_spec::units::GIB;
 use feedrate_spec::workload::overridden_key;
 use schemars::JsonSchema;
 use serde::Serialize;
+
+/// Name of the doubt that batches loaded before the window may fill it.
+const SHORT_WINDOW: &str = "window_shorter_than_stock";
 
 /// Compliance of a run with the rules of MLPerf Storage.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -176,6 +179,7 @@ impl Run {
             }),
             au_percent: self.metric(&AU_WINDOWED).or_else(|| self.reported_au_percent()),
             au_min_percent: rule.au_percent,
+            has_short_window: self.doubts.iter().any(|doubt| doubt.name == SHORT_WINDOW),
             changed: self.changed_settings(rule, step),
             is_open: self.is_open(),
         }
@@ -244,7 +248,9 @@ impl Run {
         let overridden =
             self.overrides.iter().filter_map(|text| Some(regulated_key(text)?.to_string()));
         let contradicted = self.contradicted_keys();
-        let changed = fixed_settings(fixed.into_iter().chain(overridden).chain(contradicted));
+        let options = self.core_config.iter().flat_map(CoreConfig::options).cloned();
+        let changed = fixed.into_iter().chain(overridden).chain(contradicted).chain(options);
+        let changed = fixed_settings(changed);
         let emulated = self.emulating_keys().map(|key| FixedSetting { key, is_open: false });
         let mut changed: Vec<FixedSetting> = changed.chain(emulated).collect();
         changed.sort();

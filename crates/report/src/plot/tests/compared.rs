@@ -104,6 +104,7 @@ fn the_status_has_bars_for_each_factor() {
     let bars = |models: &[&str]| {
         let overview = Overview {
             counts,
+            done_elsewhere: 0,
             factors: vec![factor("reader.read_threads"), factor("processes")],
             matrix: models.iter().map(|model| cell(model)).collect(),
         };
