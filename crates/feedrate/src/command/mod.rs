@@ -138,7 +138,7 @@ Examples:
     Compare(compare::CompareArguments),
     /// Write a report on results: HTML, Markdown, LaTeX, CSV or JSON.
     Report(report::ReportArguments),
-    /// Plot runs or a study as SVG or PNG.
+    /// Plot runs or a study as PDF, SVG or PNG.
     Plot(plot::PlotArguments),
     /// List workloads, formats, keys, metrics, doubts …, or explain one.
     List(list::ListArguments),

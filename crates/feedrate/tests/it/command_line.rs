@@ -82,7 +82,7 @@ fn the_help_of_the_program_fits_on_a_screen() {
       show         Summarise a finished run
       analyze      Recompute and check the numbers in result folders
       compare      Test whether two results or two studies are equivalent
-      plot         Plot runs or a study as SVG or PNG
+      plot         Plot runs or a study as PDF, SVG or PNG
 
     Look up and install:
       list         List workloads, formats, keys, metrics, doubts …, or explain one
