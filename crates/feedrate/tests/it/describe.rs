@@ -164,10 +164,16 @@ fn a_plan_judges_what_it_decides() {
     let page = test.feedrate(&small).stdout;
     let breaks = "broken  3.1.2 dataset ÷ memory 0.07 (at least 5)\n";
     assert!(page.contains(breaks), "{page}");
+    let scaled = test.feedrate(&["plan", "unet3d_mi355", "--scale", "0.01"]).stdout;
+    assert!(scaled.contains("broken  3.6.2 changed settings `--scale`"), "{scaled}");
+    let few = ["plan", "llama3_405b", "--memory", "256GiB", "--hosts", "8"];
+    let page = test.feedrate(&few).stdout;
+    assert!(page.contains("more than its 256 GiB; 32 hosts of this memory suffice\n"), "{page}");
     let llama = ["plan", "llama3_70b", "--memory", "256GiB", "--hosts", "8"];
     let page = test.feedrate(&llama).stdout;
     for words in [
-        "a checkpoint needs 122.3 GB of memory on each of 8 hosts, of 256 GiB: 8 ranks of at most 15.3 GB",
+        "a checkpoint needs 122.3 GB of memory on each of 8 hosts (8 ranks of at most 15.3 GB), of 256 GiB\n",
+        "feedrate run llama3_70b --rehearse checkpoint.checkpoint_folder=DIR",
         "kept    4.3.1 written ÷ memory 4.45 (at least 3, or caches dropped before the reads)\n",
         "kept    4.6.1 processes 64 (64 = tensor 8 × pipeline 1 × data 8)\n",
     ] {

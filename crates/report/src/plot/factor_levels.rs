@@ -35,9 +35,11 @@ fn figure(data: &Data, response: Option<&Metric>) -> Result<Figure, Missing> {
         let name = |factor: usize| &block.design.factors[factor].name;
         for factor in factors(block).into_iter().filter(|&factor| data.may_draw(name(factor))) {
             let panels: Vec<Panel> = y.iter().filter_map(|y| panel(block, factor, y)).collect();
-            if panels.is_empty() {
+            // Processes may only distinguish the runs of other factors.
+            let is_axis = Some(factor) == block.processes() && !block.others().is_empty();
+            if panels.is_empty() && !is_axis {
                 gaps.push(format!("`{}`", name(factor)));
-            } else {
+            } else if !panels.is_empty() {
                 groups.push(FactorPanels { name: name(factor).clone(), panels });
             }
         }
@@ -80,8 +82,8 @@ fn figure(data: &Data, response: Option<&Metric>) -> Result<Figure, Missing> {
     Ok(Figure { title, caption, panels, columns: 2 })
 }
 
-/// Maximum number of panels, unless the user chose the factors: six rows of two fill a page.
-const PANELS_MAX: usize = 12;
+/// Maximum number of panels, unless the user chose the factors: four rows of two fill a page.
+const PANELS_MAX: usize = 8;
 
 /// The panels of a factor, one for each response.
 struct FactorPanels {

@@ -306,7 +306,7 @@ mod tests {
         cached.epochs[0].host.resident_before_bytes = Some(160_000_000);
         check(
             &cached,
-            Some("Would help: use `--cold`, or a dataset of at least five times the memory"),
+            Some("Would help: use `--cold` (in a study, `--cache cold`), or a dataset of at least five times the memory"),
             "example: 50 % AU, cache-fed",
         );
         let mut stopped = starved_run();

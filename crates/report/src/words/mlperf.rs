@@ -331,7 +331,7 @@ mod tests {
             &runs,
             &[
                 "unet3d_a100: not kept (v2.0); broken: 3.6.2 changed settings `train.computation_time` (none that the rules fix); 3 other rules kept",
-                "unet3d_h100: kept by 1 of 4 runs, unknown for 1 (v2.0); broken: 3.1.2 dataset ÷ memory 2.05 to 3.08 (at least 5) in 2; not judged: 2.1.17 runs 4 (5) in 1 of 1 submission; unknown: 3.1.2 dataset ÷ memory (at least 5) in 1; 3 other rules kept; reported AU 91.0 %, over all steps unknown",
+                "unet3d_h100: kept by 1 of 4 runs, unknown for 1 (v2.0); broken: 3.1.2 dataset ÷ memory 2.05 to 3.08 (at least 5) in 2; not judged: 2.1.17 runs 4 (5) in 1 of 1 submission; unknown: 3.1.2 dataset ÷ memory (at least 5) in 1; 3 other rules kept; reported AU 91.1 %, over all steps unknown",
             ],
         );
     }

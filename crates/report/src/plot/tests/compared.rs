@@ -164,7 +164,7 @@ fn processes_that_no_factor_crosses_have_a_panel_of_their_own() {
         let panels = panels.map(|panel| (panel.axes.x.label.clone(), panel.points().count()));
         (panels.collect::<Vec<_>>(), figure.caption)
     };
-    let expected = [("Processes (emulated accelerators)", 3), ("format", 2), ("read_threads", 2)];
+    let expected = [("Processes (emulated accelerators)", 2), ("format", 2), ("read_threads", 2)];
     let expected = expected.map(|(name, marks)| (name.to_string(), marks));
     assert_eq!(panels(&data).0, expected);
     // The user's choice.
@@ -188,8 +188,8 @@ fn factors_that_do_not_fit_a_page_are_named() {
     let mut data = data_of(runs.collect());
     let plot = find("factor_levels").unwrap();
     let all = figure(plot, &data).unwrap();
-    assert_eq!(all.panels.len(), 12);
-    let words = "`--factor` draws others: `x.f0`, `x.f1`.";
+    assert_eq!(all.panels.len(), 8);
+    let words = "`--factor` draws others: `x.f0`, `x.f1`, `x.f2`, `x.f3`.";
     assert!(all.caption.contains(words), "{}", all.caption);
     data.chosen_factors = (0..8).map(|factor| format!("x.f{factor}")).collect();
     assert_eq!(figure(plot, &data).unwrap().panels.len(), 16);
