@@ -536,6 +536,10 @@ impl FoundFolder {
                 let extents: Vec<String> = dims.iter().map(u64::to_string).collect();
                 let extents = if dims.is_empty() { "1".into() } else { extents.join(", ") };
                 yaml += &format!("  record_dims: [{extents}]\n");
+                if self.has(Ability::EstimatedSize) {
+                    let bytes = self.bytes / self.samples.max(1);
+                    yaml += &format!("  stored_sample_bytes: {bytes}\n");
+                }
             }
             _ => {
                 yaml += &format!("  record_length_bytes: {}\n", self.record_length_bytes());

@@ -217,8 +217,9 @@ fn store(object: &ObjectPlan) -> String {
 /// Rows on the dataset, loader and schedule, and the required rate.
 fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, String)> {
     let Plan { dataset, loader, train, .. } = &resolved.plan;
-    // The compressed size depends on the content.
-    let about = if estimate.packs { "about " } else { "" };
+    // The compressed size depends on the content; the files of other programs were measured.
+    let is_estimated = estimate.packs && dataset.stored_sample_bytes.is_none();
+    let about = if is_estimated { "about " } else { "" };
     let mean = if dataset.unequal_samples().is_some() { " on average" } else { "" };
     let given_format = &resolved.workload.dataset_format;
     let reading = if *given_format == dataset.format { "" } else { ", read as plain bytes" };
@@ -237,7 +238,7 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
     }
     if estimate.packs {
         let stored = units::bytes(estimate.sample_read_bytes_mean as u64);
-        sample += &format!(" decoded, about {stored} on storage");
+        sample += &format!(" decoded, {about}{stored} on storage");
     }
     let loader = format!(
         "{}, batches of {}, {} per accelerator, at most {} in flight",

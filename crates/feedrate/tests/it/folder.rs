@@ -34,6 +34,31 @@ fn folder_run(test: &Test, more: &[&str]) -> Value {
     answer.json()
 }
 
+/// Pictures of noise are larger than the estimate, which the scan replaces.
+#[test]
+fn a_plan_of_existing_pictures_has_their_exact_bytes() {
+    let test = Test::with_workload(TINY);
+    write_foreign_files(&test, "jpeg", "jpg", &[]);
+    let scan = test.feedrate(&["scan", "theirs", "--json"]).json();
+    let bytes = scan["bytes"].as_u64().unwrap();
+    let files = scan["files"].as_u64().unwrap();
+    let plan = ["plan", "--data", "theirs", "train.computation_time=0.5", "reader.batch_size=2"];
+    let estimate = test.feedrate(&[&plan[..], &["--json"]].concat()).json()["estimate"].take();
+    assert_eq!(estimate["file_bytes"], bytes / files * files);
+    assert_eq!(estimate["needed_bytes_per_second"], (bytes / files * 2) as f64 / 0.5);
+    let page = test.feedrate(&plan).stdout;
+    assert!(page.contains("4.1 kB decoded, ") && !page.contains("about"), "{page}");
+}
+
+/// A misspelt folder is suggested.
+#[test]
+fn a_missing_data_folder_gets_the_most_similar_one() {
+    let test = Test::with_workload(TINY);
+    fs::create_dir_all(test.path("photos")).unwrap();
+    let run = ["run", "workload.yaml", "--data", "photo"];
+    test.feedrate(&run).refuses(2, &["`--data photo` does not exist", "did you mean `photos`?"]);
+}
+
 /// All paths below a folder, with lengths and modification times.
 fn file_states(folder: &Path) -> Vec<String> {
     let mut all = vec![];

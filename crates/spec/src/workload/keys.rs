@@ -483,6 +483,8 @@ keys! {
         storage_delay_read_seconds: f64 = Wait, "storage.delay.read_seconds", "0", "seconds", "Added latency of each read, in addition to `storage.delay_seconds`.";
         train_slow_accelerators: Vec<(u32, f64)> = Factors, "train.slow_accelerators", "{}", "",
             "Factors for the compute time of individual accelerators, numbered from 0: `{1: 2.0}` doubles the compute time of the second accelerator.";
+        dataset_stored_sample_bytes: Option<u64> = OptionalBytes, "dataset.stored_sample_bytes", "null", "bytes",
+            "Mean bytes on storage of a sample in existing files (`dataset.foreign`) whose size depends on their content, such as `jpeg`; estimated by default.";
         dataset_row_group_samples: u64 = Count, "dataset.row_group_samples", "64", "samples", "Samples in a row group of a parquet file.";
         dataset_content_seed: u64 = Count, "dataset.content_seed", "10", "", "Seed of the content of the files.";
         dataset_compressible_percent: u32 = Percent, "dataset.compressible_percent", "0", "percent",

@@ -63,6 +63,7 @@ impl Builder<'_> {
             named_eval: None,
             samples_per_file,
             file_samples: w.dataset_samples_in_files.clone(),
+            stored_sample_bytes: w.dataset_stored_sample_bytes.filter(|_| w.dataset_foreign),
             subfolders_train: w.dataset_num_subfolders_train,
             subfolders_eval: w.dataset_num_subfolders_eval,
             prefix: self.prefix(),
