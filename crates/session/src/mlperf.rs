@@ -9,7 +9,7 @@ use feedrate_spec::escape::bash_word;
 use feedrate_spec::mlperf::{
     DATASET_TO_MEMORY_MIN, DatasetRequirement, STEPS_PER_EPOCH_MIN, find_rule,
 };
-use feedrate_spec::plan::Plan;
+use feedrate_spec::plan::{Cache, Plan};
 use feedrate_spec::workload::{overridden_key, override_without_secret};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -42,6 +42,8 @@ pub struct Requirement {
     pub is_enlarged: bool,
     /// Number of steps per epoch of the plan.
     pub steps_per_epoch: u64,
+    /// The command that runs the plan itself.
+    pub plan_command: String,
     /// The command that runs the workload with enough files.
     pub command: String,
     /// The outcomes of the rules, as far as the plan decides them.
@@ -171,7 +173,8 @@ impl Requirement {
             files: workload_files.unwrap_or(plan.dataset.files_train),
             is_enlarged: workload_files.is_some(),
             steps_per_epoch: plan.train.steps_per_epoch,
-            command: command(request, dataset.files()),
+            plan_command: run_command(request),
+            command: mlperf_command(request, dataset.files()),
             check: check(plan, request, hosts, memory_bytes),
         })
     }
@@ -230,22 +233,34 @@ pub fn enlarge_dataset(request: &Request, hosts: Hosts) -> Option<(Request, u64)
     Some((enlarged, plan.dataset.files_train))
 }
 
-/// Returns the command that runs `request` with a dataset of `files` files.
-fn command(request: &Request, files: u64) -> String {
-    let mut changed = Request { scale: 1.0, ..request.clone() };
+/// Returns the command that runs `request` with a dataset of `files` files and a cold page cache.
+fn mlperf_command(request: &Request, files: u64) -> String {
+    let mut changed = Request { scale: 1.0, cache: Cache::Cold, ..request.clone() };
     changed.overrides.retain(|given| overridden_key(given) != FILES_KEY);
     changed.overrides.push(format!("{FILES_KEY}={files}"));
-    changed.overrides.iter_mut().for_each(|given| *given = override_without_secret(given));
+    run_command(&changed)
+}
+
+/// Returns the command that runs `request`.
+fn run_command(request: &Request) -> String {
+    let mut shown = request.clone();
+    shown.overrides.iter_mut().for_each(|given| *given = override_without_secret(given));
     let count = request.accelerators.map(|count| ["-n".to_string(), count.to_string()]);
     let folder = request.data.is_none().then(|| ["--data".to_string(), "DIR".to_string()]);
-    let words: Vec<String> = changed
+    let cache = match request.cache {
+        Cache::AsIs => None,
+        Cache::Cold => Some("--cold".to_string()),
+        Cache::Warm => Some("--warm".to_string()),
+    };
+    let words: Vec<String> = shown
         .data_arguments()
         .into_iter()
         .chain(count.into_iter().flatten())
         .chain(folder.into_iter().flatten())
+        .chain(cache)
         .map(|word| bash_word(&word))
         .collect();
-    format!("feedrate run {} --cold", words.join(" "))
+    format!("feedrate run {}", words.join(" "))
 }
 
 #[cfg(test)]

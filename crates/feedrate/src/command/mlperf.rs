@@ -17,7 +17,7 @@ pub(super) const SUMMARY: &str = "MLPerf Storage's rules on dataset size, utilis
 /// The command whose plan is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PlannedCommand {
-    /// `plan`, or `run` without `--rehearse`: the page ends with the command that runs the required dataset.
+    /// `plan`, or `run` without `--rehearse`: the page ends with the commands that run the plan and the required dataset.
     Run,
     /// `run --rehearse`, which sizes the dataset itself.
     Rehearsal,
@@ -82,7 +82,13 @@ pub(super) fn page(
     let page = text::rows(&rows);
     match command {
         PlannedCommand::Run => {
-            format!("{page}\nTo generate and run it:\n  {}", requirement.command)
+            let rules = format!("For MLPerf's rules:\n  {}", requirement.command);
+            // An enlarged plan is that of the rules.
+            let plan = match requirement.is_enlarged {
+                true => String::new(),
+                false => format!("To generate and run it:\n  {}\n", requirement.plan_command),
+            };
+            format!("{page}\n{plan}{rules}")
         }
         PlannedCommand::Rehearsal => page,
     }

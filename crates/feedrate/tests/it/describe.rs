@@ -147,6 +147,36 @@ fn a_plan_has_the_required_number_of_files_if_the_workload_has_too_few() {
     }
 }
 
+/// The command of the plan itself comes before that of MLPerf's rules.
+#[test]
+fn a_plan_ends_with_its_own_command_and_that_of_the_rules() {
+    let test = Test::new();
+    let plan = ["run", "unet3d_h100", "--data", ".", "-n", "1", "--scale", "0.5", "--dry-run"];
+    let page = test.feedrate(&plan).stdout;
+    let own = "To generate and run it:\n  feedrate run unet3d_h100 --data . --scale 0.5 -n 1\n";
+    let rules = "For MLPerf's rules:\n  feedrate run unet3d_h100 dataset.num_files_train=";
+    let [own, rules] = [own, rules].map(|words| page.find(words).expect(&page));
+    assert!(own < rules, "{page}");
+}
+
+/// A scale that is too small gets the smallest sufficient dataset with its bytes, and the other ways out.
+#[test]
+fn a_scale_with_too_few_samples_gets_sufficient_sizes() {
+    let test = Test::new();
+    let plan = |accelerators: &str, scale: &str| {
+        let plan = ["run", "unet3d_h100", "--data", ".", "-n", accelerators, "--scale", scale];
+        test.feedrate(&[&plan[..], &["--dry-run"]].concat())
+    };
+    let other = "fewer accelerators (`-n`) or a smaller `reader.batch_size`";
+    let one_step = "give `--scale 0.34` or more (8.6 GB for one step), for a certain answer more files: `dataset.num_files_train=336` or more (5";
+    plan("8", "0.05").refuses(2, &["`--scale 0.05` leaves 8 samples", one_step, other]);
+    plan("1", "0.01").refuses(2, &["give `--scale 0.25` or more (6.", other]);
+    let sufficient = plan("1", "0.25");
+    assert_eq!(sufficient.code, 0, "{}", sufficient.stderr);
+    assert!(!sufficient.stdout.contains("window_shorter_than_stock"), "{}", sufficient.stdout);
+    plan("1", "5%").refuses(2, &["'5%'", "write `0.05`"]);
+}
+
 #[test]
 fn a_plan_judges_what_it_decides() {
     let test = Test::with_workload(TINY);
