@@ -367,7 +367,7 @@ fn unknown_text(answer: &Answer, doubts: &[Doubt]) -> String {
                 "[{read_bytes} were read, {device_bytes} of them from the device|{read_bytes} were read, and how many of them came from the device is unknown]",
             ),
             Some(UnknownBecause::CpuSaturated) => doubt.facts.render(
-                "[the {cores} of this machine were {busy_percent:.0} % busy, and work may have waited for them]",
+                "[the {cores} of this machine were {busy_percent:.0} % busy, and work may have waited for them][; other programs used {others:.1} of them][, mostly {process}]",
             ),
             Some(UnknownBecause::Interrupted) => doubt
                 .facts
