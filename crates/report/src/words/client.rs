@@ -3,9 +3,10 @@
 use super::unpredicted::why;
 use feedrate_analysis::predict::{NotPredictable, Prediction};
 use feedrate_measure::derived::Derived;
-use feedrate_measure::metric::{AU_ALL_STEPS, COMPUTE_S, Unit};
+use feedrate_measure::metric::Unit;
+use feedrate_measure::supply::deciding_metric;
 
-/// A line on the client. An emulated client has two utilisations over all steps: the estimate for an `ideal` client, which is what the storage can
+/// A line on the client. An emulated client has two utilisations of the kind that decides the answer: the estimate for an `ideal` client, which is what the storage can
 /// reach, and the measured one. `None` for runs without a client: runs of only checkpoints, and watched loops.
 pub fn line(
     derived: &Derived,
@@ -43,10 +44,9 @@ pub fn client_limit(percent: f64, target_percent: f64) -> String {
     )
 }
 
-/// The measured utilisation over all steps; `None` if nothing was computed.
+/// The measured utilisation that decides the answer; `None` if nothing was computed.
 pub fn au_percent(derived: &Derived) -> Option<f64> {
-    let computes = derived.value(&COMPUTE_S).is_some_and(|compute_s| compute_s > 0.0);
-    derived.value(&AU_ALL_STEPS).filter(|au| computes && au.is_finite())
+    derived.value(deciding_metric(derived)?).filter(|au| au.is_finite())
 }
 
 #[cfg(test)]
