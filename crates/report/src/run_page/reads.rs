@@ -34,7 +34,9 @@ fn access(figures: &Figures) -> Option<String> {
     }
     words.extend(figures.value(&FILES).map(|files| FILES.unit.text(files) + " per accelerator"));
     let amplification = figures.value(&AMPLIFICATION);
-    words.extend(amplification.map(|ratio| format!("{ratio:.2} bytes read per byte of payload")));
+    words.extend(
+        amplification.map(|ratio| format!("{ratio:.2} bytes read per byte of decoded data")),
+    );
     Some(words.join(" · "))
 }
 
