@@ -72,7 +72,7 @@ pub trait Chooser {
     }
 
     /// The verdict on a value of the response, such as `holds`.
-    fn verdict(&self, _value: f64) -> Option<&'static str> {
+    fn verdict(&self, _value: f64) -> Option<String> {
         None
     }
 

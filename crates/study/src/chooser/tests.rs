@@ -165,7 +165,7 @@ fn rows_of_a_search_are_named_by_their_number() {
     let search = scale(20, 1e9, 9);
     let row = search.range().row(4).unwrap();
     assert_eq!(search.label(&row, 3).unwrap(), "run 3: 4 accelerators");
-    assert_eq!([89.9, 90.0].map(|au| search.verdict(au).unwrap()), ["does not hold", "holds"]);
+    assert_eq!([89.9, 90.0].map(|au| search.verdict(au).unwrap()), ["below 90 %", "reaches 90 %"]);
 }
 
 fn candidate(change: &[String]) -> Candidate {

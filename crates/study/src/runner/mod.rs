@@ -20,7 +20,7 @@ pub use select::due_rows;
 
 use crate::chooser::{Chooser, History, Observation, RunState};
 use crate::datasets::Policy;
-use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED};
+use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED};
 use feedrate_measure::record::file::RecordFileError;
 use feedrate_results::files::{FilesError, Lock, StudyFiles};
 use feedrate_results::place::{label, short_label, sync};
@@ -466,6 +466,7 @@ impl<'a> Runner<'a> {
         let name = match response.id {
             id if id == AU_ALL_STEPS.id => "AU",
             id if id == AU_WINDOWED.id => "windowed AU",
+            id if id == AU_SUSTAINED.id => "sustained AU",
             id => id.name(),
         };
         let result = value.map(|value| {

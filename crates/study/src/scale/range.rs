@@ -263,7 +263,7 @@ impl<'a> SearchRange<'a> {
             }
             Ok((_, Some(short))) => {
                 let spare = if short.is_limited_by_storage() {
-                    ", with the smaller dataset and a tenth of the space kept free"
+                    " after subtracting the smaller datasets and a reserve of a tenth"
                 } else {
                     ""
                 };

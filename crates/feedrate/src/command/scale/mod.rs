@@ -71,7 +71,7 @@ pub(super) struct ScaleArguments {
     #[arg(long, help_heading = SEARCH, value_name = "N", value_parser = parse_count::<u64>)]
     max: Option<u64>,
     /// Limit the total size of generated datasets, such as `200GB`.
-    #[arg(long, help_heading = SEARCH, value_name = "SIZE", value_parser = parse_bytes, hide_short_help = true)]
+    #[arg(long, help_heading = SEARCH, value_name = "SIZE", value_parser = parse_bytes)]
     max_data: Option<u64>,
     /// Maximum number of runs.
     #[arg(long, help_heading = SEARCH, value_name = "N", value_parser = parse_count::<u64>, default_value_t = 20, hide_short_help = true)]
