@@ -124,6 +124,23 @@ fn changes_that_are_not_tried_have_a_reason() {
     }
 }
 
+/// Only faster storage would help, and no setting makes it faster.
+#[test]
+fn nothing_runs_if_no_change_can_be_tried() {
+    let test = Test::with_workload(LATENCY);
+    let settings =
+        ["storage.throttle.latency_seconds=0", "storage.throttle.bytes_per_second=1MB/s"];
+    let run = test.run_json(&settings);
+    let run = run["run_dir"].as_str().unwrap();
+    let advice = test.feedrate(&["advise", run, "--json"]).json();
+    let is_setting = |row: &Value| row["overrides"].as_array().is_some_and(|keys| !keys.is_empty());
+    assert!(!advice["advice"].as_array().unwrap().iter().any(is_setting), "{advice}");
+    let tried = test.feedrate(&["advise", run, "--try"]);
+    assert_eq!(tried.code, 0, "{tried:?}");
+    assert!(tried.stderr.contains("no change can be tried by feedrate"), "{}", tried.stderr);
+    assert!(!tried.stdout.contains("unchanged"), "{}", tried.stdout);
+}
+
 #[test]
 fn commands_that_start_their_own_runs_refuse_several_processes() {
     let test = Test::with_workload(LATENCY);

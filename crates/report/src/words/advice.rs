@@ -37,7 +37,7 @@ pub fn why(proposal: &Proposal) -> String {
     render_template(proposal, |rule| rule.why)
 }
 
-/// The cost of a change and its side effect.
+/// The cost of a change and its side effect: `effort: memory; samples are shuffled less`.
 pub fn cost(proposal: &Proposal) -> String {
     let cost = match proposal.cost {
         Cost::Setting => "a setting",
@@ -48,7 +48,7 @@ pub fn cost(proposal: &Proposal) -> String {
         Cost::Accelerators => "fewer accelerators at a time",
         Cost::Hardware => "other hardware",
         Cost::Run => "another run",
-        Cost::Attention => "a look at it",
+        Cost::Attention => "finding the cause",
     };
     let risk = match proposal.risk {
         Risk::None => "",
@@ -61,7 +61,7 @@ pub fn cost(proposal: &Proposal) -> String {
         Risk::LateStart => "; the first step waits for the reading",
         Risk::NoPageCache => "; the page cache is not used",
     };
-    format!("{cost}{risk}")
+    format!("effort: {cost}{risk}")
 }
 
 /// The sentence on a run that no known change helps.
@@ -107,7 +107,11 @@ fn with_prediction(advice: &Advice, required_percent: f64) -> String {
     let Some(prediction) = &advice.prediction else { return change };
     let Prediction { au_percent, interval: [low, high], .. } = prediction;
     let au = percent_near_target(*au_percent, required_percent);
-    let enough = if advice.reaches(required_percent) == Some(true) { "" } else { ", not enough" };
+    let enough = match (advice.reaches(required_percent), prediction.bottleneck) {
+        (Some(true), _) => "",
+        (_, Bound::CpuSaturated) => ", not enough: the cores limit next",
+        _ => ", not enough",
+    };
     format!("{change} → {au} % AU [{low:.0}, {high:.0}]{enough}")
 }
 

@@ -31,6 +31,9 @@ pub fn tried(trials: &TrialsResult) -> Vec<String> {
     };
     let without = trials.baseline.map(|run| format!("; without a change {}", utilisation(&run)));
     let helps = match all(|row| row.outcome == Outcome::Helps) {
+        none if none.is_empty() && trials.advice.iter().all(|row| row.tried.is_none()) => {
+            "no change was tried".into()
+        }
         none if none.is_empty() => "nothing that was tried helped measurably".into(),
         helps => format!("helped when tried: {helps}"),
     };

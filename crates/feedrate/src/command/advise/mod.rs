@@ -134,7 +134,12 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
     let opening = words::opening(&answered.answer, &derived);
     let case = Case::new(&derived, &answered.answer, &answered.summary.doubts);
     let rows = advice_rows(&template, &case.with_replicates(&replicates));
-    let has_candidates = !rows.is_empty() || !also.is_empty() || arguments.goal.is_some();
+    let is_setting = |row: &AdviceRow| !row.advice.proposal.overrides.is_empty();
+    let has_candidates =
+        rows.iter().any(is_setting) || !also.is_empty() || arguments.goal.is_some();
+    if arguments.try_out && !has_candidates {
+        messages::note("no change can be tried by feedrate: no setting of the workload makes one");
+    }
     if arguments.try_out && has_candidates {
         let advice = rows.into_iter().map(|row| row.advice).collect();
         let trials = TryOut {
