@@ -131,10 +131,10 @@ pub(crate) struct DataArguments {
     #[arg(short = 'n', long, value_name = "N", value_parser = parse_count::<u32>, help_heading = WORKLOAD)]
     pub(crate) accelerators: Option<u32>,
     /// Fraction of the data to use.
-    #[arg(long, value_name = "F", default_value_t = 1.0, help_heading = WORKLOAD)]
+    #[arg(long, value_name = "F", value_parser = parse_fraction, default_value_t = 1.0, help_heading = WORKLOAD)]
     pub(crate) scale: f64,
     /// Use only this fraction of each sample's bytes. The results are then marked as doubtful.
-    #[arg(long, value_name = "F", default_value_t = 1.0, help_heading = WORKLOAD, hide_short_help = true)]
+    #[arg(long, value_name = "F", value_parser = parse_fraction, default_value_t = 1.0, help_heading = WORKLOAD, hide_short_help = true)]
     pub(crate) shrink_records: f64,
     /// Folder of the datasets, on the storage to test.
     #[arg(long, value_name = "DIR", help_heading = STORAGE)]
@@ -268,6 +268,14 @@ fn is_equal(value: &OsStr, default: &OsStr) -> bool {
 }
 
 /// Parses a number of things, of which there is at least one.
+/// Parses a fraction, such as `0.05`.
+fn parse_fraction(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| match text.strip_suffix('%').map(|percent| percent.trim().parse()) {
+        Some(Ok(percent)) => format!("write `{}`", units::round_noise(percent / 100.0)),
+        _ => "write a fraction, such as `0.05`".into(),
+    })
+}
+
 pub(crate) fn parse_count<T: TryFrom<u64> + ToString>(text: &str) -> Result<T, String> {
     if text.parse() == Ok(0_u64) {
         return Err("the smallest number is 1".into());

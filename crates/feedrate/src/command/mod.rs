@@ -43,8 +43,9 @@ use feedrate_session::resolve::{self, STDIN};
 use feedrate_session::store;
 use feedrate_spec::escape::bash_command;
 use feedrate_spec::refusal::refuse;
+use feedrate_spec::workload::similar_names;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Can this storage feed these accelerators? If not, why, and what would help?
 #[derive(Debug, Parser)]
@@ -77,14 +78,15 @@ const POINTERS: &str = "
   feedrate help all          the other commands, by purpose";
 
 /// Commands in the program's help.
-const MAIN_COMMANDS: [&str; 6] = ["run", "scale", "plan", "advise", "study", "report"];
+const MAIN_COMMANDS: [&str; 8] =
+    ["run", "scale", "plan", "diagnose", "advise", "show", "study", "report"];
 
 /// All other commands, by purpose, for `feedrate help all`.
 const MORE_COMMANDS: [(&str, &[&str]); 5] = [
-    ("Find what is slow", &["diagnose", "calibrate", "system"]),
+    ("Find what is slow", &["calibrate", "system"]),
     ("Start from a real job or folder", &["import", "scan"]),
     ("Manage data and jobs", &["generate", "clean", "slurm"]),
-    ("Read results", &["show", "analyze", "compare", "plot"]),
+    ("Read results", &["analyze", "compare", "plot"]),
     ("Look up and install", &["list", "schema", "completions", "man"]),
 ];
 
@@ -233,11 +235,28 @@ impl Arguments {
             );
         }
         let mkdir = bash_command(&["mkdir", "-p", &data.to_string_lossy()]);
+        let similar = similar_folder(data).map(|name| format!("did you mean `{name}`? Or "));
         refuse(
             format!("`--data {folder}` does not exist"),
-            format!("is the storage mounted? To create the folder: `{mkdir}`"),
+            format!(
+                "{}is the storage mounted? To create the folder: `{mkdir}`",
+                similar.unwrap_or_default()
+            ),
         )
     }
+}
+
+/// The folder beside a missing one whose name is spelt most similarly.
+fn similar_folder(missing: &Path) -> Option<String> {
+    let name = missing.file_name()?.to_str()?;
+    let parent = missing.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let folders = std::fs::read_dir(parent.unwrap_or(Path::new("."))).ok()?.flatten();
+    let folders = folders.filter(|entry| entry.path().is_dir());
+    let names: Vec<String> =
+        folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let similar = similar_names(name, names.iter().map(String::as_str));
+    let [similar] = similar[..] else { return None };
+    Some(missing.with_file_name(similar).display().to_string())
 }
 
 /// Whether this process prints messages on behalf of all processes that a launcher started.

@@ -72,6 +72,10 @@ const COMMANDS: &[(&[&str], &str)] = &[
         &["reportgen", "history", "results"],
         "`feedrate analyze DIR` and `feedrate report DIR` read results",
     ),
+    (
+        &["watch"],
+        "in Python: `for batch in feedrate.watch(loader, data=DIR):`, of the module in `python/src`",
+    ),
     (&["visualize", "visualise", "graph", "chart"], "`feedrate plot NAME DIR` draws results"),
 ];
 
@@ -365,6 +369,7 @@ mod tests {
     fn a_second_run_for_show_gets_a_hint() {
         check("feedrate show a b", "`b` is one argument too many", "`feedrate compare`");
         check("feedrate version", "no command `version`", "`feedrate --version`");
+        check("feedrate watch", "no command `watch`", "in Python: `for batch in feedrate.watch(");
     }
 
     #[test]
