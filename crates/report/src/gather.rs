@@ -160,6 +160,10 @@ fn build_report(
     });
     if !searches.is_empty() {
         report.answer = None;
+        if searches::made_all(&searches, &report.runs) {
+            // A search decides which runs to repeat, so it leaves other questions open.
+            report.findings.retain(|finding| finding.support.is_shown());
+        }
     }
     report.answers = group_answers(&report, &searches);
     report.opening = opening(&report, &searches, tried.collect());

@@ -178,6 +178,11 @@ pub enum Support {
 }
 
 impl Support {
+    /// Whether the runs show the finding.
+    pub fn is_shown(self) -> bool {
+        matches!(self, Support::Shown | Support::Doubted)
+    }
+
     /// The text of a report.
     pub fn text(self) -> &'static str {
         match self {

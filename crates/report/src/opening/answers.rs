@@ -39,7 +39,7 @@ impl<'a> GroupKey<'a> {
             GroupKey::Search(search) => format!("`{}`", searches[*search].name),
             GroupKey::Runs { source, workload, sample_bytes } => {
                 let samples = match sample_bytes {
-                    Some(bytes) => format!("samples of {}", units::bytes(*bytes)),
+                    Some(bytes) => format!("samples of {} decoded", units::bytes(*bytes)),
                     None => "samples of unknown size".into(),
                 };
                 let parts = [
