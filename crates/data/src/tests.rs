@@ -42,6 +42,7 @@ fn plan(format: &str) -> DatasetPlan {
         encoding: Encoding::default(),
         content_seed: 10,
         redundancy: Redundancy::default(),
+        stored_sample_bytes: None,
         members: vec![],
     }
 }

@@ -267,15 +267,16 @@ fn is_equal(value: &OsStr, default: &OsStr) -> bool {
     value == default || (number(value).is_some() && number(value) == number(default))
 }
 
-/// Parses a number of things, of which there is at least one.
 /// Parses a fraction, such as `0.05`.
 fn parse_fraction(text: &str) -> Result<f64, String> {
-    text.parse().map_err(|_| match text.strip_suffix('%').map(|percent| percent.trim().parse()) {
-        Some(Ok(percent)) => format!("write `{}`", units::round_noise(percent / 100.0)),
-        _ => "write a fraction, such as `0.05`".into(),
+    let percent = || text.strip_suffix('%')?.trim().parse::<f64>().ok();
+    text.parse().map_err(|_| match percent() {
+        Some(percent) => format!("write `{}`", units::round_noise(percent / 100.0)),
+        None => "write a fraction, such as `0.05`".into(),
     })
 }
 
+/// Parses a number of things, of which there is at least one.
 pub(crate) fn parse_count<T: TryFrom<u64> + ToString>(text: &str) -> Result<T, String> {
     if text.parse() == Ok(0_u64) {
         return Err("the smallest number is 1".into());

@@ -68,7 +68,7 @@ impl Builder<'_> {
             [self.w.output_metric_exclude_start_steps, self.w.output_metric_exclude_end_steps];
         // More steps are judged than batches are held when the first of them begins.
         let judged_steps = excluded.into_iter().fold(plan.stock_batches() + 1, u64::saturating_add);
-        let judged_samples = step_samples * u128::from(judged_steps);
+        let judged_samples = step_samples.saturating_mul(u128::from(judged_steps));
         let size = |files, samples_per_file| {
             let dataset = DatasetPlan { files_train: files, samples_per_file, ..dataset.clone() };
             if dataset.limit_violation().is_some() {
