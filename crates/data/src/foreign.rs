@@ -876,7 +876,7 @@ impl<'o> Opener<'o> {
                 self.piece[..length.len()].copy_from_slice(&length);
                 Ok(length.len())
             }
-            Need::Bytes { part, offset, len } | Need::Again { part, offset, len } => {
+            Need::Bytes { part, offset, len, .. } | Need::Again { part, offset, len } => {
                 self.storage.read_at(&self.handles[part], offset, &mut self.piece[..len])
             }
         }

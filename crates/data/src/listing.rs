@@ -1,5 +1,5 @@
-//! Lists the files of a foreign folder, with any names and in any subfolders, groups them by format, and selects those
-//! that a run uses.
+//! Lists the files of a foreign folder or the objects below a foreign prefix, with any names and in any subfolders, groups them by format,
+//! and selects those that a run uses.
 //!
 //! Names are written to a [`FileIndex`](crate::file_index::FileIndex) as they are found. Memory holds only one number
 //! per file, so that ten million files can be listed.
@@ -7,21 +7,36 @@
 use crate::file_index::NameWriter;
 use crate::foreign::UnfitFiles;
 use crate::format::{self, Format};
-use crate::storage::StorageError;
+use crate::storage::{Storage, StorageError};
+use collector::Collector;
+use feedrate_spec::catalog::Ability;
 use std::collections::{BTreeMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 mod walk;
+mod objects;
+mod collector;
 #[cfg(test)]
 mod tests;
 
-pub use walk::list;
+/// Lists all files of `storage`, which is rooted at `root`, and writes their names to a file at `index`.
+///
+/// # Errors
+/// `root` cannot be listed, or the index cannot be written.
+pub fn list(root: &Path, storage: &dyn Storage, index: &Path) -> Result<Listing, StorageError> {
+    let collector = Collector::new(root, storage, index)?;
+    if storage.member().has(Ability::InFolder) {
+        walk::list_folders(collector)
+    } else {
+        objects::list_objects(collector)
+    }
+}
 
 /// Upper limit on the file groups. Files of any further type share one extra group.
 const GROUPS_MAX: usize = 200;
 
 /// Purpose of a file, as the name of its folder suggests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum FilePurpose {
     Train,
     Evaluation,
@@ -99,20 +114,15 @@ pub struct FileTally {
     pub folders: u64,
     /// Lengths of the shortest and the longest file.
     pub lengths: Option<(u64, u64)>,
-    last_folder: u64,
 }
 
 impl FileTally {
-    fn add(&mut self, bytes: u64, folder: u64) {
+    fn add(&mut self, bytes: u64) {
         self.files += 1;
         // Sparse files can be as long as the file system allows.
         self.bytes = self.bytes.saturating_add(bytes);
         let (least, most) = self.lengths.unwrap_or((bytes, bytes));
         self.lengths = Some((least.min(bytes), most.max(bytes)));
-        if self.last_folder != folder {
-            self.last_folder = folder;
-            self.folders += 1;
-        }
     }
 
     fn merge(self, other: Self) -> Self {
@@ -122,7 +132,6 @@ impl FileTally {
             bytes: self.bytes.saturating_add(other.bytes),
             folders: self.folders + other.folders,
             lengths: lengths.reduce(|first, second| (first.0.min(second.0), first.1.max(second.1))),
-            last_folder: 0,
         }
     }
 }

@@ -183,7 +183,17 @@ impl Manifest {
     /// # Errors
     /// The storage failed, or the file of this name is not a valid manifest of feedrate.
     pub fn read(storage: &dyn Storage) -> Result<Option<Self>, DatasetError> {
-        let Some(bytes) = storage.stat(FILE_NAME)? else { return Ok(None) };
+        Self::read_in(storage, "")
+    }
+
+    /// The manifest in a folder of `storage`; `None` if there is none.
+    pub(crate) fn read_in(
+        storage: &dyn Storage,
+        folder: &str,
+    ) -> Result<Option<Self>, DatasetError> {
+        let slash = if folder.is_empty() { "" } else { "/" };
+        let path = format!("{folder}{slash}{FILE_NAME}");
+        let Some(bytes) = storage.stat(&path)? else { return Ok(None) };
         if bytes == 0 {
             // A pipe has length 0 too, and reading it would block.
             return Err(broken("it is empty".into()));
@@ -191,12 +201,12 @@ impl Manifest {
         if bytes > BYTES_MAX {
             return Err(broken(format!("it has {bytes} bytes, more than {BYTES_MAX}")));
         }
-        let text = read_file(storage, FILE_NAME, bytes)?;
+        let text = read_file(storage, &path, bytes)?;
         let value: Value =
             serde_json::from_slice(&text).map_err(|error| broken(error.to_string()))?;
         // Other programs use this file name too.
         let Some(version) = value.get("feedrate_dataset") else {
-            return Err(DatasetError::ForeignFiles { path: FILE_NAME.to_string() });
+            return Err(DatasetError::ForeignFiles { path });
         };
         if version.as_u64() != Some(VERSION.into()) {
             return Err(broken(format!(

@@ -56,7 +56,7 @@ pub trait OwnFiles {
         final_name(name).is_some_and(|file_name| self.has(&join_path(folder, file_name)))
     }
 
-    /// Removes the temporary files of interrupted writes and nothing else. Links are not followed.
+    /// Removes the temporary files and the uploads of interrupted writes and nothing else. Links are not followed.
     ///
     /// # Errors
     /// The storage failed.
@@ -73,7 +73,7 @@ pub trait OwnFiles {
                 }
             }
         }
-        Ok(())
+        storage.abort_uploads(&|path| self.has(path))
     }
 }
 

@@ -8,13 +8,19 @@ use crate::manifest::{self, LengthRun, Manifest, State};
 use crate::names::{
     FileNames, OwnFileVisit, OwnFiles, VisitedFiles, is_inside, join_path, linked_folders,
 };
-use crate::storage::{self, EntryKind, Storage, StorageError};
+use crate::storage::{self, EntryKind, EntryLookup, Storage, StorageError};
+use crate::walk::{self, Watch};
+use feedrate_spec::object_url::ObjectUrl;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 /// Upper limit on the foreign files that are reported.
 const REPORTED_MAX: usize = 3;
+
+/// Files that are removed at the same time. A store takes a request for each.
+const REMOVALS: usize = 16;
 
 /// Result of removing the dataset in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +48,7 @@ pub struct FolderContents {
     pub foreign_files: Vec<String>,
 }
 
-/// Reports the contents of the dataset folder `folder`. `caller_files` are files that the caller keeps in it. Returns `None`
+/// Reports the contents of the dataset folder `folder`, which may be a URL. `caller_files` are files that the caller keeps in it. Returns `None`
 /// if there is no manifest of feedrate. A folder with only caller files counts as a dataset, because its generation may
 /// have ended before the manifest was written.
 ///
@@ -52,7 +58,7 @@ pub fn inspect_folder(
     folder: &Path,
     caller_files: &[&str],
 ) -> Result<Option<FolderContents>, DatasetError> {
-    let storage = storage::open("file", folder)?;
+    let storage = storage::open_root(folder)?;
     match read_valid_manifest(&*storage)? {
         Some(manifest) => with_generated_files(&manifest, caller_files, &*storage, |files| {
             Ok(Some(inspect_files(files, &*storage)?))
@@ -74,7 +80,7 @@ pub fn remove_folder(
     caller_files: &[&str],
     holder: &str,
 ) -> Result<Removal, DatasetError> {
-    let storage = storage::open("file", folder)?;
+    let storage = storage::open_root(folder)?;
     if read_valid_manifest(&*storage)?.is_none() && !has_only_caller_files(&*storage, caller_files)?
     {
         return Ok(Removal::Foreign);
@@ -104,7 +110,8 @@ fn has_only_caller_files(
     Ok(!names.is_empty() && names.iter().all(|name| caller_files.contains(&&**name)))
 }
 
-/// Calls `remove` under the lock of `folder`, then removes the lock file, and `folder` if it is empty.
+/// Calls `remove` under the lock of `folder`, then removes the lock file, and `folder` if it is empty. A store has neither locks nor
+/// folders.
 ///
 /// # Errors
 /// The errors of `remove`, or the lock cannot be taken.
@@ -113,6 +120,9 @@ pub fn remove_locked<E: From<StorageError>>(
     holder: &str,
     remove: impl FnOnce() -> Result<Option<FolderContents>, E>,
 ) -> Result<Removal, E> {
+    if folder.to_str().is_some_and(ObjectUrl::has_scheme) {
+        return Ok(remove()?.map_or(Removal::Foreign, Removal::Removed));
+    }
     let lock = match DatasetLock::try_acquire(folder, LockAccess::Exclusive, holder)? {
         LockAttempt::Busy { holder } => return Ok(Removal::InUse { holder }),
         LockAttempt::Held(lock) => Some(lock),
@@ -228,7 +238,20 @@ pub fn remove_files(
     files: &dyn OwnFiles,
     storage: &dyn Storage,
 ) -> Result<FolderContents, StorageError> {
-    let mut found = visit_unchanged(files, storage, &mut |path| storage.remove(path))?;
+    let mut unchanged = Vec::new();
+    let mut found = visit_unchanged(files, storage, &mut |path| {
+        unchanged.push(path.to_string());
+        Ok(())
+    })?;
+    let not_interrupted = AtomicBool::new(false);
+    let watch = Watch::new(&|_, _| {}, &not_interrupted);
+    walk::for_each(
+        unchanged.len() as u64,
+        REMOVALS,
+        &watch,
+        || (),
+        |(), number| storage.remove(&unchanged[number as usize]),
+    )?;
     files.remove_unfinished(storage)?;
     let folders = files.folders();
     let linked = linked_folders(&folders, storage)?;
@@ -253,10 +276,11 @@ fn visit_unchanged(
 ) -> Result<FolderContents, StorageError> {
     let linked = linked_folders(&files.folders(), storage)?;
     let mut found = FolderContents::default();
+    let mut entries = EntryLookup::new(storage);
     files.visit(VisitedFiles::Existing(storage), &mut |parts, written| {
         let mut existing = Vec::with_capacity(parts.len());
         for path in parts.iter().filter(|path| !is_inside(path, &linked)) {
-            match storage.kind(path)? {
+            match entries.kind(path)? {
                 Some(EntryKind::File { bytes }) => existing.push((path, bytes)),
                 Some(EntryKind::Folder | EntryKind::Other) => found.add_foreign_file(path.clone()),
                 None => {}

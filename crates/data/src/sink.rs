@@ -96,6 +96,10 @@ impl FileSink for WriteSink<'_> {
     }
 
     fn reserve(&mut self, part: usize, len: usize) -> Result<(), SinkError> {
+        if let PartWriter { file: Some(file), filled, written, .. } = &mut self.parts[part] {
+            let start = *written + *filled as u64;
+            file.hold(start..start + len as u64);
+        }
         self.write(part, &vec![0; len])
     }
 
@@ -113,6 +117,7 @@ impl FileSink for WriteSink<'_> {
             let start = (offset + in_file.len() as u64 - *written) as usize;
             piece[start..start + in_piece.len()].copy_from_slice(in_piece);
         }
+        file.release(offset..offset + bytes.len() as u64);
         Ok(())
     }
 }

@@ -36,6 +36,7 @@ fn plan(format: &str) -> DatasetPlan {
         subfolders_eval: 0,
         prefix: "img".into(),
         record_bytes: 300_000.0,
+        stored_sample_bytes: None,
         record_stdev_bytes: 0.0,
         record_dims: vec![],
         element: Element::Uint8,

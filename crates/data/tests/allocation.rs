@@ -44,6 +44,7 @@ fn plan(format: &Format, samples: u64, compression: Compression) -> DatasetPlan 
         named_eval: None,
         samples_per_file: samples,
         file_samples: Vec::new(),
+        stored_sample_bytes: None,
         subfolders_train: 0,
         subfolders_eval: 0,
         prefix: "img".into(),

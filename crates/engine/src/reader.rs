@@ -82,6 +82,8 @@ pub enum Op {
         offset: u64,
         /// Largest number of bytes.
         len: usize,
+        /// As in [`Need::Bytes`].
+        end: u64,
     },
     /// Pass bytes of the last read to [`SampleReader::feed`] again, without another read.
     Again {
@@ -96,6 +98,13 @@ pub enum Op {
     Close(Handle),
     /// The sample is complete.
     Done,
+}
+
+impl Op {
+    /// A read that no other one continues.
+    fn read(offset: u64, bytes: u64) -> Self {
+        Op::Read { offset, len: bytes as usize, end: offset + bytes }
+    }
 }
 
 impl SampleReader {
@@ -173,11 +182,11 @@ impl SampleReader {
     pub fn next_op(&mut self) -> Result<Op, FormatError> {
         if let Some(request) = self.opening.get(self.opened) {
             self.part = 0;
-            return Ok(Op::Read { offset: request.offset, len: request.bytes as usize });
+            return Ok(Op::read(request.offset, request.bytes));
         }
         if let Some(head) = self.head_to_read() {
             self.part = 0;
-            return Ok(Op::Read { offset: self.head_offset, len: head.bytes as usize });
+            return Ok(Op::read(self.head_offset, head.bytes));
         }
         if self.pending == Pending::Nothing {
             if let Some(handle) = self.take_open_handle() {
@@ -216,7 +225,7 @@ impl SampleReader {
             return Ok(Op::Open);
         }
         Ok(match need {
-            Need::Bytes { offset, len, .. } => Op::Read { offset, len },
+            Need::Bytes { offset, len, end, .. } => Op::Read { offset, len, end },
             Need::Again { offset, len, .. } => Op::Again { offset, len },
             _ => Op::Length,
         })

@@ -259,7 +259,7 @@ impl SimulatedDriver {
                 worker.feed(&length.to_le_bytes())?;
                 now_ns
             }
-            Op::Read { offset, len } => {
+            Op::Read { offset, len, .. } => {
                 let bytes = self.read(worker_index, offset, len)?;
                 let worker = &mut self.workers[worker_index];
                 worker.arriving_bytes = bytes as u64;

@@ -131,10 +131,10 @@ pub(crate) struct DataArguments {
     #[arg(short = 'n', long, value_name = "N", value_parser = parse_count::<u32>, help_heading = WORKLOAD)]
     pub(crate) accelerators: Option<u32>,
     /// Fraction of the data to use.
-    #[arg(long, value_name = "F", default_value_t = 1.0, help_heading = WORKLOAD)]
+    #[arg(long, value_name = "F", value_parser = parse_fraction, default_value_t = 1.0, help_heading = WORKLOAD)]
     pub(crate) scale: f64,
     /// Use only this fraction of each sample's bytes. The results are then marked as doubtful.
-    #[arg(long, value_name = "F", default_value_t = 1.0, help_heading = WORKLOAD, hide_short_help = true)]
+    #[arg(long, value_name = "F", value_parser = parse_fraction, default_value_t = 1.0, help_heading = WORKLOAD, hide_short_help = true)]
     pub(crate) shrink_records: f64,
     /// Folder of the datasets, on the storage to test.
     #[arg(long, value_name = "DIR", help_heading = STORAGE)]
@@ -265,6 +265,15 @@ pub(crate) fn given_options<A: Args>(matches: &ArgMatches) -> Vec<(String, Optio
 fn is_equal(value: &OsStr, default: &OsStr) -> bool {
     let number = |text: &OsStr| text.to_str()?.parse::<f64>().ok();
     value == default || (number(value).is_some() && number(value) == number(default))
+}
+
+/// Parses a fraction, such as `0.05`.
+fn parse_fraction(text: &str) -> Result<f64, String> {
+    let percent = || text.strip_suffix('%')?.trim().parse::<f64>().ok();
+    text.parse().map_err(|_| match percent() {
+        Some(percent) => format!("write `{}`", units::round_noise(percent / 100.0)),
+        None => "write a fraction, such as `0.05`".into(),
+    })
 }
 
 /// Parses a number of things, of which there is at least one.

@@ -1,19 +1,21 @@
 //! Conditions that runs must meet, so that scripts can test the exit code: the options `--fail-below-au` and `--fail-on`, and the workload's
 //! section `expect`. This file alone decides whether they are met.
+//!
+//! Long because each gate has an option, a rule and words.
 
 use crate::cli::OUTPUT;
 use crate::exit::Exit;
 use crate::messages;
 use clap::Args;
-use feedrate_analysis::answer::{AnswerKind, AnsweredSummary};
+use feedrate_analysis::answer::{Answer, AnswerKind, AnsweredSummary, UnknownBecause};
 use feedrate_analysis::repeat::RepeatedAnswer;
-use feedrate_measure::doubt::{self, Doubt, Severity};
+use feedrate_measure::doubt::{self, Bias, Doubt, Severity};
 use feedrate_measure::metric::{Better, DELIVERED_WHOLE, Metric, READ_LATENCY, SAMPLES_WHOLE};
 use feedrate_measure::verdict::Bound;
 use feedrate_report::words::answer::percent_near_target;
+use feedrate_report::words::number::list;
 use feedrate_spec::plan::Expectations;
-use feedrate_spec::refusal::alternatives;
-use feedrate_spec::workload::similar_names;
+use feedrate_spec::workload::{alternatives, similar_names};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -23,7 +25,7 @@ use std::collections::BTreeSet;
 pub(crate) struct GateArguments {
     /// Exit with 3 if AU is below this percentage.
     ///
-    /// It exits with 4 if AU is unknown or the data may come from memory. The workload's section `expect` has further limits.
+    /// It exits with 4 if AU is unknown, or if memory or busy cores could change the outcome. The workload's section `expect` has further limits.
     #[arg(long, value_name = "AU", value_parser = percentage, allow_negative_numbers = true, help_heading = OUTPUT)]
     fail_below_au: Option<f64>,
     /// Exit with 3 on these verdicts, doubts or severities.
@@ -95,23 +97,24 @@ impl GateArguments {
 
     /// Judges runs of one plan, whose workload has the limits `expect`. Numbers are means over the runs.
     pub(crate) fn judge(&self, expect: &Expectations, runs: &[AnsweredSummary]) -> Vec<GateResult> {
-        let answer = RepeatedAnswer::new(runs);
+        let measured =
+            &Measured { answer: RepeatedAnswer::new(runs), distortions: distortions(runs) };
         let utilisation = match (self.fail_below_au, expect.au_percent) {
-            (Some(limit), _) => Some(utilisation_gate(&answer, limit, "--fail-below-au")),
-            (None, Some(limit)) => Some(utilisation_gate(&answer, limit, "expect.au")),
+            (Some(limit), _) => Some(utilisation_gate(measured, limit, "--fail-below-au")),
+            (None, Some(limit)) => Some(utilisation_gate(measured, limit, "expect.au")),
             (None, None) => None,
         };
         let limits = LIMITS.iter().filter_map(|(name, limit, metric)| {
-            Some(limit_gate(&answer, name, limit(expect)?, metric))
+            Some(limit_gate(measured, name, limit(expect)?, metric))
         });
         // A name that is given twice would be a metric twice.
         let fail_on: BTreeSet<&String> = self.fail_on.iter().collect();
-        let listed = fail_on.into_iter().map(|name| listed_gate(name, runs));
+        let listed = fail_on.iter().map(|name| listed_gate(name, &fail_on, runs, measured));
         utilisation.into_iter().chain(limits).chain(listed).collect()
     }
 }
 
-/// Prints the conditions that are not met or not decided, and returns the exit code.
+/// Prints the conditions that are not met or not decided, or that all are met, and returns the exit code.
 pub(crate) fn exit(gates: &[GateResult]) -> Exit {
     for gate in gates {
         match gate.is_met {
@@ -121,7 +124,12 @@ pub(crate) fn exit(gates: &[GateResult]) -> Exit {
         }
     }
     match is_met(gates) {
-        Some(true) => Exit::Fine,
+        Some(true) => {
+            if !gates.is_empty() {
+                messages::note(format!("gates: {} met", gates.len()));
+            }
+            Exit::Fine
+        }
         Some(false) => Exit::Unmet,
         None => Exit::Undecided,
     }
@@ -133,28 +141,83 @@ pub(crate) fn is_met(gates: &[GateResult]) -> Option<bool> {
     if is(Some(false)) { Some(false) } else { (!is(None)).then_some(true) }
 }
 
-fn utilisation_gate(answer: &RepeatedAnswer, limit: f64, option: &str) -> GateResult {
+/// The means of runs, and how they differ from the speed of the storage.
+struct Measured {
+    answer: RepeatedAnswer,
+    distortions: Vec<Distortion>,
+}
+
+/// A cause that makes the values of runs better or worse than the storage is.
+struct Distortion {
+    /// The runs and the cause, such as `run 3 is cpu-saturated`.
+    reason: String,
+    bias: Bias,
+}
+
+/// The cause that distorts the values of a run. A rate without compute is an answer even if the cores were busy.
+fn distorted_by(answer: &Answer) -> Option<UnknownBecause> {
+    let is_busy = answer.kind == AnswerKind::Rate && answer.verdict == Bound::CpuSaturated;
+    answer.unknown_because.or(is_busy.then_some(UnknownBecause::CpuSaturated))
+}
+
+fn distortions(runs: &[AnsweredSummary]) -> Vec<Distortion> {
+    let runs_with = |is_matched: &dyn Fn(&Answer) -> bool| {
+        let numbers = runs.iter().zip(1..).filter(|(run, _)| is_matched(&run.answer));
+        let numbers: Vec<String> = numbers.map(|(_, number)| number.to_string()).collect();
+        match numbers.len() {
+            0 => None,
+            1 if runs.len() == 1 => Some("the run is".to_string()),
+            1 => Some(format!("run {} is", numbers[0])),
+            _ => Some(format!("runs {} are", list(numbers))),
+        }
+    };
+    let unknown = UnknownBecause::ALL.into_iter().filter_map(|because| {
+        let which = runs_with(&|answer: &Answer| distorted_by(answer) == Some(because))?;
+        let advice = if because == UnknownBecause::CacheFed { ", use `--cold`" } else { "" };
+        let reason = format!("{which} {}{advice}", because.name());
+        Some(Distortion { reason, bias: because.bias() })
+    });
+    let is_known = |answer: &Answer| answer.unknown_because.is_none();
+    let from_memory = runs_with(&|answer: &Answer| is_known(answer) && answer.is_memory_served);
+    let from_memory = from_memory.map(|which| Distortion {
+        reason: format!("{which} or may be served from memory, not from the storage"),
+        bias: Bias::Raised,
+    });
+    unknown.chain(from_memory).collect()
+}
+
+impl Measured {
+    /// Whether the storage keeps a limit that the measured value keeps or not; `None` if a distortion leaves this open. Adds the distortion to
+    /// `found`.
+    fn decide(&self, is_kept: bool, found: String) -> (Option<bool>, String) {
+        // Without this distortion, the limit is kept or missed by even more.
+        let harmless = if is_kept { Bias::Lowered } else { Bias::Raised };
+        match self.distortions.iter().find(|distortion| distortion.bias != harmless) {
+            Some(Distortion { reason, .. }) => (None, format!("{found} (not usable: {reason})")),
+            None => (Some(is_kept), found),
+        }
+    }
+}
+
+fn utilisation_gate(measured: &Measured, limit: f64, option: &str) -> GateResult {
+    let answer = &measured.answer;
     let subject = if answer.runs == 1 { "utilisation" } else { "mean utilisation" };
     let au = answer.utilisation().map(|au| au.mean);
     let (is_met, found) = match au {
-        _ if answer.kind() == AnswerKind::Unknown => (None, format!("the {subject} is unknown")),
         None => (None, format!("there is no {subject}")),
         Some(au) => {
             let shown = percent_near_target(au, limit);
-            decide(answer, limit <= au, format!("the {subject} is {shown} %"))
+            measured.decide(limit <= au, format!("the {subject} is {shown} %"))
         }
     };
     let says = format!("{found}, `{option}` requires {limit} %");
     GateResult { name: "au".into(), is_met, measured: au, limit: Some(limit), says }
 }
 
-fn limit_gate(answer: &RepeatedAnswer, name: &str, limit: f64, metric: &Metric) -> GateResult {
+fn limit_gate(measured: &Measured, name: &str, limit: f64, metric: &Metric) -> GateResult {
     let subject = metric.id.name();
-    let measured = answer.value(subject).map(|value| value.mean);
-    let (is_met, found) = match measured {
-        _ if answer.kind() == AnswerKind::Unknown => {
-            (None, format!("{subject} is {}", AnswerKind::Unknown.name()))
-        }
+    let mean = measured.answer.value(subject).map(|value| value.mean);
+    let (is_met, found) = match mean {
         None => (None, format!("there is no {subject}")),
         Some(value) => {
             let is_kept = match metric.better {
@@ -166,7 +229,7 @@ fn limit_gate(answer: &RepeatedAnswer, name: &str, limit: f64, metric: &Metric) 
             if !is_kept && shown == metric.unit.text(limit) {
                 shown = value.to_string();
             }
-            decide(answer, is_kept, format!("{subject} is {shown}"))
+            measured.decide(is_kept, format!("{subject} is {shown}"))
         }
     };
     let direction = match metric.better {
@@ -175,54 +238,59 @@ fn limit_gate(answer: &RepeatedAnswer, name: &str, limit: f64, metric: &Metric) 
     };
     let limit_text = metric.unit.text(limit);
     let says = format!("{found}, `expect.{name}` requires {direction} {limit_text}");
-    GateResult { name: name.into(), is_met, measured, limit: Some(limit), says }
+    GateResult { name: name.into(), is_met, measured: mean, limit: Some(limit), says }
 }
 
-/// A value that keeps its limit proves nothing about the storage if it is one of memory.
-fn decide(answer: &RepeatedAnswer, is_kept: bool, found: String) -> (Option<bool>, String) {
-    if is_kept && answer.is_memory_served {
-        let reason = "the bytes came or may have come from memory, not from the storage";
-        return (None, reason.into());
-    }
-    (Some(is_kept), found)
-}
-
-/// The condition that no run has the verdict, doubt or severity `name`.
-fn listed_gate(name: &str, runs: &[AnsweredSummary]) -> GateResult {
+/// The condition that no run has the verdict, doubt or severity `name`. A severity includes worse ones that are not in `fail_on` themselves.
+fn listed_gate(
+    name: &str,
+    fail_on: &BTreeSet<&String>,
+    runs: &[AnsweredSummary],
+    measured: &Measured,
+) -> GateResult {
+    let severity = Severity::from_name(name);
+    let listed = fail_on.iter().filter_map(|name| Severity::from_name(name));
+    let worse = listed.filter(|other| severity.is_some_and(|severity| *other < severity)).max();
+    let is_matched = |doubt: &Doubt| {
+        let is_severe = |severity| {
+            doubt.severity <= severity && worse.is_none_or(|worse| worse < doubt.severity)
+        };
+        doubt.name == name || severity.is_some_and(is_severe)
+    };
     let mut findings: Vec<String> = Vec::new();
-    for finding in runs.iter().flat_map(|run| listed_findings(name, run)) {
+    for finding in runs.iter().flat_map(|run| listed_findings(name, is_matched, run)) {
         if !findings.contains(&finding) {
             findings.push(finding);
         }
     }
     // `invalid` is also a severity: its absence is known.
-    let is_verdict = Severity::from_name(name).is_none()
-        && Bound::ALL.into_iter().any(|bound| bound.name() == name);
+    let is_verdict = severity.is_none() && Bound::ALL.into_iter().any(|bound| bound.name() == name);
     let is_unknown = |run: &AnsweredSummary| run.answer.kind == AnswerKind::Unknown;
     let (is_met, says) = if !findings.is_empty() {
         (Some(false), findings.join("; "))
     } else if is_verdict && runs.iter().any(is_unknown) {
         // The true verdict may be this one.
-        (None, format!("the verdict is unknown, `--fail-on` excludes {name}"))
+        let reason = measured.distortions.first().map_or("", |first| &first.reason);
+        (None, format!("the verdict is unknown ({reason}), `--fail-on` excludes {name}"))
     } else {
         (Some(true), format!("no run has {name}"))
     };
     GateResult { name: name.into(), is_met, measured: None, limit: None, says }
 }
 
-/// The verdict and doubts of the run that are called `name`, or have this severity or a worse one.
-fn listed_findings(name: &str, run: &AnsweredSummary) -> Vec<String> {
+/// The verdict of the run if it is called `name`, and its matching doubts.
+fn listed_findings(
+    name: &str,
+    is_matched: impl Fn(&Doubt) -> bool,
+    run: &AnsweredSummary,
+) -> Vec<String> {
     let bound = run.summary.verdict.name;
-    let mildest = Severity::from_name(name);
-    let is_matched = |doubt: &&Doubt| {
-        doubt.name == name || mildest.is_some_and(|mildest| doubt.severity <= mildest)
-    };
     let verdict = (bound.name() == name).then(|| format!("the verdict is {}", bound.name()));
     let doubts = run
         .summary
         .doubts
         .iter()
-        .filter(is_matched)
+        .filter(|doubt| is_matched(doubt))
         .map(|doubt| format!("[{}] {}: {}", doubt.severity.name(), doubt.name, doubt.evidence));
     verdict.into_iter().chain(doubts).collect()
 }
@@ -329,11 +397,36 @@ mod tests {
             let (name, found, _) = judge(&expect, &runs[..1]);
             assert_eq!((name.as_str(), found), ("samples_per_second", Some(is_met)));
         }
-        let mut stopped = simple(&[(500, 500, 0, 1_000_000); 20]);
+    }
+
+    /// Busy cores only lower a rate, and memory only raises it.
+    #[test]
+    fn a_limit_is_decided_unless_a_distortion_could_change_it() {
+        let none = Expectations::default();
+        let rate = |limit| Expectations { samples_per_second: Some(limit), ..none.clone() };
+        let record = simple(&[(500, 500, 0, 1_000_000); 20]);
+        let [mut busy, mut cached, mut stopped] = [(); 3].map(|()| record.clone());
+        busy.epochs[0].host.cpu_busy_share = Some(0.97);
+        cached.epochs[0].host.process_device_read_bytes = Some(0);
+        cached.epochs[0].host.resident_before_bytes = Some(20_000_000);
         stopped.complete = false;
-        let expect = Expectations { samples_per_second: Some(1.0), ..Expectations::default() };
-        let runs = [run(0), AnsweredSummary::new(&stopped)];
-        assert_eq!(judge(&expect, &runs).1, None);
+        let good = AnsweredSummary::new(&record);
+        let value = good.summary.figures.value(&SAMPLES_WHOLE).unwrap();
+        let (low, high) = (rate(value * 0.9), rate(value * 1.1));
+        for (distorted, low_is_met, high_is_met, reason) in [
+            (&record, Some(true), Some(false), ""),
+            (&busy, Some(true), None, "run 2 is cpu-saturated"),
+            (&cached, None, Some(false), "run 2 is cache-fed, use `--cold`"),
+            (&stopped, None, None, "run 2 is incomplete"),
+        ] {
+            let runs = [good.clone(), AnsweredSummary::new(distorted)];
+            for (expect, is_met) in [(&low, low_is_met), (&high, high_is_met)] {
+                let gate = GateArguments::default().judge(expect, &runs).swap_remove(0);
+                assert_eq!(gate.is_met, is_met, "{gate:?}");
+                assert!(gate.says.starts_with("samples_per_second is "), "{gate:?}");
+                assert!(is_met.is_some() || gate.says.contains(reason), "{gate:?}");
+            }
+        }
     }
 
     #[test]
@@ -372,6 +465,12 @@ mod tests {
         check(&record, None, &["invalid"], Exit::Fine);
         check(&record, None, &["warning"], Exit::Unmet);
         check(&record, None, &["note"], Exit::Unmet);
+        let fail_on = ["note", "warning"].map(String::from).to_vec();
+        let gates = GateArguments { fail_below_au: None, fail_on };
+        let gates = gates.judge(&Expectations::default(), &[AnsweredSummary::new(&record)]);
+        let is_met = |name: &str| gates.iter().find(|gate| gate.name == name).unwrap().is_met;
+        // A worse severity that is listed too has its own condition.
+        assert_eq!((is_met("warning"), is_met("note")), (Some(false), Some(true)));
     }
 
     #[test]

@@ -22,7 +22,9 @@ pub(crate) enum OutputMode {
     Json,
     /// At most seven lines.
     Answer,
-    /// All measurements.
+    /// Measurements and warnings.
+    Measurements,
+    /// All measurements and doubts.
     Details,
 }
 
@@ -74,6 +76,7 @@ pub(crate) fn print(
             let page = page.brief_answer(files.as_deref(), threads() as u64, next);
             messages::print_document(&page, true)?;
         }
+        OutputMode::Measurements => messages::print_answered(&page.measurements())?,
         OutputMode::Details => messages::print_answered(&page.details())?,
     }
     Ok(())

@@ -19,10 +19,19 @@ names! {
         Storage = "storage",
         /// In the page cache, at least half of the bytes.
         PageCache = "page_cache",
+        /// In a store of objects.
+        Store = "store",
         /// In a file system that keeps its files in memory.
         MemoryFileSystem = "memory_file_system",
         /// Unknown, because the kernel does not count the bytes from the device, or the record does not have the file system.
         Unknown = "unknown",
+    }
+}
+
+impl CheckpointMedium {
+    /// Whether rates of this medium are those of the storage.
+    pub fn is_storage(self) -> bool {
+        matches!(self, CheckpointMedium::Storage | CheckpointMedium::Store)
     }
 }
 
@@ -94,7 +103,7 @@ impl CheckpointSummary {
     /// Whether all rates are those of the storage.
     pub fn are_rates_of_storage(&self) -> bool {
         let mut all = [self.save, self.load].into_iter().flatten();
-        all.all(|checkpoints| checkpoints.medium == CheckpointMedium::Storage)
+        all.all(|checkpoints| checkpoints.medium.is_storage())
     }
 }
 
@@ -121,6 +130,7 @@ impl Checkpoints {
             CheckpointKind::Load => device_bytes(&all),
         };
         let medium = match kind {
+            _ if is_in_store(record) => CheckpointMedium::Store,
             _ if checkpoints_are_in_memory(record) => CheckpointMedium::MemoryFileSystem,
             CheckpointKind::Save if !is_synced => CheckpointMedium::PageCache,
             // The file system of checkpoints beside a training is not recorded.
@@ -135,7 +145,7 @@ impl Checkpoints {
             medium,
             is_durable: match (kind, medium) {
                 (CheckpointKind::Load, _) | (_, CheckpointMedium::Unknown) => None,
-                (CheckpointKind::Save, medium) => Some(medium == CheckpointMedium::Storage),
+                (CheckpointKind::Save, medium) => Some(medium.is_storage()),
             },
             device_bytes,
             slowest_rank: slowest_rank(&ranks),
@@ -148,6 +158,11 @@ impl Checkpoints {
                 .then(|| (sync_ns + folder_sync_ns) as f64 / (ranks_ns + folder_sync_ns) as f64),
         })
     }
+}
+
+/// Whether the checkpoints of a run are in a store of objects.
+pub(crate) fn is_in_store(record: &Record) -> bool {
+    record.plan.checkpoint.as_ref().is_some_and(|plan| plan.is_in_store())
 }
 
 /// Whether the file system of the checkpoints keeps its files in memory. It is known for runs that only write or read checkpoints.

@@ -2,7 +2,8 @@
 //! and no model is fitted.
 
 use crate::derived::Derived;
-use crate::record::{EpochRecord, Record, System};
+use crate::metric::DURATION_S;
+use crate::record::{EpochRecord, OtherProcess, Record, System};
 use crate::stats::{Interval, share_interval};
 use crate::window::Scope;
 use feedrate_spec::names;
@@ -66,6 +67,54 @@ pub(crate) fn are_mostly_busy(record: &Record) -> bool {
 /// Whether other processes used at least half of the busy time of the cores. Unknown use counts as that of others. Both values have one unit.
 pub fn is_mostly_used_by_others(own_use: Option<f64>, busy: Option<f64>) -> bool {
     own_use.zip(busy).is_none_or(|(own_use, busy)| 2.0 * own_use <= busy)
+}
+
+/// Use of the cores by other processes during a run.
+pub struct OtherUse<'r> {
+    /// Mean busy share of all cores, 0 to 1.
+    pub busy_share: f64,
+    /// Number of cores that the run itself used.
+    pub own_cores: f64,
+    /// Number of cores that other processes used.
+    pub cores: f64,
+    /// Number of cores.
+    pub all_cores: u32,
+    /// The process outside of the run with the most CPU time.
+    pub busiest: Option<&'r OtherProcess>,
+}
+
+/// Smallest share of all cores that counts as a large use by others.
+const OTHERS_SHARE_MIN: f64 = 0.25;
+
+impl<'r> OtherUse<'r> {
+    /// Name of the busiest process, which may be another feedrate.
+    pub fn busiest_name(&self) -> Option<&'r str> {
+        let name = self.busiest?.name.as_str();
+        Some(if name == "feedrate" { "another feedrate" } else { name })
+    }
+
+    /// Sums over the epochs of a run; `None` if the use of the cores is unknown.
+    pub fn new(derived: &Derived<'r>) -> Option<Self> {
+        let record = derived.record;
+        let all_cores: u32 = record.machines().iter().map(System::all_cpus).sum();
+        let shares = record.epochs.iter().map(|epoch| epoch.host.cpu_busy_share);
+        let busy_share = shares.sum::<Option<f64>>()? / record.epochs.len() as f64;
+        let own_s = derived.sum_over_epochs(|host| host.process_cpu_ns)? as f64 / 1e9;
+        let own_cores = own_s / derived.value(&DURATION_S)?;
+        let others = record.epochs.iter().filter_map(|epoch| epoch.host.busiest_other.as_ref());
+        Some(OtherUse {
+            busy_share,
+            own_cores,
+            cores: busy_share * f64::from(all_cores) - own_cores,
+            all_cores,
+            busiest: others.max_by_key(|other| other.cpu_ns),
+        })
+    }
+
+    /// Whether other processes used at least a quarter of the cores.
+    pub fn is_large(&self) -> bool {
+        OTHERS_SHARE_MIN * f64::from(self.all_cores) <= self.cores
+    }
 }
 
 /// Whether other processes used at least half of the busy time of a run.

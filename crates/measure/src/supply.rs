@@ -133,7 +133,8 @@ impl Supply {
     }
 }
 
-fn deciding_metric(derived: &Derived) -> Option<&'static Metric> {
+/// The utilisation that decides an answer: what the storage can sustain, else all steps; `None` if nothing was computed.
+pub fn deciding_metric(derived: &Derived) -> Option<&'static Metric> {
     let computed = derived.value(&COMPUTE_S).is_some_and(|compute_s| compute_s > 0.0);
     let known = |metric: &&Metric| computed && derived.value(metric).is_some();
     [&AU_SUSTAINED, &AU_ALL_STEPS].into_iter().find(known)

@@ -22,8 +22,6 @@ pub struct TransferSummary {
     pub retried: RetryCauses,
     /// Time from the start of attempts that failed to the start of the next ones, in seconds, over all requests.
     pub retry_lost_s: f64,
-    /// Bytes received by attempts that failed.
-    pub bytes_read_twice: u64,
     /// Time from the start of an attempt to the head of its response.
     pub first_byte: Quantiles,
 }
@@ -64,7 +62,6 @@ impl TransferSummary {
             attempts: counts.attempts,
             retried: RetryCauses::new(counts),
             retry_lost_s: seconds(counts.retry_lost_ns),
-            bytes_read_twice: counts.bytes_read_twice,
             first_byte: Quantiles::new(&counts.first_byte),
         }
     }

@@ -463,7 +463,7 @@ mod tests {
     fn with_busy_cores_reads_may_have_waited_for_a_core() {
         let busy = |r: &mut Record, share| r.epochs[0].host.cpu_busy_share = Some(share);
         check(Bound::StorageBound, "", |r| busy(r, 0.95));
-        let reason = "the 8 cores were 97 % busy in an epoch: these waits may have been for a core";
+        let reason = "the 8 cores were 97 % busy in an epoch";
         check(Bound::CpuSaturated, reason, |r| busy(r, 0.97));
         check(Bound::CpuSaturated, reason, |r| {
             busy(r, 0.97);

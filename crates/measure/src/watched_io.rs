@@ -29,6 +29,8 @@ names! {
         DeviceIdle = "device-idle",
         /// The device read while the loader did not compute.
         DeviceBusy = "device-busy",
+        /// The folder of the data was not given.
+        FolderUnknown = "folder-unknown",
         /// The device of the data is unknown, or the system does not measure its reads.
         DeviceUnknown = "device-unknown",
         /// The device read mostly for other processes.
@@ -79,6 +81,7 @@ impl WatchedIo {
         let loader = LoaderUse::new(derived, watched, &times);
         let evidence = Evidence {
             is_fed,
+            has_folder: record.system.data_mount.is_some(),
             busy_cores: noise::are_mostly_busy(record).then(|| noise::are_used_by_others(derived)),
             // A loader without workers reads only while the loop waits.
             device_share_max: reads_in_flight.map(|reads| match watched.workers {
@@ -170,6 +173,8 @@ impl LoaderUse {
 /// What is known about a loop. `None` means unknown.
 struct Evidence {
     is_fed: bool,
+    /// Whether the folder of the data was given.
+    has_folder: bool,
     /// Whether other processes kept the cores busy; `None` if the cores were not busy.
     busy_cores: Option<bool>,
     /// Upper limit of the share of the loader's time with reads in progress at the device, 0 to 1.
@@ -207,11 +212,16 @@ impl Evidence {
         if self.busy_cores == Some(true) {
             return unknown(WatchedIoReason::CoresBusy);
         }
+        let device_unknown = unknown(if self.has_folder {
+            WatchedIoReason::DeviceUnknown
+        } else {
+            WatchedIoReason::FolderUnknown
+        });
         let Some(device_share) = self.device_share_max else {
-            return unknown(WatchedIoReason::DeviceUnknown);
+            return device_unknown;
         };
         match (self.idle_shares, self.own_device_share) {
-            (_, None) => unknown(WatchedIoReason::DeviceUnknown),
+            (_, None) => device_unknown,
             (_, Some(own)) if own < OWN_SHARE_MIN => unknown(WatchedIoReason::OtherProcesses),
             (None, _) => unknown(WatchedIoReason::LoaderUnknown),
             (Some([low, _]), _) if is_small(low) => unknown(WatchedIoReason::LoaderUnknown),
@@ -327,7 +337,7 @@ mod tests {
             });
             assert_eq!(io.device_bytes_per_second, None);
         }
-        check(IoProblem::Unknown, WatchedIoReason::DeviceUnknown, |r| r.system.data_mount = None);
+        check(IoProblem::Unknown, WatchedIoReason::FolderUnknown, |r| r.system.data_mount = None);
         check(IoProblem::Unknown, WatchedIoReason::OtherProcesses, |r| {
             r.epochs[0].host.process_device_read_bytes = Some(1_000_000_000);
         });

@@ -13,7 +13,7 @@ use std::cmp::Ordering::Equal;
 pub fn answer(diagnosis: &Diagnosis) -> String {
     let rate = |samples: f64| units::per_second(samples, "samples");
     if let Some(noise) = diagnosis.noise {
-        return noise_text(noise).into();
+        return noise_text(diagnosis, noise);
     }
     match (diagnosis.largest_drop, diagnosis.needed_samples_per_second) {
         (Some(drop), needed) => {
@@ -51,16 +51,46 @@ pub fn answer(diagnosis: &Diagnosis) -> String {
     }
 }
 
-/// The reason why no part is named.
-fn noise_text(noise: Noise) -> &'static str {
-    match noise {
-        Noise::BusyCores => {
-            "the bottleneck is unknown: the cores were busy, and parts may have waited for them; repeat it on an idle machine"
-        }
-        Noise::WideInterval => {
-            "the bottleneck is unknown: a rate varied by more than half of its value; repeat it with a longer `--budget` or on a quieter machine"
-        }
+/// The reason why no part is named. Noise only makes parts look slower, so storage that reaches the needed rate is ruled out nevertheless.
+fn noise_text(diagnosis: &Diagnosis, noise: Noise) -> String {
+    let (reason, remedy) = match noise {
+        Noise::BusyCores => (
+            "the cores were busy, and parts may have waited for them",
+            "repeat it on an idle machine",
+        ),
+        Noise::WideInterval => (
+            "a rate varied by more than half of its value",
+            "repeat it with a longer `--budget` or on a quieter machine",
+        ),
+    };
+    let says = fast_storage(diagnosis).unwrap_or_else(|| "the bottleneck is unknown".into());
+    format!("{says}: {reason}; {remedy}")
+}
+
+/// States that the storage reaches the needed rate in every measurement, and names the parts that may not; `None` if it may not.
+fn fast_storage(diagnosis: &Diagnosis) -> Option<String> {
+    let needed = diagnosis.needed_samples_per_second?;
+    let (known, _) = split_comparable(&diagnosis.ceilings);
+    let storage_stages = [PipelineStage::FileSystem, PipelineStage::Opens];
+    let (storage, others): (Vec<&Ceiling>, Vec<&Ceiling>) =
+        known.into_iter().partition(|ceiling| storage_stages.contains(&ceiling.name));
+    let is_read = storage.iter().any(|ceiling| ceiling.name == PipelineStage::FileSystem);
+    if !is_read || !storage.iter().all(|ceiling| reaches(ceiling, needed)) {
+        return None;
     }
+    let rates = storage.iter().flat_map(|ceiling| &ceiling.slices_samples_per_second);
+    let lowest = rates.copied().reduce(f64::min)?;
+    let open: Vec<&str> = others
+        .iter()
+        .filter(|ceiling| !reaches(ceiling, needed))
+        .map(|ceiling| ceiling.name.title())
+        .collect();
+    Some(format!(
+        "not the storage, which delivers at least {:.0} where {} are needed; unknown for {}",
+        lowest,
+        units::per_second(needed, "samples"),
+        open.join(" and ")
+    ))
 }
 
 fn slowest_text(part: &Ceiling) -> String {
@@ -237,6 +267,11 @@ mod tests {
         assert!(answer(&diagnosis).starts_with("no certain drop: 200"), "{}", answer(&diagnosis));
         diagnosis.noise = Some(Noise::WideInterval);
         assert!(answer(&diagnosis).starts_with("the bottleneck is unknown: a rate varied"));
+        diagnosis.noise = Some(Noise::BusyCores);
+        diagnosis.ceilings[1].slices_samples_per_second = vec![290.0, 480.0];
+        diagnosis.ceilings[3].slices_samples_per_second = vec![100.0, 400.0];
+        let cleared = "not the storage, which delivers at least 290 where 200 samples/s are needed; unknown for loader: the cores were busy";
+        assert!(answer(&diagnosis).starts_with(cleared), "{}", answer(&diagnosis));
         diagnosis.noise = None;
         diagnosis.ceilings.clear();
         assert_eq!(answer(&diagnosis), "no part was measured");

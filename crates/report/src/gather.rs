@@ -1,5 +1,7 @@
 //! Assembles a report: reads folders that feedrate or DLIO wrote, and collects findings, doubts, figures and tables. Decides nothing about the meaning of
 //! a number.
+//!
+//! Long because a report has many parts.
 
 mod searches;
 
@@ -84,7 +86,14 @@ fn line(name: &str, value: String) -> OpeningLine {
 /// A line on the rows of a study without a result.
 fn rows_without_result(overview: &Overview) -> Option<OpeningLine> {
     let StatusCounts { done, running, pending, failed } = overview.counts;
-    let states = [(running, "running"), (pending, "pending"), (failed, "failed")];
+    let elsewhere = overview.done_elsewhere;
+    let done = done - elsewhere;
+    let states = [
+        (running, "running"),
+        (pending, "pending"),
+        (failed, "failed"),
+        (elsewhere, "marked `Y` without a result here"),
+    ];
     let states = states.into_iter().filter(|(count, _)| *count > 0);
     let states: Vec<String> = states.map(|(count, state)| format!("{count} {state}")).collect();
     let all = overview.counts.total();
@@ -160,6 +169,10 @@ fn build_report(
     });
     if !searches.is_empty() {
         report.answer = None;
+        if searches::made_all(&searches, &report.runs) {
+            // A search decides which runs to repeat, so it leaves other questions open.
+            report.findings.retain(|finding| finding.support.is_shown());
+        }
     }
     report.answers = group_answers(&report, &searches);
     report.opening = opening(&report, &searches, tried.collect());
@@ -279,8 +292,8 @@ impl FoundRuns {
                 runs,
                 checkpoint_runs,
                 designs,
-                overview: None,
                 folders,
+                ..Data::default()
             },
             others,
             checkpoints,
@@ -396,7 +409,7 @@ fn single_run(
     (Some(ReportAnswer { says, answer: answer.clone() }), predicted)
 }
 
-/// Each doubt once, sorted by severity, then by its number of runs.
+/// Each doubt once: those that make an answer unknown first, then by severity, then by its number of runs.
 fn doubts(runs: &[ReportedRun]) -> Vec<SeenDoubt> {
     let mut found: Vec<SeenDoubt> = Vec::new();
     let all = runs.iter().enumerate();
@@ -404,6 +417,8 @@ fn doubts(runs: &[ReportedRun]) -> Vec<SeenDoubt> {
     for (index, doubt) in all {
         let answer = runs[index].answer.as_ref();
         let is_relevant = !relevant_doubts(answer, std::slice::from_ref(doubt)).is_empty();
+        let causes = answer.map(|answer| answer.causes_of_unknown(&runs[index].run.doubts));
+        let is_decisive = causes.is_some_and(|causes| causes.contains(&doubt));
         let evidence = doubt.evidence.clone();
         let seen = Seen { run: Some(index), evidence, advice: doubt.advice.clone() };
         let is_same =
@@ -412,16 +427,18 @@ fn doubts(runs: &[ReportedRun]) -> Vec<SeenDoubt> {
             Some(known) => {
                 known.seen.push(seen);
                 known.is_relevant |= is_relevant;
+                known.is_decisive |= is_decisive;
             }
             None => found.push(SeenDoubt {
                 name: doubt.name.clone(),
                 severity: doubt.severity,
                 is_relevant,
+                is_decisive,
                 seen: vec![seen],
             }),
         }
     }
-    found.sort_by_key(|doubt| (doubt.severity, Reverse(doubt.seen.len())));
+    found.sort_by_key(|doubt| (!doubt.is_decisive, doubt.severity, Reverse(doubt.seen.len())));
     found
 }
 
@@ -475,7 +492,12 @@ mod tests {
     fn rows_without_a_result_are_counted_by_state() {
         let not_run_line = |pending, failed| {
             let counts = StatusCounts { done: 36, running: 0, pending, failed };
-            rows_without_result(&Overview { counts, factors: Vec::new(), matrix: Vec::new() })
+            rows_without_result(&Overview {
+                counts,
+                done_elsewhere: 0,
+                factors: Vec::new(),
+                matrix: Vec::new(),
+            })
         };
         let says = "18 of 54 rows have no result: 12 pending, 6 failed";
         assert_eq!(not_run_line(12, 6).unwrap().value, says);

@@ -1,7 +1,7 @@
 //! Builds the tables of a report: experiments, their epochs and checkpoints, and runs.
 
 use crate::experiment::{EpochMiddles, PhaseMiddles, ReportedExperiment, SaveMiddles, experiments};
-use crate::number::{UNKNOWN, megabytes, percent, run_numbers, significant};
+use crate::number::{UNKNOWN, count_names, megabytes, percent, run_numbers, significant};
 use crate::plot::GPUS_OF_OTHERS;
 use crate::report::{Report, ReportedRun};
 use crate::table::{ColumnKind, ReportTable, TableCell};
@@ -347,7 +347,8 @@ fn mark_bound(cell: TableCell, bound: Option<Bound>) -> TableCell {
 /// Adds a column for each setting that differs between runs; equal settings go into the title. An experiment has the settings of its first run.
 fn add_settings(table: &mut ReportTable, report: &Report, runs: &[&ReportedRun]) {
     let mut same = Vec::new();
-    for (name, kind, cells) in settings(report, runs) {
+    let (columns, baseline) = settings(report, runs);
+    for (name, kind, cells) in columns {
         let texts: BTreeSet<&str> = cells.iter().map(|cell| cell.text.as_str()).collect();
         match texts.into_iter().collect::<Vec<_>>()[..] {
             [] | [""] | [UNKNOWN] => {}
@@ -358,12 +359,20 @@ fn add_settings(table: &mut ReportTable, report: &Report, runs: &[&ReportedRun])
     if !same.is_empty() {
         table.title += &format!(" Same for all: {}.", same.join(", "));
     }
+    if let Some(baseline) = baseline {
+        table.title += &format!(" Other settings of each: {}.", baseline.join(", "));
+    }
 }
+
+/// Index of the column of processes, which the factors follow.
+const PROCESSES_COLUMN: usize = 3;
 
 /// Name, kind and cells.
 type Column = (String, ColumnKind, Vec<TableCell>);
 
-fn settings(report: &Report, runs: &[&ReportedRun]) -> Vec<Column> {
+/// The columns of settings. If runs differ in one factor at a time, its name and level replace a column for each factor; then also returns the
+/// levels that all others have.
+fn settings(report: &Report, runs: &[&ReportedRun]) -> (Vec<Column>, Option<Vec<String>>) {
     let text = |name: &str, cell: &dyn Fn(&ReportedRun) -> TableCell| -> Column {
         (name.into(), ColumnKind::Text, runs.iter().map(|run| cell(run)).collect())
     };
@@ -378,7 +387,7 @@ fn settings(report: &Report, runs: &[&ReportedRun]) -> Vec<Column> {
         text("Workload", &|run| (&run.run.workload).into()),
         text("Processes", &|run| run.run.accelerators.map(u64::from).into()),
     ];
-    columns[3].1 = ColumnKind::Number;
+    columns[PROCESSES_COLUMN].1 = ColumnKind::Number;
     let names: BTreeSet<&str> =
         runs.iter().flat_map(|run| run.factors.keys()).map(String::as_str).collect();
     for name in names.into_iter().filter(|name| ![PROCESSES, SOURCE].contains(name)) {
@@ -393,11 +402,49 @@ fn settings(report: &Report, runs: &[&ReportedRun]) -> Vec<Column> {
         let kind = if is_number { ColumnKind::Number } else { ColumnKind::Text };
         columns.push((name, kind, cells));
     }
-    if !shows_variation(&columns, runs) {
-        columns.push(text("Parameter", &|run| (&run.run.parameter).into()));
-        columns.push(text("Value", &|run| TableCell::level(&run.run.value)));
+    let varied = [
+        text("Parameter", &|run| (&run.run.parameter).into()),
+        text("Value", &|run| TableCell::level(&run.run.value)),
+    ];
+    let baseline = baseline_of_one_factor(&columns[PROCESSES_COLUMN..], runs);
+    if baseline.is_some() {
+        let factors = columns.split_off(PROCESSES_COLUMN);
+        let is_same = |(_, _, cells): &Column| cells.iter().all(|cell| cell.text == cells[0].text);
+        columns.extend(factors.into_iter().filter(is_same));
     }
-    columns
+    if baseline.is_some() || !shows_variation(&columns, runs) {
+        columns.extend(varied);
+    }
+    (columns, baseline)
+}
+
+/// Minimum number of factors of which one changes at a time.
+const FACTORS_MIN: usize = 3;
+
+/// The most common level of each factor, with its name. `None` unless each run differs from these in at most one factor, and its parameter and
+/// value determine its levels.
+fn baseline_of_one_factor(factors: &[Column], runs: &[&ReportedRun]) -> Option<Vec<String>> {
+    let used = || runs.iter().enumerate().filter(|(_, run)| run.unused().is_none());
+    let mut deviations = vec![0; runs.len()];
+    let mut baseline = Vec::new();
+    let mut levels: HashMap<[&str; 2], Vec<&str>> = HashMap::new();
+    for (name, _, cells) in factors {
+        let counts = count_names(used().map(|(index, _)| cells[index].text.as_str()));
+        let [(commonest, _), _, ..] = counts[..] else { continue };
+        baseline.push(format!("{} {commonest}", name.to_lowercase()));
+        for (index, _) in used() {
+            deviations[index] += usize::from(cells[index].text != commonest);
+        }
+    }
+    let are_determined = used().all(|(index, run)| {
+        let own: Vec<&str> = factors.iter().map(|(_, _, cells)| &*cells[index].text).collect();
+        let key = [run.run.parameter.as_str(), run.run.value.as_str()];
+        *levels.entry(key).or_insert_with(|| own.clone()) == own
+    });
+    let is_found = FACTORS_MIN <= baseline.len()
+        && deviations.iter().all(|count| *count <= 1)
+        && are_determined;
+    is_found.then_some(baseline)
 }
 
 /// Whether runs that differ in parameter or value also differ in a column.
@@ -432,3 +479,6 @@ fn rate_cell(cell: TableCell, is_estimated: bool) -> TableCell {
 fn has_sustained(report: &Report) -> bool {
     report.runs.iter().any(|run| run.run.metric(&AU_SUSTAINED).is_some())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! Formats numbers for tables, in the units of their headings. Unknown values are dashes.
 
+use feedrate_analysis::design::UNSET;
 use feedrate_spec::units;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,6 +55,8 @@ pub(super) fn level(key: &str, level: &str) -> String {
         Ok(value) if key.ends_with("bytes_per_second") => units::bytes_per_second(value),
         Ok(value) if key.ends_with("bytes") => units::bytes(value as u64),
         Ok(value) if value.abs() < EXACT_BELOW => value.to_string(),
+        // Without the format of checkpoints there are none.
+        Err(_) if level == UNSET && key.ends_with(".format") => "none".into(),
         _ => level.into(),
     }
 }

@@ -18,7 +18,10 @@ use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_results::doubt::is_reported_au_contradicted;
 use feedrate_results::groups::{Passes, passes_only_as_reported};
+use feedrate_results::import::RunOrigin;
 use feedrate_results::run::{Reason, Run};
+use feedrate_results::submissions;
+use feedrate_spec::bundled;
 use feedrate_spec::units::counted;
 
 /// Maximum number of runs that are named individually.
@@ -70,6 +73,7 @@ pub(super) fn opening(
         findings: Vec::new(),
     });
     let mut rules = mlperf(report);
+    rules.extend(missing_parts(report));
     rules.extend(mlperf_class(report));
     let is_submission = report.runs.iter().any(|run| run.run.submission.is_some());
     let (submission_lines, rules_lines) =
@@ -333,22 +337,42 @@ fn main_finding(report: &Report) -> (String, Vec<usize>) {
     (says, Vec::new())
 }
 
-/// Whether runs keep MLPerf's rules, a line for each workload. All runs are considered, since each of a submission counts.
+/// Whether runs keep MLPerf's rules, a line for each workload. Unusable runs are considered too, since each of a submission counts; runs of the user's own workloads are not.
 fn mlperf(report: &Report) -> Vec<OpeningLine> {
-    let lines = words::mlperf::lines(report.runs.iter().map(|run| &run.run)).into_iter();
+    let lines = words::mlperf::lines(official_runs(report)).into_iter();
     let name = words::mlperf::NAME.to_string();
     lines.map(|value| OpeningLine { name: name.clone(), value, findings: Vec::new() }).collect()
 }
 
+/// The runs of submissions and of MLPerf's workloads. A workload of the user's own may only resemble one.
+fn official_runs(report: &Report) -> impl Iterator<Item = &Run> {
+    report.runs.iter().map(|run| &run.run).filter(|run| {
+        run.submission.is_some()
+            || run.origin == RunOrigin::MlperfStorage
+            || bundled::find(&run.workload).is_some()
+    })
+}
+
+/// The parts that a submission lacks.
+fn missing_parts(report: &Report) -> Option<OpeningLine> {
+    let missing = submissions::missing_parts(official_runs(report));
+    let value = format!("for a submission: {}", list(&missing));
+    (!missing.is_empty()).then(|| OpeningLine {
+        name: "Missing".into(),
+        value,
+        findings: Vec::new(),
+    })
+}
+
 /// The official classes of the runs. Considers the same runs.
 fn mlperf_class(report: &Report) -> Option<OpeningLine> {
-    let value = words::mlperf_class::line(report.runs.iter().map(|run| &run.run))?;
+    let value = words::mlperf_class::line(official_runs(report))?;
     Some(OpeningLine { name: words::mlperf_class::NAME.into(), value, findings: Vec::new() })
 }
 
 /// The reason why no difference was found.
 fn reason_without_difference(report: &Report) -> String {
-    if report.used().count() == 1 {
+    if report.runs.iter().filter(|run| run.is_answered()).count() == 1 {
         return ", as there is only one".into();
     }
     if report.findings.iter().any(|finding| finding.kind == FindingKind::NotTested) {
@@ -426,6 +450,7 @@ mod tests {
             name: name.into(),
             severity: Severity::Warning,
             is_relevant: true,
+            is_decisive: false,
             seen: vec![Seen { run: None, evidence: String::new(), advice: advice.into() }],
         };
         let mut report = Report { doubts: vec![doubt("a", "do a; or not")], ..Report::default() };

@@ -178,6 +178,11 @@ pub enum Support {
 }
 
 impl Support {
+    /// Whether the runs show the finding.
+    pub fn is_shown(self) -> bool {
+        matches!(self, Support::Shown | Support::Doubted)
+    }
+
     /// The text of a report.
     pub fn text(self) -> &'static str {
         match self {
@@ -257,6 +262,9 @@ pub struct SeenDoubt {
     pub severity: Severity,
     /// Whether it could change the answer of one of the runs.
     pub is_relevant: bool,
+    /// Whether it makes the answer of one of the runs unknown.
+    #[serde(skip)]
+    pub is_decisive: bool,
     /// Runs that have the doubt, each with its evidence.
     pub seen: Vec<Seen>,
 }
@@ -560,11 +568,13 @@ impl ReportAdvice {
 }
 
 impl Report {
-    /// The answer in one line, if any.
-    pub fn headline(&self) -> Option<&str> {
-        let answer = self.answer.as_ref().and_then(|answer| answer.says.first());
-        let opening = || self.opening.first().map(|line| &line.value);
-        answer.or_else(opening).map(String::as_str)
+    /// The answer in one line, or the first opening lines of the same name; empty without any.
+    pub fn headlines(&self) -> Vec<&str> {
+        if let Some(answer) = self.answer.as_ref().and_then(|answer| answer.says.first()) {
+            return vec![answer];
+        }
+        let lines = self.opening.iter().take_while(|line| line.name == self.opening[0].name);
+        lines.map(|line| line.value.as_str()).collect()
     }
 
     /// Whether there are several sources. Runs then need the name of their source.

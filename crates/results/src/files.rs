@@ -8,6 +8,8 @@ use feedrate_measure::record::file::{
     RecordFileError, create_part_of, read_folder, read_text, sync_folder,
 };
 use feedrate_spec::problem::Problems;
+use feedrate_spec::workload::alternatives;
+use feedrate_spec::workload::similar_names;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -21,6 +23,20 @@ pub fn study_csv(path: &Path) -> Option<PathBuf> {
     let inner = path.join(STUDY_FILE);
     let is_study = || inner.with_extension("study").is_dir() && inner.is_file();
     if path.is_file() { Some(path.into()) } else { is_study().then_some(inner) }
+}
+
+/// Asks whether a file or folder of a similar name beside a missing one was meant; `None` if nothing is missing, or nothing is similar.
+pub(crate) fn similar_path(path: &Path) -> Option<String> {
+    let parent = path.parent()?;
+    let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    let name = path.file_name().filter(|_| !path.exists())?.to_str()?;
+    let entries = read_folder(folder).ok()?.flatten();
+    let siblings: Vec<String> =
+        entries.filter_map(|entry| Some(entry.file_name().to_str()?.to_string())).collect();
+    let similar = similar_names(name, siblings.iter().map(String::as_str)).into_iter();
+    let paths: Vec<String> = similar.map(|name| parent.join(name).display().to_string()).collect();
+    let listed = alternatives(&paths.iter().map(String::as_str).collect::<Vec<_>>())?;
+    Some(format!("did you mean {listed}?"))
 }
 
 /// Paths of a study's files.
@@ -91,8 +107,10 @@ impl FilesError {
                 "remove `{}` to start the copy from the beginning, and pass another folder as `--results`",
                 state.display()
             )),
-            FilesError::Io { action: "read", .. } => {
-                Some("pass the CSV of a study; `feedrate study new` creates one".into())
+            FilesError::Io { action: "read", path, .. } => {
+                Some(similar_path(path).unwrap_or_else(|| {
+                    "pass the CSV of a study; `feedrate study new` creates one".into()
+                }))
             }
             _ => None,
         }

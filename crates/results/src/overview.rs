@@ -3,7 +3,7 @@
 use crate::place::model_name;
 use crate::row::Row;
 use crate::setting::compare_levels;
-use crate::state::{Attempt, Status, StudyState};
+use crate::state::{Attempt, RowState, Status, StudyState};
 use crate::table::field;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -52,6 +52,8 @@ pub struct ModelCounts {
 pub struct Overview {
     /// Counts of all rows.
     pub counts: StatusCounts,
+    /// Number of done rows that are marked with `Y` and have no result here.
+    pub done_elsewhere: usize,
     /// Counts by factor; columns precede keys.
     pub factors: Vec<FactorCounts>,
     /// Counts by model, in file order, and by ascending number of processes.
@@ -80,7 +82,10 @@ impl Overview {
         let states = state.row_states(rows);
         let with_status: Vec<(&Row, Status)> =
             rows.iter().zip(states.iter().map(|row_state| row_state.status)).collect();
+        let is_elsewhere =
+            |state: &&RowState| state.status == Status::Done && state.attempt.is_none();
         Overview {
+            done_elsewhere: states.iter().filter(is_elsewhere).count(),
             counts: count(&with_status),
             factors: factors(&with_status),
             matrix: matrix(&with_status),

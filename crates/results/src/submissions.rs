@@ -1,14 +1,14 @@
 //! Results of MLPerf Storage's workloads, judged by its rules: which runs count, whether they keep the rules, and whether each submission has enough
 //! of them.
 
-use crate::run::{Activity, MlperfCheck, RuleOutcome, Run};
+use crate::import::PROVENANCE;
+use crate::run::{Activity, MlperfCheck, RuleOutcome, Run, has_warm_up};
 use feedrate_measure::dlio::micros;
-use feedrate_spec::mlperf::rules::{
-    Edition, SCORED_RUNS, SubmissionFacts, judge_submission, runs_of_submission,
-};
+use feedrate_spec::mlperf::rules::{Edition, SubmissionFacts, judge_submission};
+use feedrate_spec::units::counted;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// All results of one workload.
@@ -112,6 +112,41 @@ pub fn judge_workloads<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<MlperfWor
     workloads
 }
 
+/// Finds the parts that submissions of 3.0 need beside the steps of their runs, and that their folders lack. Rehearsals need none.
+pub fn missing_parts<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<String> {
+    let mut missing = BTreeSet::new();
+    let mut without_provenance = 0;
+    for run in runs {
+        let submission = run.submission.as_ref().filter(|submission| !submission.is_rehearsal());
+        let edition = run.mlperf_edition().or(run.rules_edition).unwrap_or(Edition::V3_0);
+        if submission.is_none() || edition != Edition::V3_0 {
+            continue;
+        }
+        let is_named =
+            |folder: &Path, name: &str| folder.file_name().is_some_and(|own| own == name);
+        let mut above = run.path.ancestors().skip(1);
+        let workload = above.next().filter(|folder| is_named(folder, "run")).and(above.next());
+        for (workload, part) in workload.into_iter().flat_map(|w| [(w, "datasize"), (w, "datagen")])
+        {
+            let name = workload.file_name().unwrap_or_default().display();
+            if !workload.join(part).is_dir() {
+                missing.insert(format!("`{part}/` of {name}"));
+            }
+        }
+        let results = run.path.ancestors().find(|folder| is_named(folder, "results"));
+        let submitter = results.and_then(Path::parent);
+        if submitter.is_some_and(|submitter| !submitter.join("systems").is_dir()) {
+            missing.insert("`systems/` beside `results/`".into());
+        }
+        without_provenance += u64::from(!run.path.join(PROVENANCE).is_file());
+    }
+    let provenance = (0 < without_provenance).then(|| {
+        let runs = counted(without_provenance, "run");
+        format!("`{PROVENANCE}` of {runs}, which only `mlpstorage` writes")
+    });
+    missing.into_iter().chain(provenance).collect()
+}
+
 /// Collects the facts of the runs of a submission, which are in the order of their starts.
 fn submission_facts(judged: &[JudgedRun]) -> SubmissionFacts {
     let runs = judged.iter().map(|judged| judged.run);
@@ -125,12 +160,6 @@ fn submission_facts(judged: &[JudgedRun]) -> SubmissionFacts {
         runs: judged.len() as u64,
         start_gap_ratio: longest_gap.zip(shortest_run).map(|(gap, run)| gap as f64 / run as f64),
     }
-}
-
-/// Returns whether the first of `runs` runs is a warm-up. Version 2.0 requires one, but does not say whether it is part of the submission.
-fn has_warm_up(edition: Edition, runs: u64) -> bool {
-    let required = runs_of_submission(edition).unwrap_or(SCORED_RUNS + 1);
-    SCORED_RUNS < required && runs == required
 }
 
 /// Joins a run that only wrote checkpoints with the next one, if that only read them.
@@ -264,8 +293,33 @@ mod tests {
         };
         assert_eq!(keeps("runs"), [Some(true), Some(true), Some(false)]);
         assert_eq!(keeps("gap between starts"), [Some(true); 3]);
+        let unused: Vec<&Run> = runs.iter().filter(|run| run.unusable.is_some()).collect();
+        assert_eq!(unused.len(), 2);
+        assert!(unused.iter().any(|run| run.path.ends_with("one/training/unet3d_b200/run/1")));
         let scored = unet3d.results.iter().flat_map(|result| &result.runs);
         assert!(scored.clone().all(|run| !run.path.ends_with("one/training/unet3d_b200/run/1")));
+    }
+
+    #[test]
+    fn a_submission_of_3_0_names_its_missing_parts() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 1..=2 {
+            publish(folder.path(), "one/training/unet3d/run", number, Some(100.0), B200_S);
+        }
+        let missing = || missing_parts(read(folder.path()).iter());
+        let expected = [
+            "`datagen/` of unet3d",
+            "`datasize/` of unet3d",
+            "`systems/` beside `results/`",
+            "`provenance.json` of 2 runs, which only `mlpstorage` writes",
+        ];
+        assert_eq!(missing(), expected);
+        let submitter = folder.path().join("closed/x");
+        std::fs::create_dir(submitter.join("systems")).unwrap();
+        std::fs::create_dir(submitter.join("results/one/training/unet3d/datagen")).unwrap();
+        assert_eq!(missing(), [expected[1], expected[3]]);
+        std::fs::rename(submitter, folder.path().join("closed/rehearsal")).unwrap();
+        assert_eq!(missing(), Vec::<String>::new());
     }
 
     #[test]

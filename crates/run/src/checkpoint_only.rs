@@ -3,7 +3,7 @@
 use crate::checkpoint::{self, CheckpointDue, CheckpointError, Saver};
 use crate::driver::RunError;
 use crate::live::LivePhase;
-use crate::system::{self, Sampler, TimelineSampler};
+use crate::system::{self, DeviceReads, Sampler, TimelineSampler};
 use crate::training::{RunOutcome, Session};
 use feedrate_measure::record::file::read_folder;
 use feedrate_measure::record::{
@@ -72,7 +72,10 @@ impl Session<'_> {
         self.signals.live.steps.store(writes + reads, Relaxed);
         for (number, kind) in saves.chain(loads) {
             let until_ns = self.clock.now_ns() + (wait_s * 1e9) as u64;
-            self.clock.sleep_until(until_ns, &self.signals.interrupted);
+            self.signals.live.wait_end_ns.store(until_ns, Relaxed);
+            self.signals.live.run_in_phase(LivePhase::Waits, || {
+                self.clock.sleep_until(until_ns, &self.signals.interrupted);
+            });
             if self.is_interrupted() {
                 return Ok(RunOutcome::Interrupted);
             }
@@ -104,14 +107,18 @@ impl Session<'_> {
     }
 
     fn read_back(&self, plan: &CheckpointPlan, number: u64) -> Result<CheckpointRecord, RunError> {
-        if self.plan.train.cache == Cache::Cold && self.ranks.is_first_of_node() {
-            let path = checkpoint::folder(plan, EPOCH, number);
+        let path = checkpoint::folder(plan, EPOCH, number);
+        // The bytes of a store come over the network, and the kernel counts none of them as reads of a device.
+        let is_in_store = checkpoint::is_in_store(&path);
+        if self.plan.train.cache == Cache::Cold && !is_in_store && self.ranks.is_first_of_node() {
+            let path = path.clone();
             let folder = path.clone();
             let evicted = self.run_abandonable(move || evict(&folder))?;
             evicted.map_err(|source| CheckpointError::Read { path, source })?;
         }
         self.ranks.comm.barrier()?;
-        let device_reads = system::device_reads_of(&checkpoint::folder(plan, EPOCH, number));
+        let device_reads =
+            if is_in_store { DeviceReads::Unknown } else { system::device_reads_of(&path) };
         let sampler = Sampler::start(None, device_reads, self.clock);
         let start_ns = self.clock.now_ns();
         let loaded = self.signals.live.run_in_phase(LivePhase::Loads, || {

@@ -22,6 +22,8 @@ pub enum LivePhase {
     Saves,
     /// Reading a checkpoint back.
     Loads,
+    /// Waiting for the time of the next checkpoint, without training.
+    Waits,
 }
 
 /// Live figures of the current epoch, and of the current copy or checkpoint.
@@ -32,6 +34,8 @@ pub struct Live {
     pub epoch: AtomicU32,
     /// Start of the first epoch, on the clock of the run.
     pub start_ns: AtomicU64,
+    /// End of the wait for the next checkpoint, likewise.
+    pub wait_end_ns: AtomicU64,
     /// Steps finished.
     pub step: AtomicU64,
     /// Number of steps in this epoch.
@@ -90,8 +94,8 @@ pub struct Signals {
 impl Live {
     /// Returns the current phase.
     pub fn phase(&self) -> LivePhase {
-        use LivePhase::{Copies, Evaluates, Loads, Prepares, Saves, Trains};
-        let all = [Prepares, Copies, Trains, Evaluates, Saves, Loads];
+        use LivePhase::{Copies, Evaluates, Loads, Prepares, Saves, Trains, Waits};
+        let all = [Prepares, Copies, Trains, Evaluates, Saves, Loads, Waits];
         all.into_iter().find(|&phase| phase as u8 == self.phase.load(Relaxed)).unwrap_or_default()
     }
 

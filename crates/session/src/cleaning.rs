@@ -1,8 +1,9 @@
-//! Finds and removes feedrate's datasets, copies of datasets, results and checkpoints below a folder. It removes only files that a manifest or
-//! a record lists.
+//! Finds and removes feedrate's datasets, copies of datasets, results and checkpoints below a folder, and datasets and checkpoints in a store.
+//! It removes only files that a manifest or a record lists.
 
 use crate::dlio::report_name;
 use crate::result_folder::RunFolder;
+use crate::store;
 use feedrate_data::lock::{DatasetLock, LockAccess, LockAttempt};
 use feedrate_data::manifest;
 use feedrate_data::names::{OwnFileVisit, OwnFiles, VisitedFiles};
@@ -16,6 +17,7 @@ use feedrate_run::checkpoint;
 use feedrate_spec::names;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Maximum depth of folders in a search.
@@ -65,12 +67,42 @@ pub struct Cleanable {
 
 /// Finds all folders that can be cleaned, sorted by path. Reads only the names of files and the manifests of checkpoints. `markers` are names
 /// of files that a generated dataset may have instead of a manifest.
-pub fn find(folders: &[PathBuf], markers: &[&str]) -> Vec<Cleanable> {
+///
+/// # Errors
+/// A store cannot be listed.
+pub fn find(folders: &[PathBuf], markers: &[&str]) -> Result<Vec<Cleanable>, StorageError> {
     let mut found = Vec::new();
-    folders.iter().for_each(|folder| find_below(folder, markers, 0, &mut found));
+    for folder in folders {
+        if store::is_url(folder) {
+            find_in_store(folder, 0, &mut found)?;
+        } else {
+            find_below(folder, markers, 0, &mut found);
+        }
+    }
     found.sort_by(|first, second| first.folder.cmp(&second.folder));
     found.dedup();
-    found
+    Ok(found)
+}
+
+/// Finds datasets and checkpoints below a URL. The objects of a dataset, which may be many, are not listed.
+fn find_in_store(url: &Path, depth: usize, found: &mut Vec<Cleanable>) -> Result<(), StorageError> {
+    let storage = storage::open_root(url)?;
+    let mut add = |kind| found.push(Cleanable { kind, folder: url.to_path_buf() });
+    if storage.stat(manifest::FILE_NAME)?.is_some() {
+        add(CleanKind::Datasets);
+        return Ok(());
+    }
+    if checkpoint::contains_checkpoints(url)? {
+        add(CleanKind::Checkpoints);
+    }
+    let objects = storage.lengths("")?.unwrap_or_default();
+    let objects: BTreeSet<String> = objects.into_iter().map(|(name, _)| name).collect();
+    for name in storage.list("")? {
+        if depth < DEPTH_MAX && !objects.contains(&name) && !checkpoint::is_folder_name(&name) {
+            find_in_store(&url.join(name), depth + 1, found)?;
+        }
+    }
+    Ok(())
 }
 
 fn find_below(folder: &Path, markers: &[&str], depth: usize, found: &mut Vec<Cleanable>) {
@@ -86,7 +118,7 @@ fn find_below(folder: &Path, markers: &[&str], depth: usize, found: &mut Vec<Cle
     if folder.join(RECORD_FILE).is_file() {
         add(CleanKind::Results);
     }
-    if checkpoint::contains_checkpoints(folder) {
+    if checkpoint::contains_checkpoints(folder).unwrap_or(false) {
         add(CleanKind::Checkpoints);
     }
     for entry in read_folder(folder).into_iter().flatten().flatten() {
@@ -192,7 +224,12 @@ fn clean_results(folder: &Path, removes: bool) -> anyhow::Result<Option<Contents
     };
     let inspect = || Ok(Some(removal::inspect_files(&files, &*storage)?));
     let contents = inspect_or_remove(removes, inspect, remove)?;
-    Ok(contents.map(|contents| Contents { in_use: locked.is_err(), ..contents }))
+    // Checkpoints in a store are removed by their own URL.
+    let checkpoints = record.plan.checkpoint.as_ref().filter(|plan| plan.is_in_store());
+    Ok(contents.map(|Contents { mut found, .. }| {
+        found.foreign_files.extend(checkpoints.map(|plan| plan.folder.clone()));
+        Contents { found, in_use: locked.is_err() }
+    }))
 }
 
 /// The names of the files of a run, from its record.

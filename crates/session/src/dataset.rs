@@ -154,13 +154,6 @@ fn choose_foreign(
             probe(plan, &*storage, root, None, listener)?;
         return Ok(Choice { probed_files, found, members, ..chosen });
     }
-    if is_remote(plan) {
-        let message = format!("there is no object `{first}` in `{}`", root.display());
-        return refuse(
-            message,
-            "foreign objects need the plan's names, because they are not listed",
-        );
-    }
     let counts = folder::list(&plan.dataset, root, names)?;
     if plan.dataset.files_train < counts[0] {
         let wanted = plan.dataset.files_train;

@@ -52,7 +52,7 @@ pub fn wait(
 }
 
 /// Locks the folder of the checkpoints of `plan` for a run, because two writing runs would destroy each other's files. Returns `None` if
-/// the file system has no locks.
+/// the file system has no locks, as stores have none.
 ///
 /// # Errors
 /// Fails if another run has the lock, or if the folder cannot be locked.
@@ -60,6 +60,9 @@ pub fn lock_checkpoints(
     plan: &CheckpointPlan,
     listener: &dyn Listener,
 ) -> Result<Option<DatasetLock>, CheckpointError> {
+    if plan.is_in_store() {
+        return Ok(None);
+    }
     let folder = Path::new(&plan.folder);
     let reads = plan.alone.as_ref().is_some_and(|alone| alone.writes == 0);
     let access = if reads { LockAccess::Shared } else { LockAccess::Exclusive };

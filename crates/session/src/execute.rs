@@ -14,6 +14,7 @@ use crate::{dataset_lock, hung, progress_text};
 use anyhow::Context;
 use feedrate_data::lock::DatasetLock;
 use feedrate_data::storage::Storage;
+use feedrate_data::storage::object::Access;
 use feedrate_engine::job::{ReadError, ReadJob};
 use feedrate_measure::dlio::IOSTAT;
 use feedrate_measure::record::{RECORD_VERSION, Record, System};
@@ -174,6 +175,9 @@ impl Execution<'_> {
         let Some(checkpoint) = &plan.checkpoint else { return Ok(None) };
         let mut lock = None;
         decide_on_rank_0(&*self.ranks.comm, || {
+            let only_reads = checkpoint.alone.as_ref().is_some_and(|alone| alone.writes == 0);
+            let access = if only_reads { Access::Read } else { Access::Write };
+            store::check(Path::new(&checkpoint.folder), access)?;
             lock = dataset_lock::lock_checkpoints(checkpoint, self.listener)?;
             Ok(refuse_foreign_files(plan)?)
         })?;

@@ -1,4 +1,4 @@
-//! Folders of foreign files: examines their content, and writes a workload that trains on them.
+//! Folders of foreign files, or prefixes of foreign objects: examines their content, and writes a workload that trains on them.
 //!
 //! Long because it contains every field of a scan, and the words and keys that follow from it.
 
@@ -13,7 +13,8 @@ use feedrate_data::format::{self, FileMember, Format};
 use feedrate_data::generate::{FoundMembers, FoundSamples, find_samples};
 use feedrate_data::listing::{self, Listing, SelectedFiles};
 use feedrate_data::manifest::Manifest;
-use feedrate_data::storage;
+use feedrate_data::storage::object::Access;
+use feedrate_data::storage::{self, StorageError};
 use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_measure::record::{AlikeMembers, FileMembers, NamedMember, READ_SHARE_MIN};
 use feedrate_spec::bundled::{Bundled, WORKLOADS};
@@ -38,11 +39,13 @@ const STEPS_MIN: u64 = 50;
 const LISTED_MAX: usize = 8;
 /// Keys that choose the members of files.
 const MEMBER_KEYS: [&str; 2] = ["dataset.members", "dataset.parquet.columns"];
+/// Start of the keys that say how a store is reached.
+const STORE_KEYS: &str = "storage.";
 
 /// Content of a folder.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct FoundFolder {
-    /// Path of the folder.
+    /// Path of the folder, or its URL.
     pub folder: PathBuf,
     /// Name of the format.
     pub format: &'static str,
@@ -98,11 +101,16 @@ struct FilesLeft {
 /// Fails if the folder cannot be read.
 pub fn list(plan: &DatasetPlan, root: &Path, names: &Path) -> anyhow::Result<[u64; 2]> {
     let format = format::find(&plan.format).context("the plan's format is not built in")?;
-    let mut selected = listing::list(root, names)?.select(format)?;
+    let mut selected = list_files(root, names)?.select(format)?;
     if plan.files_train < selected.train.files && !format.member().has(Ability::NeedsPlan) {
         leave_out_unfit(&mut selected, plan, root, names)?;
     }
     Ok([selected.train.files, selected.eval])
+}
+
+/// Lists the files below `root`.
+fn list_files(root: &Path, names: &Path) -> Result<Listing, StorageError> {
+    listing::list(root, &*storage::open_root(root)?, names)
 }
 
 /// Resolves a request, which may name a folder of files instead of a workload. Reports warnings and assumptions.
@@ -134,11 +142,7 @@ pub fn resolve_found(
     names: &Path,
     listener: &dyn Listener,
 ) -> anyhow::Result<(FoundFolder, Resolved)> {
-    if store::is_url(folder) {
-        let message = format!("`{}` has no files that can be examined", folder.display());
-        return refuse(message, "name a workload that describes the objects");
-    }
-    let found = scan(folder, names, &chosen_members(request)?)?;
+    let found = scan(folder, names, &examined_members(request)?)?;
     let source = found.source(&request.overrides, request.accelerators.unwrap_or(1));
     let mut resolved = resolve_source(&source, request)?;
     resolved.plan.doubts.extend(found.left_out_doubt());
@@ -156,7 +160,7 @@ fn leave_out_unfit(
     names: &Path,
 ) -> anyhow::Result<FoundSamples> {
     let full_plan = DatasetPlan { files_train: selected.train.files, ..plan.clone() };
-    let files = NamedFiles::new(storage::open("file", root)?, FileIndex::open(names)?, &full_plan);
+    let files = NamedFiles::new(storage::open_root(root)?, FileIndex::open(names)?, &full_plan);
     // The plan's numbers of samples belong to the files that are not left out.
     let samples_min = if plan.file_samples.is_empty() { plan.samples_per_file } else { 1 };
     let full_plan =
@@ -166,19 +170,20 @@ fn leave_out_unfit(
     Ok(found)
 }
 
-/// Returns the names of the members that the user chose in overrides.
-fn chosen_members(request: &Request) -> anyhow::Result<Vec<String>> {
-    let is_choice = |text: &&String| {
+/// Applies the overrides that concern the examination of the files: configures their store, and returns the names of the members that the
+/// user chose.
+fn examined_members(request: &Request) -> anyhow::Result<Vec<String>> {
+    let is_applied = |text: &&String| {
         let key = workload::overridden_key(text);
-        MEMBER_KEYS.contains(&key)
+        MEMBER_KEYS.contains(&key) || key.starts_with(STORE_KEYS)
     };
-    let overrides: Vec<String> = request.overrides.iter().filter(is_choice).cloned().collect();
+    let overrides: Vec<String> = request.overrides.iter().filter(is_applied).cloned().collect();
     if overrides.is_empty() {
         return Ok(overrides);
     }
     let yaml = "dataset:\n  foreign: True\n".to_string();
     let source = WorkloadSource { name: "members".into(), file: "overrides".into(), yaml };
-    let request = Request { overrides, ..Request::default() };
+    let request = Request { overrides, data: request.data.clone(), ..Request::default() };
     Ok(resolve_source(&source, &request)?.plan.dataset.members)
 }
 
@@ -208,13 +213,15 @@ pub fn file_members(found: &FoundMembers, files: u64) -> Option<FileMembers> {
 /// # Errors
 /// Fails if the folder has no readable files, or if it contains generated datasets.
 pub fn scan(folder: &Path, names: &Path, members: &[String]) -> anyhow::Result<FoundFolder> {
-    if !folder.is_dir() {
+    let is_url = store::parse_url(folder)?.is_some();
+    if !is_url && !folder.is_dir() {
         return refuse(
             format!("`{}` is not a folder", folder.display()),
             "give the folder of the files",
         );
     }
-    let listing = listing::list(folder, names)?;
+    store::check(folder, Access::Read)?;
+    let listing = list_files(folder, names)?;
     refuse_generated(&listing)?;
     let Some(format) = listing.main_format() else {
         let kinds = list_of_kinds(&listing.counts_by_type());
@@ -231,7 +238,7 @@ pub fn scan(folder: &Path, names: &Path, members: &[String]) -> anyhow::Result<F
             if !examined.as_ref().is_err_and(is_content_error) {
                 break;
             }
-            let files = listing::list(folder, names)?.select(other)?;
+            let files = list_files(folder, names)?.select(other)?;
             examined = examine(files, other, &[], folder, names);
         }
     }
@@ -253,7 +260,7 @@ pub fn scan(folder: &Path, names: &Path, members: &[String]) -> anyhow::Result<F
     let dims = is_known.then_some(samples.dims);
     let left_out = files.left_out.iter();
     Ok(FoundFolder {
-        folder: std::path::absolute(folder)?,
+        folder: if is_url { folder.into() } else { std::path::absolute(folder)? },
         format: format.member().name,
         kind: files.file_type,
         files: files.train.files,
@@ -392,7 +399,9 @@ fn refuse_generated(listing: &Listing) -> anyhow::Result<()> {
 
 /// Returns the name of the bundled workload that generated the dataset in `folder`, or a placeholder if there is none.
 fn bundled_workload(folder: &Path) -> String {
-    let Some(manifest) = Manifest::find_in(folder) else { return "WORKLOAD".into() };
+    let found =
+        storage::open_root(folder).ok().and_then(|storage| Manifest::read(&*storage).ok()?);
+    let Some(manifest) = found else { return "WORKLOAD".into() };
     let settings = &manifest.settings;
     let generates_it = |bundled: &&Bundled| {
         let parsed = workload::parse(&bundled.file(), bundled.yaml, &[], Strictness::Error);
@@ -536,6 +545,10 @@ impl FoundFolder {
                 let extents: Vec<String> = dims.iter().map(u64::to_string).collect();
                 let extents = if dims.is_empty() { "1".into() } else { extents.join(", ") };
                 yaml += &format!("  record_dims: [{extents}]\n");
+                if self.has(Ability::EstimatedSize) {
+                    let bytes = self.bytes / self.samples.max(1);
+                    yaml += &format!("  stored_sample_bytes: {bytes}\n");
+                }
             }
             _ => {
                 yaml += &format!("  record_length_bytes: {}\n", self.record_length_bytes());

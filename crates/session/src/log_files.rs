@@ -39,7 +39,10 @@ pub(crate) fn log_files(path: &Path) -> Vec<PathBuf> {
         match prefix {
             Some(prefix) => is_number && stem == prefix,
             None => {
-                is_number || [".darshan", ".pfw", ".pfw.gz"].iter().any(|end| name.ends_with(end))
+                is_number
+                    || [".darshan", ".pfw", ".pfw.gz", ".strace"]
+                        .iter()
+                        .any(|end| name.ends_with(end))
             }
         }
     };

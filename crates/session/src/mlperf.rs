@@ -1,15 +1,18 @@
 //! Applies MLPerf Storage's rules to a plan: the required size of its dataset, or the memory that its checkpoints need. The rules are in
 //! [`feedrate_spec::mlperf`].
 
+use crate::dataset;
 use crate::request::Request;
-use crate::resolve::{Resolved, resolve_named};
+use crate::resolve::{Resolved, mlperf_status, resolve_named};
 use feedrate_results::run::MlperfCheck;
 use feedrate_run::system;
+use feedrate_spec::bundled::MlperfStatus;
 use feedrate_spec::escape::bash_word;
+use feedrate_spec::mlperf::rules::HOST_PROCESSES_MIN;
 use feedrate_spec::mlperf::{
     DATASET_TO_MEMORY_MIN, DatasetRequirement, STEPS_PER_EPOCH_MIN, find_rule,
 };
-use feedrate_spec::plan::Plan;
+use feedrate_spec::plan::{Cache, Plan};
 use feedrate_spec::workload::{overridden_key, override_without_secret};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -42,8 +45,12 @@ pub struct Requirement {
     pub is_enlarged: bool,
     /// Number of steps per epoch of the plan.
     pub steps_per_epoch: u64,
+    /// The command that runs the plan itself.
+    pub plan_command: String,
     /// The command that runs the workload with enough files.
     pub command: String,
+    /// The command that rehearses a submission; `None` for a workload that cannot be submitted.
+    pub rehearsal: Option<String>,
     /// The outcomes of the rules, as far as the plan decides them.
     pub check: Option<MlperfCheck>,
 }
@@ -67,6 +74,10 @@ pub struct CheckpointRequirement {
     pub host_memory_is_assumed: bool,
     /// Number of hosts.
     pub hosts: u32,
+    /// Minimum number of hosts with enough memory, of which each has the number of ranks that the rules require; `null` if there is none.
+    pub hosts_min: Option<u64>,
+    /// The command that rehearses a submission; `null` for a workload that cannot be submitted.
+    pub rehearsal: Option<String>,
     /// The outcomes of the rules, as far as the plan decides them.
     pub rules: MlperfCheck,
 }
@@ -87,9 +98,46 @@ impl CheckpointRequirement {
             host_memory_bytes: memory_bytes,
             host_memory_is_assumed: hosts.memory_bytes.is_none(),
             hosts: hosts.count,
+            hosts_min: hosts_min(ranks, checkpoint.rank_bytes_max, memory_bytes),
+            rehearsal: rehearsal(request, plan, "checkpoint.checkpoint_folder=DIR"),
             rules: check(plan, request, hosts, memory_bytes)?,
         })
     }
+}
+
+/// Returns the least number of hosts with equal numbers of ranks whose memory holds them.
+fn hosts_min(ranks: u64, rank_bytes: u64, memory_bytes: u64) -> Option<u64> {
+    (1..=ranks / HOST_PROCESSES_MIN)
+        .find(|hosts| ranks.is_multiple_of(*hosts) && ranks / hosts * rank_bytes <= memory_bytes)
+}
+
+/// Returns the command that rehearses a submission of the workload, with `folder` for its data unless the request has a folder. `None` for a
+/// workload that cannot be submitted.
+fn rehearsal(request: &Request, plan: &Plan, folder: &str) -> Option<String> {
+    let can_submit =
+        matches!(mlperf_status(request)?, MlperfStatus::Official | MlperfStatus::Chosen(_));
+    let key = folder.split_once('=').map(|(key, _)| key);
+    let is_given = |given: &String| key == Some(overridden_key(given));
+    let has_folder = request.data.is_some()
+        || request.overrides.iter().any(is_given)
+        || key.is_none() && dataset::is_remote(plan);
+    let folder = if has_folder { "" } else { folder };
+    let mut words = without_files(request).data_arguments();
+    words.extend(
+        request.accelerators.iter().flat_map(|count| ["-n".to_string(), count.to_string()]),
+    );
+    words.push("--rehearse".into());
+    words.extend(folder.split_whitespace().map(str::to_string));
+    let words: Vec<String> = words.iter().map(|word| bash_word(word)).collect();
+    can_submit.then(|| format!("feedrate run {}", words.join(" ")))
+}
+
+/// Returns the request at full size, without the number of files and without secrets.
+fn without_files(request: &Request) -> Request {
+    let mut changed = Request { scale: 1.0, ..request.clone() };
+    changed.overrides.retain(|given| overridden_key(given) != FILES_KEY);
+    changed.overrides.iter_mut().for_each(|given| *given = override_without_secret(given));
+    changed
 }
 
 /// Judges a plan. `memory_bytes` is the memory of a host.
@@ -171,7 +219,9 @@ impl Requirement {
             files: workload_files.unwrap_or(plan.dataset.files_train),
             is_enlarged: workload_files.is_some(),
             steps_per_epoch: plan.train.steps_per_epoch,
-            command: command(request, dataset.files()),
+            plan_command: run_command(request, plan),
+            command: mlperf_command(request, plan, dataset.files()),
+            rehearsal: rehearsal(request, plan, "--data DIR"),
             check: check(plan, request, hosts, memory_bytes),
         })
     }
@@ -230,22 +280,35 @@ pub fn enlarge_dataset(request: &Request, hosts: Hosts) -> Option<(Request, u64)
     Some((enlarged, plan.dataset.files_train))
 }
 
-/// Returns the command that runs `request` with a dataset of `files` files.
-fn command(request: &Request, files: u64) -> String {
-    let mut changed = Request { scale: 1.0, ..request.clone() };
-    changed.overrides.retain(|given| overridden_key(given) != FILES_KEY);
+/// Returns the command that runs `request` with a dataset of `files` files, without its pages in the cache where there is one.
+fn mlperf_command(request: &Request, plan: &Plan, files: u64) -> String {
+    let cache = if dataset::is_remote(plan) { Cache::AsIs } else { Cache::Cold };
+    let mut changed = Request { cache, ..without_files(request) };
     changed.overrides.push(format!("{FILES_KEY}={files}"));
-    changed.overrides.iter_mut().for_each(|given| *given = override_without_secret(given));
+    run_command(&changed, plan)
+}
+
+/// Returns the command that runs `request`.
+fn run_command(request: &Request, plan: &Plan) -> String {
+    let mut shown = request.clone();
+    shown.overrides.iter_mut().for_each(|given| *given = override_without_secret(given));
     let count = request.accelerators.map(|count| ["-n".to_string(), count.to_string()]);
-    let folder = request.data.is_none().then(|| ["--data".to_string(), "DIR".to_string()]);
-    let words: Vec<String> = changed
+    let is_in_folder = !dataset::is_remote(plan) && request.data.is_none();
+    let folder = is_in_folder.then(|| ["--data".to_string(), "DIR".to_string()]);
+    let cache = match request.cache {
+        Cache::AsIs => None,
+        Cache::Cold => Some("--cold".to_string()),
+        Cache::Warm => Some("--warm".to_string()),
+    };
+    let words: Vec<String> = shown
         .data_arguments()
         .into_iter()
         .chain(count.into_iter().flatten())
         .chain(folder.into_iter().flatten())
+        .chain(cache)
         .map(|word| bash_word(&word))
         .collect();
-    format!("feedrate run {} --cold", words.join(" "))
+    format!("feedrate run {}", words.join(" "))
 }
 
 #[cfg(test)]
@@ -369,6 +432,14 @@ mod tests {
             let typed = [&["dataset.num_files_train=28000"], typed].concat();
             check("retinanet_b200", &typed, 1.0);
         }
+    }
+
+    #[test]
+    fn the_least_number_of_hosts_holds_equal_parts() {
+        // 512 ranks of 13.2 GB: 20 fit into 256 GiB, so 32 hosts have 16 each.
+        assert_eq!(hosts_min(512, 13_200_000_000, 256 << 30), Some(32));
+        assert_eq!(hosts_min(8, 1, 1 << 30), Some(1));
+        assert_eq!(hosts_min(8, 1 << 40, 1 << 30), None);
     }
 
     #[test]

@@ -40,6 +40,21 @@ pub fn refuse_existing(file: &Path, force: Option<bool>) -> Result<(), Refusal> 
     refuse(format!("`{}` is there already", file.display()), hint)
 }
 
+/// Refuses a file in a folder that does not exist.
+///
+/// # Errors
+/// Returns a refusal if there is no such folder.
+pub fn refuse_missing_folder(file: &Path) -> Result<(), Refusal> {
+    // The parent of a bare file name is the empty path.
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder.filter(|folder| !folder.is_dir()) {
+        Some(folder) => {
+            refuse(format!("there is no folder `{}`", folder.display()), "create it first")
+        }
+        None => Ok(()),
+    }
+}
+
 /// Writes a file that the user named, atomically. An existing file with other content is replaced only with `force`.
 ///
 /// # Errors
@@ -55,6 +70,6 @@ pub fn write_output(file: &Path, bytes: &[u8], force: Option<bool>) -> anyhow::R
 }
 
 /// Whether a file is a special file, such as a pipe, a terminal or `/dev/null`. Such files are written to and never replaced.
-fn is_device(file: &Path) -> bool {
+pub fn is_device(file: &Path) -> bool {
     file.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
 }

@@ -66,6 +66,12 @@ impl LiveRun {
         let is_training = live.epoch.load(Relaxed) > 0;
         match live.phase() {
             LivePhase::Prepares => "preparing".into(),
+            LivePhase::Waits => {
+                let left_ns = live.wait_end_ns.load(Relaxed).saturating_sub(now_ns);
+                let left = units::seconds((left_ns as f64 / 1e9).ceil());
+                let number = live.step.load(Relaxed) + 1;
+                format!("waiting {left} before checkpoint {number}/{}", live.steps.load(Relaxed))
+            }
             LivePhase::Copies => {
                 join(["copying the dataset".into(), live_bytes(&live.bytes, "≈ ", now_ns)])
             }
@@ -255,6 +261,10 @@ mod tests {
         run.live.set_phase(LivePhase::Loads);
         run.live.epoch.store(0, Relaxed);
         assert_eq!(run.line(5 * S), format!("reading checkpoint 51/100 · {done}"));
+        run.live.set_phase(LivePhase::Waits);
+        run.live.wait_end_ns.store(9 * S, Relaxed);
+        assert_eq!(run.line(5 * S), "waiting 4 s before checkpoint 51/100");
+        run.live.set_phase(LivePhase::Loads);
         // The share of one of several processes is unknown.
         run.live.bytes.begin(None, 3 * S);
         assert_eq!(run.line(5 * S), "reading checkpoint 51/100 · 0 B");

@@ -114,7 +114,9 @@ pub fn resolve_source(source: &WorkloadSource, request: &Request) -> anyhow::Res
 fn place_checkpoints(workload: &mut Workload, request: &Request) {
     let folder = Path::new(&workload.checkpoint_checkpoint_folder);
     let location = workload.location("checkpoint.checkpoint_folder");
-    let is_chosen = folder.is_absolute() || matches!(location, Some(Location::Override(_)));
+    let is_chosen = folder.is_absolute()
+        || store::is_url(folder)
+        || matches!(location, Some(Location::Override(_)));
     let is_ours = !workload.dataset_foreign && has_folder(workload);
     let Some(data) = request.data.as_ref().filter(|_| is_ours && !is_chosen) else { return };
     let folder = data.join(folder.strip_prefix(".").unwrap_or(folder));
@@ -135,6 +137,7 @@ fn parse(
     let (mut workload, warnings) =
         workload::parse_in(file, yaml, &overrides, Strictness::Error, surroundings)?;
     store::take_storage(&mut workload, request.data.as_deref())?;
+    store::place_checkpoints(&mut workload, request.data.as_deref());
     Ok((workload, warnings))
 }
 
@@ -147,6 +150,11 @@ pub fn is_in_folder(request: &Request) -> bool {
         return true;
     };
     has_folder(&workload)
+}
+
+/// Whether the storage of a workload does not use the folder `data`.
+pub fn ignores(workload: &Workload, data: &Path) -> bool {
+    !has_folder(workload) && !store::is_url(data)
 }
 
 /// Whether the storage of a workload keeps the dataset in a folder. True if the storage is unknown.
@@ -184,18 +192,15 @@ pub fn plan_workload(
     let checkpoints = Path::new(&workload.checkpoint_checkpoint_folder);
     let context = Context {
         memory_bytes: system::memory_bytes(),
-        checkpoint_free_bytes: system::free_bytes(checkpoints),
+        checkpoint_free_bytes: if store::is_url(checkpoints) {
+            None
+        } else {
+            system::free_bytes(checkpoints)
+        },
         devices: devices.as_ref().map(|known| known.as_ref().copied().map_err(String::as_str)),
         entropy: entropy(),
     };
     let (plan, problems) = plan::build(workload, options, &catalog(), context)?;
-    if plan.checkpoint.is_some() && store::is_url(checkpoints) {
-        let message = "checkpoints cannot be written to a store of objects yet";
-        let problem = Problem::error("checkpoint.checkpoint_folder", message);
-        return Err(Problems(vec![
-            problem.hint("name a folder, or set `workflow.checkpoint=False`"),
-        ]));
-    }
     if plan.checkpoint.is_some() && is_root(checkpoints) {
         let message = "is the root of the file system";
         let problem = Problem::error("checkpoint.checkpoint_folder", message);
@@ -217,6 +222,15 @@ pub fn stem(folder: &Path) -> String {
     let absolute = std::path::absolute(folder).unwrap_or_default();
     let name = absolute.file_name().map(|name| name.to_string_lossy().into_owned());
     name.unwrap_or_else(|| "folder".into())
+}
+
+/// Returns the name that the workload of a request has in results. The workload may not exist.
+pub fn workload_name(request: &Request) -> String {
+    match (&*request.workload, &request.data) {
+        ("", Some(data)) => stem(data),
+        (STDIN, _) => "stdin".into(),
+        (wanted, _) => find(wanted).map_or_else(|_| model_name(wanted), |source| source.name),
+    }
 }
 
 /// Whether a workload is named by a file, rather than by the name of a bundled workload.

@@ -319,6 +319,10 @@ impl RunRequest {
         for key in ineffective_keys_of_user(&resolved.workload, request) {
             listener.note(format!("note: no effect: {key}"));
         }
+        if request.data.as_deref().is_some_and(|data| resolve::ignores(&resolved.workload, data)) {
+            let storage = &resolved.workload.storage_storage_type;
+            listener.note(format!("note: no effect: `--data` (`{storage}` has no folder)"));
+        }
         let run_dir = folder.path.clone();
         let Resolved { plan, workload, data_root, .. } = resolved;
         folder.refuse_existing_log(plan.log_name())?;

@@ -4,7 +4,7 @@ use crate::surroundings::ProcessSurroundings;
 use feedrate_data::storage::StorageError;
 use feedrate_data::storage::object::{self, Access};
 use feedrate_spec::object_url::ObjectUrl;
-use feedrate_spec::plan::Plan;
+use feedrate_spec::plan::{ObjectPlan, Plan};
 use feedrate_spec::problem::Problem;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::workload::{Surroundings, Workload};
@@ -16,25 +16,56 @@ use std::path::{Path, PathBuf};
 /// Refuses a URL without a bucket.
 pub(crate) fn take_storage(workload: &mut Workload, data: Option<&Path>) -> Result<(), Refusal> {
     let folder = data.map_or(Path::new(&workload.dataset_data_folder), |data| data);
-    let Some(text) = folder.to_str().filter(|text| ObjectUrl::has_scheme(text)) else {
-        return Ok(());
-    };
-    match ObjectUrl::parse(text) {
-        Some(url) => workload.storage_storage_type = url.storage.into(),
-        None => return refuse(format!("`{text}` names no bucket"), "write `s3://bucket/prefix`"),
+    if let Some(url) = parse_url(folder)? {
+        workload.storage_storage_type = url.storage.into();
     }
     Ok(())
+}
+
+/// The URL of the data; `None` if they are in a folder.
+///
+/// # Errors
+/// Refuses a URL without a bucket.
+pub(crate) fn parse_url(data: &Path) -> Result<Option<ObjectUrl>, Refusal> {
+    let Some(text) = data.to_str().filter(|text| ObjectUrl::has_scheme(text)) else {
+        return Ok(None);
+    };
+    match ObjectUrl::parse(text) {
+        None => refuse(format!("`{text}` names no bucket"), "write `s3://bucket/prefix`"),
+        url => Ok(url),
+    }
 }
 
 /// The folder of a workload's datasets as a URL: `dataset.data_folder` in the bucket `storage.storage_root`. `None` for other storages.
 pub(crate) fn data_url(workload: &Workload) -> Option<PathBuf> {
     let folder = &workload.dataset_data_folder;
-    let url = ObjectUrl::parse(folder).or_else(|| {
-        let root = &workload.storage_storage_root;
-        let root = root.split_once("://").map_or(root.as_str(), |(_, path)| path);
-        ObjectUrl::in_storage(&workload.storage_storage_type, &format!("{root}/{folder}"))
-    });
+    let url = ObjectUrl::parse(folder).or_else(|| in_storage_root(workload, folder));
     Some(url?.to_string().into())
+}
+
+/// Places checkpoints with a relative folder beside data in a store, as DLIO does: below `data` (`--data`) or the URL of the data, else in
+/// the bucket `storage.storage_root`. Users' own data keep no checkpoints.
+pub(crate) fn place_checkpoints(workload: &mut Workload, data: Option<&Path>) {
+    let folder = &workload.checkpoint_checkpoint_folder;
+    let is_relative = !Path::new(folder).is_absolute() && !ObjectUrl::has_scheme(folder);
+    if workload.dataset_foreign || !is_relative {
+        return;
+    }
+    let data = data.map_or(Path::new(&workload.dataset_data_folder), |data| data);
+    let url = match data.to_str().filter(|text| ObjectUrl::has_scheme(text)) {
+        Some(url) => ObjectUrl::parse(&format!("{url}/{folder}")),
+        None => in_storage_root(workload, folder),
+    };
+    if let Some(url) = url {
+        workload.checkpoint_checkpoint_folder = url.to_string();
+    }
+}
+
+/// The URL of a path in the bucket `storage.storage_root`. `None` for storages without buckets.
+fn in_storage_root(workload: &Workload, path: &str) -> Option<ObjectUrl> {
+    let root = &workload.storage_storage_root;
+    let root = root.split_once("://").map_or(root.as_str(), |(_, path)| path);
+    ObjectUrl::in_storage(&workload.storage_storage_type, &format!("{root}/{path}"))
 }
 
 /// Whether a path names objects in a store.
@@ -42,28 +73,56 @@ pub fn is_url(path: &Path) -> bool {
     path.to_str().is_some_and(ObjectUrl::has_scheme)
 }
 
-/// Configures the store of a plan, if it uses one, and describes it in the plan. Returns warnings.
+/// Configures the stores of a plan, those of its data and its checkpoints, and describes them in the plan. Returns warnings.
 pub(crate) fn configure(plan: &mut Plan, workload: &Workload, root: &Path) -> Vec<Problem> {
-    let Some(url) = root.to_str().and_then(ObjectUrl::parse) else { return Vec::new() };
-    if plan.storage.kind != url.storage {
-        return Vec::new();
-    }
     let mut options = workload.storage_storage_options.clone();
     options.extend(
         workload
             .storage_s3_force_path_style
             .map(|path_style| ("s3_force_path_style".into(), path_style.to_string())),
     );
-    object::configure(&url, &options);
-    let variable = |name: &str| ProcessSurroundings::at_no_time().variable(name);
-    let (description, unused) = object::describe(&url, &options, &variable);
-    plan.storage.object = Some(description);
+    let data_url = root.to_str().and_then(ObjectUrl::parse);
+    let data_url = data_url.filter(|url| plan.storage.kind == url.storage);
+    let mut unused = Vec::new();
+    if let Some(url) = &data_url {
+        let (description, unused_by_data) = configure_bucket(url, &options);
+        plan.storage.object = Some(description);
+        unused = unused_by_data;
+    }
+    if let Some(checkpoint) = &mut plan.checkpoint
+        && let Some(url) = ObjectUrl::parse(&checkpoint.folder)
+    {
+        let (description, unused_by_checkpoints) = configure_bucket(&url, &options);
+        checkpoint.object = Some(description);
+        unused = unused_by_checkpoints;
+    }
     if unused.is_empty() {
         return Vec::new();
     }
     let names = unused.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    let message = format!("no effect on storage `{}`: {names}", url.storage);
-    vec![Problem::warning("storage.storage_options", message)]
+    vec![Problem::warning("storage.storage_options", format!("no effect on a store: {names}"))]
+}
+
+/// Configures a bucket. Returns its description and the options without effect.
+fn configure_bucket(url: &ObjectUrl, options: &[(String, String)]) -> (ObjectPlan, Vec<String>) {
+    let variable = |name: &str| ProcessSurroundings::at_no_time().variable(name);
+    object::configure_with_profile(url, options, &variable);
+    object::describe(url, options, &variable)
+}
+
+/// Configures the bucket of a URL that no workload uses, by the environment, and checks that it can be used.
+///
+/// # Errors
+/// Refuses a URL without a bucket. Fails within seconds if the store cannot be reached or denies access.
+pub fn open_url(url: &Path, access: Access) -> anyhow::Result<()> {
+    let text = url.display();
+    match url.to_str().and_then(ObjectUrl::parse) {
+        Some(url) => {
+            configure_bucket(&url, &[]);
+            Ok(object::check(&url, access)?)
+        }
+        None => refuse(format!("`{text}` names no bucket"), "write `s3://bucket/prefix`"),
+    }
 }
 
 /// Checks that the store of `root` can be used. Does nothing for a folder.

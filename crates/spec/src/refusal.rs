@@ -1,6 +1,6 @@
 //! Refusals: errors that the user can correct, each with a remedy.
 
-use crate::workload::similar_names;
+use crate::workload::{alternatives, similar_names};
 
 /// A refused request, with its remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,17 +46,6 @@ pub fn refuse<T, E: From<Refusal>>(
     hint: impl Into<String>,
 ) -> Result<T, E> {
     Err(Refusal::new(message, hint).into())
-}
-
-/// Maximum number of names in a hint.
-const HINT_NAMES_MAX: usize = 10;
-
-/// Joins names as "`a`, `b` or `c`"; `None` if there are no names.
-pub fn alternatives(names: &[&str]) -> Option<String> {
-    let quoted: Vec<String> =
-        names.iter().take(HINT_NAMES_MAX).map(|name| format!("`{name}`")).collect();
-    let (last, first) = quoted.split_last()?;
-    Some(if first.is_empty() { last.clone() } else { format!("{} or {last}", first.join(", ")) })
 }
 
 #[cfg(test)]

@@ -23,8 +23,6 @@ pub struct TransferCounts {
     pub retried_short_body: u64,
     /// Time from the start of failed attempts to the start of the next attempt, over all requests.
     pub retry_lost_ns: u64,
-    /// Bytes of bodies that were received and dropped, because the attempt failed later.
-    pub bytes_read_twice: u64,
     /// Time from the start of an attempt to the head of its response, for reads that succeeded.
     pub first_byte: Histogram,
 }
@@ -52,7 +50,6 @@ impl TransferCounts {
             retried_timeout: change(|counts| counts.retried_timeout),
             retried_short_body: change(|counts| counts.retried_short_body),
             retry_lost_ns: change(|counts| counts.retry_lost_ns),
-            bytes_read_twice: change(|counts| counts.bytes_read_twice),
             first_byte: self.first_byte.since(&earlier.first_byte),
         }
     }
@@ -76,7 +73,6 @@ impl TransferCounts {
         self.retried_timeout += other.retried_timeout;
         self.retried_short_body += other.retried_short_body;
         self.retry_lost_ns += other.retry_lost_ns;
-        self.bytes_read_twice += other.bytes_read_twice;
         self.first_byte.merge(&other.first_byte);
     }
 }

@@ -120,6 +120,17 @@ pub fn parse_bytes_per_second(text: &str) -> Option<f64> {
     parse_bytes(rate.strip_suffix("/s").unwrap_or(rate))
 }
 
+/// Parses a time with a unit in seconds: `20ms`, `1.5 s`.
+pub fn parse_seconds(text: &str) -> Option<f64> {
+    const UNITS: [(&str, f64); 5] =
+        [("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0)];
+    let (number, unit_s) =
+        UNITS.iter().find_map(|(unit, unit_s)| Some((text.strip_suffix(unit)?, unit_s)))?;
+    let value: f64 = number.trim_end().parse().ok()?;
+    let is_number = value.is_finite() && 0.0 <= value;
+    is_number.then(|| round_noise(value * unit_s))
+}
+
 /// Whether the letter at `index` is the exponent mark of a number, as in `4e6`.
 fn is_exponent(text: &str, index: usize) -> bool {
     let rest = &text.as_bytes()[index..];

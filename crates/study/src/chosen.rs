@@ -125,7 +125,7 @@ impl ChosenStudy {
     /// # Errors
     /// The folder cannot be used, or an override is a secret.
     pub fn open_in(folder: &Path, data: &Request, host: RunnerHost) -> anyhow::Result<Self> {
-        refuse_secrets(&data.overrides)?;
+        refuse_secrets(data.overrides.iter().map(String::as_str))?;
         let working_dir =
             std::env::current_dir().context("cannot determine the working directory")?;
         let folder = working_dir.join(folder);
@@ -317,10 +317,12 @@ impl ChosenStudy {
 }
 
 /// Refuses secrets in overrides, because rows and the names of folders contain the overrides.
-fn refuse_secrets(overrides: &[String]) -> anyhow::Result<()> {
-    let is_secret =
-        |text: &&String| !text.contains("${") && override_without_secret(text) != **text;
-    match overrides.iter().find(is_secret) {
+///
+/// # Errors
+/// An override is a secret.
+pub fn refuse_secrets<'o>(overrides: impl IntoIterator<Item = &'o str>) -> anyhow::Result<()> {
+    let is_secret = |text: &&str| !text.contains("${") && override_without_secret(text) != **text;
+    match overrides.into_iter().find(is_secret) {
         None => Ok(()),
         Some(text) => refuse(
             format!(

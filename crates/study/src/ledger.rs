@@ -5,11 +5,11 @@ use crate::runner::{Plans, RowPlan, RunnerOptions, due_rows};
 use crate::select::is_selected;
 use crate::settings::{self, SettingsOptions};
 use feedrate_results::files::StudyFiles;
-use feedrate_results::place::label;
+use feedrate_results::place::{label, short_label};
 use feedrate_results::row::{Row, RowKey};
 use feedrate_results::state::{Attempt, Outcome, RowState, Status, StudySettings, StudyState};
-use feedrate_spec::refusal::{Refusal, refuse};
-use std::collections::BTreeMap;
+use feedrate_spec::refusal::Refusal;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Maximum number of experiments that are planned to estimate the time left.
@@ -110,10 +110,14 @@ pub fn select_rows(rows: &[Row], wanted: &[String]) -> Result<Vec<usize>, Refusa
     let matches = |index: &usize| is_selected(wanted, *index, &rows[*index], rows);
     let selected: Vec<usize> = (0..rows.len()).filter(matches).collect();
     if selected.is_empty() {
-        return refuse(
+        let names: BTreeSet<String> =
+            rows.iter().flat_map(|row| [label(row, rows), short_label(row, rows)]).collect();
+        return Err(Refusal::unknown_name(
             format!("no row of the study is called `{}`", wanted.join(" ")),
+            &wanted[0],
+            names.iter().map(String::as_str),
             "use its number in the file, as in `#6`, or its name in `feedrate study status`",
-        );
+        ));
     }
     Ok(selected)
 }

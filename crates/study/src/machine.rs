@@ -6,7 +6,7 @@ use crate::launch::{self, Launcher, Scripts};
 use crate::own_datasets;
 use crate::row_command::{PlannedRow, RowCommand, plan_fingerprint};
 use crate::runner::{
-    PreparedMachine, RowJob, RowPlan, RunnerEnv, RunnerEvent, RunnerTask, TaskEnd,
+    MetricValue, PreparedMachine, RowJob, RowPlan, RunnerEnv, RunnerEvent, RunnerTask, TaskEnd,
 };
 use crate::settings::AS_IS;
 use crate::supervise::{self, Supervised, Supervision, wait_until_alone};
@@ -14,9 +14,11 @@ use anyhow::Context;
 use feedrate_data::lock::DatasetLock;
 use feedrate_data::manifest::Manifest;
 use feedrate_data::removal::{FolderContents, Removal};
+use feedrate_measure::derived::Derived;
 use feedrate_measure::metric::Metric;
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
+use feedrate_measure::supply::deciding_metric;
 use feedrate_results::files::StudyFiles;
 use feedrate_results::load_run;
 use feedrate_results::row::Row;
@@ -133,6 +135,10 @@ impl RunnerEnv for ThisMachine {
         let job = RowJob { row, plan: &plan, settings, attempt: 0 };
         self.scripts(&job, &["run".into()], &self.files.task_folder(0, "run"))?;
         Ok(plan)
+    }
+
+    fn scale_min(&self, row: &Row, settings: &StudySettings) -> Option<f64> {
+        self.command(row, settings).ok()?.scale_min()
     }
 
     fn has_complete_dataset(&mut self, row: &Row, settings: &StudySettings) -> bool {
@@ -253,8 +259,18 @@ impl RunnerEnv for ThisMachine {
         })
     }
 
-    fn value(&mut self, run_dir: &Path, response: &Metric) -> Option<f64> {
-        response.run_value(&load_run(run_dir).ok()?)
+    fn value(&mut self, run_dir: &Path, response: Option<&'static Metric>) -> Option<MetricValue> {
+        let record = load_run(run_dir).ok()?;
+        let derived = Derived::new(&record);
+        let deciding = deciding_metric(&derived);
+        let is_utilisation = |metric: &Metric| metric.id.name().starts_with("au_");
+        let metric = match response {
+            None => deciding?,
+            // Without compute, there is no utilisation.
+            Some(metric) if is_utilisation(metric) => deciding.map(|_| metric)?,
+            Some(metric) => metric,
+        };
+        Some(MetricValue { metric, value: derived.value(metric)? })
     }
 
     fn observe(&mut self, run_dir: &Path) -> Observation {

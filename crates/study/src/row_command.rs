@@ -24,6 +24,9 @@ use std::path::Path;
 /// Assumed rate of a storage before the first run.
 const BYTES_PER_SECOND: f64 = 500e6;
 
+/// Name of the doubt that memory can hold the dataset.
+const FITS_PAGE_CACHE: &str = "dataset_fits_page_cache";
+
 /// Block size of the file system. Each file, including the manifest, may occupy up to one block more than its size.
 const BLOCK_BYTES: u64 = 4096;
 
@@ -43,6 +46,8 @@ pub struct PlannedRow {
     pub plan: RowPlan,
     /// Whether all files of the dataset exist.
     pub is_complete: bool,
+    /// Whether memory can hold the dataset, and nothing drops it from the page cache.
+    pub may_be_cached: bool,
 }
 
 impl RowCommand {
@@ -99,6 +104,22 @@ impl RowCommand {
         self.try_plan().map_err(|error| failure::describe(&error))
     }
 
+    /// Finds the least `--scale` of two digits at which the row can be planned; `None` if a scale is not the reason that it cannot.
+    pub fn scale_min(&self) -> Option<f64> {
+        let given = self.request.scale;
+        let can_plan =
+            |scale: f64| resolve_named(&Request { scale, ..self.request.clone() }).is_ok();
+        if 1.0 <= given || can_plan(given) || !can_plan(1.0) {
+            return None;
+        }
+        let first_decade = given.log10().floor() as i32;
+        let scales = (first_decade..0).flat_map(|decade| {
+            (10..100).map(move |digits| f64::from(digits) / 10_f64.powi(1 - decade))
+        });
+        let scales: Vec<f64> = scales.filter(|scale| given < *scale).chain([1.0]).collect();
+        scales.get(scales.partition_point(|scale| !can_plan(*scale))).copied()
+    }
+
     fn try_plan(&self) -> anyhow::Result<PlannedRow> {
         let cache = match self.cache.as_str() {
             "cold" => Cache::Cold,
@@ -121,7 +142,7 @@ impl RowCommand {
             && dataset::is_in_folder(&plan)
             && dataset::needs_files(&plan, &*storage::open(&plan.storage.kind, &data_root)?);
         if !needs_files {
-            return Ok(PlannedRow { plan: row_plan, is_complete: true });
+            return Ok(PlannedRow { plan: row_plan, is_complete: true, may_be_cached: false });
         }
         let choice = dataset::choose(&plan, &data_root, Files::Generated, &Silent)?;
         row_plan.generation_s = duration.generation_s;
@@ -130,7 +151,8 @@ impl RowCommand {
             fingerprint: Manifest::fingerprint_of(&plan.dataset),
             bytes: estimate.file_bytes + (estimate.files + 1) * BLOCK_BYTES,
         });
-        Ok(PlannedRow { plan: row_plan, is_complete: !choice.incomplete })
+        let may_be_cached = plan.doubts.iter().any(|doubt| doubt.name == FITS_PAGE_CACHE);
+        Ok(PlannedRow { plan: row_plan, is_complete: !choice.incomplete, may_be_cached })
     }
 }
 

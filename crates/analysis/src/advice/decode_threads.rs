@@ -38,19 +38,21 @@ fn propose(case: &Case) -> Option<Proposal> {
         Some(_) => (case.client_cores()?, true),
         None => (needed * accelerators, threads.max(1) < needed),
     };
-    let evidence = Facts::new()
-        .with_known("client_s", client_s)
-        .with("decode_s", sample.decode_s)
-        .with("threads", threads)
-        .with("needed_threads", needed)
-        .with("cores", case.cores());
+    let evidence = |needed_threads: u32| {
+        Facts::new()
+            .with_known("client_s", client_s)
+            .with("decode_s", sample.decode_s)
+            .with("threads", threads)
+            .with("needed_threads", needed_threads)
+            .with("cores", case.cores())
+    };
     if threads_max > threads.max(1) {
         let mut overrides =
             vec![format!("reader.read_threads={}", threads_max.max(loader.workers))];
         if loader.decode_threads.is_some() {
             overrides.push(format!("reader.computation_threads={threads_max}"));
         }
-        let proposal = RULE.proposal(&overrides, lost_s, evidence);
+        let proposal = RULE.proposal(&overrides, lost_s, evidence(needed));
         return Some(Proposal { cost: Cost::Processors, risk: Risk::Memory, ..proposal });
     }
     let missing_cores = needed_cores.saturating_sub(case.cores());
@@ -58,7 +60,9 @@ fn propose(case: &Case) -> Option<Proposal> {
         let decode_factor = f64::from(threads.max(1)) / f64::from(needed);
         let needed_samples_per_second =
             1.0 / case.compute_per_sample_s().unwrap_or(f64::INFINITY) * f64::from(accelerators);
-        let cores_evidence = evidence
+        // More cores only help the work that takes processor time.
+        let needed_threads = client_s.map_or(needed, |_| needed_cores.div_ceil(accelerators));
+        let cores_evidence = evidence(needed_threads)
             .with("lacks_cores", missing_cores)
             .with_known("for_client", client_s.map(|_| "the client"))
             .with("needed_samples_per_second", needed_samples_per_second);

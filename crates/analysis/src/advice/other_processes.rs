@@ -3,12 +3,9 @@
 use super::{Case, Cost, Proposal, Rule};
 use crate::answer::{AnswerKind, UnknownBecause};
 use feedrate_measure::facts::Facts;
-use feedrate_measure::metric::DURATION_S;
-use feedrate_measure::record::System;
+use feedrate_measure::noise::OtherUse;
 use feedrate_measure::waits::WaitCause;
 
-/// Smallest share of all processors that other processes must use.
-const OTHERS_SHARE_MIN: f64 = 0.25;
 /// Share of busy processors above which work waits for a processor.
 const BUSY_SHARE_MIN: f64 = 0.9;
 
@@ -22,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
     source: "tf.data and Plumber: CPU saturation of the client",
     sees: "all processors are busy, a quarter of them with other programs, and that costs time",
     proposes: "stop the busiest process, which is named",
-    change: "[stop {process}, or ]use more cores or fewer decoding threads",
+    change: "[stop {process} (process {process_id}), or ]use more cores or fewer decoding threads",
     why: "{all_cores} were {busy_percent:.0} % busy, other programs used {others:.1} of them[, mostly {process} (process {process_id})]",
     answers: &[AnswerKind::No, AnswerKind::Unknown],
     propose,
@@ -50,10 +47,6 @@ fn propose(case: &Case) -> Option<Proposal> {
     if 0.0 < configured_s && sample.decode_s <= NOT_STARVED_RATIO_MAX * configured_s {
         return None;
     }
-    let record = derived.record;
-    let cpus: u32 = record.machines().iter().map(System::all_cpus).sum();
-    let busy_shares = record.epochs.iter().map(|epoch| epoch.host.cpu_busy_share);
-    let busy_share = busy_shares.sum::<Option<f64>>()? / record.epochs.len() as f64;
     let run_cpu_s = derived.sum_over_epochs(|host| host.process_cpu_ns)? as f64 / 1e9;
     let copied_s = if is_cached { sample.read_s } else { 0.0 };
     let work_s =
@@ -67,20 +60,16 @@ fn propose(case: &Case) -> Option<Proposal> {
     }
     let delay_s = (work_s - undisturbed_s) / derived.io.samples as f64;
     let saved_s = lost_s * avoidable_share(case, sample.total_s(), delay_s);
-    let run_cpus = run_cpu_s / derived.value(&DURATION_S)?;
-    let other_cpus = busy_share * f64::from(cpus) - run_cpus;
-    let are_others_busy =
-        BUSY_SHARE_MIN <= busy_share && OTHERS_SHARE_MIN * f64::from(cpus) <= other_cpus;
-    let others = record.epochs.iter().filter_map(|epoch| epoch.host.busiest_other.as_ref());
-    let busiest = others.max_by_key(|other| other.cpu_ns);
+    let others = OtherUse::new(derived)?;
+    let are_others_busy = BUSY_SHARE_MIN <= others.busy_share && others.is_large();
     are_others_busy.then(|| {
         let evidence = Facts::new()
-            .with("all_cores", cpus)
-            .with("busy_percent", 100.0 * busy_share)
-            .with("own", run_cpus)
-            .with("others", other_cpus)
-            .with_known("process", busiest.map(|other| other.name.as_str()))
-            .with_known("process_id", busiest.map(|other| other.id.to_string()));
+            .with("all_cores", others.all_cores)
+            .with("busy_percent", 100.0 * others.busy_share)
+            .with("own", others.own_cores)
+            .with("others", others.cores)
+            .with_known("process", others.busiest_name())
+            .with_known("process_id", others.busiest.map(|other| other.id.to_string()));
         Proposal { cost: Cost::Processors, ..RULE.proposal(&[], saved_s, evidence) }
     })
 }

@@ -290,6 +290,18 @@ fn every_rule_fires_and_its_overrides_are_valid() {
 }
 
 #[test]
+fn another_feedrate_is_not_taken_for_the_run_itself() {
+    let mut record = waiting_record();
+    busy_other_processes(&mut record);
+    for (name, expected) in [("burn", "burn"), ("feedrate", "another feedrate")] {
+        record.epochs[0].host.busiest_other.as_mut().unwrap().name = name.into();
+        let found = with_case(&record, |case| (other_processes::RULE.propose)(case)).unwrap();
+        let change = found.evidence.render(other_processes::RULE.change);
+        assert!(change.starts_with(&format!("stop {expected} (process 7), or ")), "{change}");
+    }
+}
+
+#[test]
 fn names_are_unique() {
     let names: BTreeSet<&str> = RULES.iter().map(|rule| rule.name).collect();
     assert_eq!(names.len(), RULES.len());

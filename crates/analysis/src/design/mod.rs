@@ -92,8 +92,9 @@ impl Design {
         let mut factors: Vec<(Factor, Vec<usize>)> = Vec::new();
         // The level of each run, numbered by first appearance. Aliased factors have equal numbers, regardless of the order of their levels.
         let mut appearances: Vec<Vec<usize>> = Vec::new();
-        for key in candidate_keys(runs, members, declared) {
-            let (levels, run_levels) = levels_by_appearance(runs, members, key);
+        let candidates = candidate_keys(runs, members, declared);
+        for key in candidates.iter().copied() {
+            let (levels, run_levels) = with_inapplicable_levels(runs, members, key, &candidates);
             let is_implied =
                 IMPLIED.iter().filter(|(implied, _)| *implied == key).any(|(_, by)| {
                     let mut varied = factors.iter().filter(|(factor, _)| factor.key == *by);
@@ -108,8 +109,12 @@ impl Design {
             let name = factor(key);
             let aliased = appearances.iter().position(|other| *other == run_levels);
             match aliased {
+                // A setting that only one level of its section's factor has is a part of that factor.
                 Some(aliased) if !is_independent(name, declared) => {
-                    factors[aliased].0.followers.push(name.into())
+                    let factor = &mut factors[aliased].0;
+                    if !(levels.contains(&UNSET) && section(key) == section(&factor.key)) {
+                        factor.followers.push(name.into());
+                    }
                 }
                 _ => {
                     appearances.push(run_levels.clone());
@@ -346,6 +351,52 @@ fn candidate_keys<'a>(
 /// Position of a setting in [`ROWS`]. Settings that are not listed come last.
 fn table_position(key: &str) -> usize {
     ROWS.iter().position(|(_, plan, ..)| *plan == key).unwrap_or(ROWS.len())
+}
+
+/// The levels of a setting, and the level of each run. A setting that does not exist at one level of a setting with two is at its most common
+/// level there, as an interval of checkpoints in runs without checkpoints.
+fn with_inapplicable_levels<'a>(
+    runs: &[&'a Settings],
+    members: &[usize],
+    key: &str,
+    candidates: &[&str],
+) -> (Vec<&'a str>, Vec<usize>) {
+    let (mut levels, mut run_levels) = levels_by_appearance(runs, members, key);
+    let Some(unset) = levels.iter().position(|level| *level == UNSET) else {
+        return (levels, run_levels);
+    };
+    let is_unset = |levels: &[usize], level: usize| {
+        levels.iter().map(|found| *found == level).collect::<Vec<bool>>()
+    };
+    let absent = is_unset(&run_levels, unset);
+    let is_switch = |other: &&str| {
+        let (other_levels, other_run_levels) = levels_by_appearance(runs, members, other);
+        **other != *key
+            && section(other) == section(key)
+            && other_levels.len() == 2
+            && (0..2).any(|level| is_unset(&other_run_levels, level) == absent)
+    };
+    if levels.len() < 3 || !candidates.iter().any(is_switch) {
+        return (levels, run_levels);
+    }
+    let count = |level: usize| run_levels.iter().filter(|found| **found == level).count();
+    let others = (0..levels.len()).rev().filter(|level| *level != unset);
+    let Some(commonest) = others.max_by_key(|level| count(*level)) else {
+        return (levels, run_levels);
+    };
+    for level in &mut run_levels {
+        if *level == unset {
+            *level = commonest;
+        }
+        *level -= usize::from(unset < *level);
+    }
+    levels.remove(unset);
+    (levels, run_levels)
+}
+
+/// The section of a key: `checkpoint` of `checkpoint.fsync`.
+fn section(key: &str) -> &str {
+    key.split_once('.').map_or(key, |(section, _)| section)
 }
 
 /// The levels of a setting in the order of their first runs, and the level of each run.

@@ -59,6 +59,21 @@ fn a_setting_that_the_format_determines_is_no_factor() {
     check(&undecoded, &expected);
 }
 
+/// Without checkpoints, there is no interval between them.
+#[test]
+fn a_setting_that_another_one_switches_off_stays_at_its_common_level() {
+    let runs = [Some("2"), Some("2"), Some("1"), None].map(|interval| {
+        let mut settings = vec![("loader.batch_size", "1")];
+        let checkpoint = [("checkpoint.format", "pt"), ("checkpoint.fsync", "true")];
+        settings.extend(interval.into_iter().flat_map(|_| checkpoint));
+        settings.extend(interval.map(|interval| ("checkpoint.interval", interval)));
+        run(&settings)
+    });
+    let design = design(&runs, &DeclaredFactors::default());
+    assert_eq!(factor_texts(&design), ["checkpoint: [pt] unset", "checkpoint.interval: 1 [2]"]);
+    assert!(design.factors.iter().all(|factor| factor.followers.is_empty()));
+}
+
 #[test]
 fn settings_that_change_together_are_one_factor() {
     let runs = [("1", "npz", Some("2")), ("2", "npz", None), ("2", "png", None)];

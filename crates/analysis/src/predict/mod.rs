@@ -310,6 +310,13 @@ impl Pipeline {
             + corrected.missed_percent.abs()
             + UNCERTAINTY_OF_CHANGE * (au_percent - corrected.recorded_percent).abs();
         let is_fed = plan.metric.au_target_percent <= au_percent;
+        let is_short_of_cores =
+            corrected.epochs.iter().any(|epoch| epoch.length_s < step_s_min * epoch.steps);
+        let bottleneck = match (is_fed, is_short_of_cores) {
+            (true, _) => Bound::ComputeBound,
+            (false, true) => Bound::CpuSaturated,
+            (false, false) => simulated.bound,
+        };
         Ok(Prediction {
             au_percent,
             au_kind: corrected.metric.id.name(),
@@ -317,7 +324,7 @@ impl Pipeline {
                 (au_percent - uncertainty_points).max(0.0),
                 (au_percent + uncertainty_points).min(100.0),
             ],
-            bottleneck: if is_fed { Bound::ComputeBound } else { simulated.bound },
+            bottleneck,
             bytes_per_second: samples_per_second * cost.bytes,
             samples_per_second,
         })

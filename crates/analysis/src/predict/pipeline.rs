@@ -12,6 +12,7 @@ use feedrate_measure::derived::Derived;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, Metric, sustained_needs_steps};
 use feedrate_measure::noise::Noise;
 use feedrate_measure::record::Record;
+use feedrate_measure::supply::deciding_metric;
 use feedrate_measure::verdict::{self, Bound};
 use feedrate_spec::plan::{FileAccess, LoaderPlan, Plan};
 use feedrate_spec::workload::TimeSpec;
@@ -160,7 +161,7 @@ impl Pipeline {
         pipeline.fit(derived, &epochs)
     }
 
-    /// Predicts the run with an ideal client, whose samples cost only the loader's own work. If memory served the samples, it is
+    /// Predicts the deciding utilisation of the run with an ideal client, whose samples cost only the loader's own work. If memory served the samples, it is
     /// assumed to serve them again. `None` if the record has no client.
     pub fn with_ideal_client(derived: &Derived) -> Option<Result<Prediction, NotPredictable>> {
         let mut plan = derived.record.plan.clone();
@@ -168,7 +169,8 @@ impl Pipeline {
         let epochs = trained_epochs(derived.record);
         let pipeline = Pipeline::from_counters(derived, &epochs)
             .and_then(|counted| counted.fit(derived, &epochs));
-        Some(pipeline.and_then(|pipeline| pipeline.predict(&plan, &[])))
+        let metric = deciding_metric(derived).unwrap_or(&AU_ALL_STEPS);
+        Some(pipeline.and_then(|pipeline| pipeline.predict_metric(&plan, &[], metric)))
     }
 
     /// Computes the figures that follow from the counters of the record, without storage models.

@@ -167,6 +167,8 @@ pub(super) struct ReadAheadCursor<S> {
     last: Option<WantedSample>,
     length: Option<u64>,
     is_in_order: bool,
+    /// Whether all samples of the file up to this one were requested in order.
+    is_whole_pass: bool,
     /// Unused range of the last piece. The caller still has its bytes.
     unused: Range<u64>,
     request: Request,
@@ -189,6 +191,7 @@ impl<S: Finder> ReadAheadCursor<S> {
             last: None,
             length: None,
             is_in_order: false,
+            is_whole_pass: false,
             unused: 0..0,
             request: Request::Length,
         }
@@ -248,6 +251,7 @@ impl<S: Finder> Cursor for ReadAheadCursor<S> {
             _ => 0,
         };
         self.is_in_order = sample == next;
+        self.is_whole_pass = self.is_in_order && (sample == 0 || self.is_whole_pass);
         if order != ReadOrder::Forward {
             self.unused = 0..0;
         }
@@ -282,7 +286,14 @@ impl<S: Finder> Cursor for ReadAheadCursor<S> {
         // At least one byte is requested, so that a truncated file is noticed.
         let len = piece_len(self.piece_bytes, offset, end.saturating_sub(offset).max(1));
         self.request = Request::Piece { offset, len };
-        Ok(Need::Bytes { part: 0, offset, len })
+        // The first sample alone may have been chosen at random.
+        let is_past_first = self.last.is_some_and(|last| last.sample > 0);
+        let expected_end = match self.finder.end() {
+            _ if reads_ahead && self.is_whole_pass && is_past_first => length,
+            u64::MAX => offset + len as u64,
+            record_end => record_end.min(length),
+        };
+        Ok(Need::Bytes { part: 0, offset, len, end: expected_end })
     }
 
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {

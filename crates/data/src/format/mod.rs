@@ -351,6 +351,8 @@ pub enum Need {
         offset: u64,
         /// At most this many; never 0.
         len: usize,
+        /// End of the bytes that are expected to be requested one after another from `offset` on; `u64::MAX` for all of the part.
+        end: u64,
     },
     /// The length of a part: feed it as 8 little-endian bytes.
     Length {

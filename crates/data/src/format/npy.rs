@@ -65,8 +65,9 @@ impl Cursor for NpyCursor {
         if self.array.is_done() {
             return Ok(Need::Done);
         }
-        self.requested = piece_len(self.sizes, self.offset, self.end() - self.offset);
-        Ok(Need::Bytes { part: 0, offset: self.offset, len: self.requested })
+        let end = self.end();
+        self.requested = piece_len(self.sizes, self.offset, end - self.offset);
+        Ok(Need::Bytes { part: 0, offset: self.offset, len: self.requested, end })
     }
 
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {

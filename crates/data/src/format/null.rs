@@ -40,8 +40,9 @@ impl Cursor for NullCursor {
 
     fn need(&mut self) -> Result<Need, FormatError> {
         Ok(match self.payload.need(0, self.piece_bytes) {
-            Need::Bytes { part, offset, len } => {
-                Need::Bytes { part, offset: self.start.saturating_add(offset), len }
+            Need::Bytes { part, offset, len, end } => {
+                let [offset, end] = [offset, end].map(|at| self.start.saturating_add(at));
+                Need::Bytes { part, offset, len, end }
             }
             need => need,
         })

@@ -39,7 +39,7 @@ impl PayloadRange {
         }
         let offset = self.start + self.payload_offset;
         self.requested = piece_len(sizes, offset, self.bytes - self.payload_offset);
-        Need::Bytes { part, offset, len: self.requested }
+        Need::Bytes { part, offset, len: self.requested, end: self.start + self.bytes }
     }
 
     /// Requests the whole range if it has at most `piece_bytes` bytes, wherever it begins; otherwise the next piece.
@@ -48,7 +48,8 @@ impl PayloadRange {
             return self.need(part, piece_bytes);
         }
         self.requested = self.bytes as usize;
-        Need::Bytes { part, offset: self.start, len: self.requested }
+        let end = self.start + self.bytes;
+        Need::Bytes { part, offset: self.start, len: self.requested, end }
     }
 
     /// Passes the requested piece on to `sink`.

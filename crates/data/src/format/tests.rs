@@ -106,7 +106,7 @@ pub(super) fn read_with(
                 let length = parts[part].len() as u64;
                 cursor.feed(&length.to_le_bytes(), &mut sink)?;
             }
-            Need::Bytes { part, offset, len } | Need::Again { part, offset, len } => {
+            Need::Bytes { part, offset, len, .. } | Need::Again { part, offset, len } => {
                 assert!(0 < len && len <= piece_bytes, "requests {len} bytes");
                 let start = (offset as usize).min(parts[part].len());
                 let end = start.saturating_add(len).min(parts[part].len());
@@ -306,7 +306,7 @@ fn pieces_begin_at_multiples_of_the_piece() {
                 Need::Buffered => Vec::new(),
                 Need::Again { part, offset, len } => parts[part][offset as usize..][..len].to_vec(),
                 Need::Length { part } => (parts[part].len() as u64).to_le_bytes().into(),
-                Need::Bytes { part, offset, len } => {
+                Need::Bytes { part, offset, len, .. } => {
                     let is_aligned = offset % 8192 == 0 || len < 8192;
                     assert!(is_aligned, "{}: {len} at {offset}", format.member().name);
                     reads += 1;

@@ -1,6 +1,11 @@
 //! Tests of purposes, groups and the selection of files.
 
 use super::*;
+use crate::storage;
+
+fn list_folder(folder: &Path, index: &Path) -> Listing {
+    list(folder, &*storage::open("file", folder).unwrap(), index).unwrap()
+}
 
 #[test]
 fn a_folder_name_may_end_in_a_year() {
@@ -27,7 +32,7 @@ fn the_last_word_of_a_file_name_is_its_purpose() {
 fn lengths_of_sparse_files_do_not_overflow() {
     let mut tally = FileTally::default();
     for _ in 0..3 {
-        tally.add(u64::MAX / 2, 1);
+        tally.add(u64::MAX / 2);
     }
     assert_eq!((tally.bytes, tally.merge(tally).bytes), (u64::MAX, u64::MAX));
 }
@@ -46,7 +51,7 @@ fn extensions_beyond_the_limit_are_others() {
     for number in 0..3 {
         std::fs::write(data.join(format!("b/{number}.png")), b"\x89PNG\r\n\x1a\n").unwrap();
     }
-    let listing = list(&data, &folder.path().join("names")).unwrap();
+    let listing = list_folder(&data, &folder.path().join("names"));
     let counts = listing.counts_by_type();
     assert_eq!((counts.len(), &counts[0]), (GROUPS_MAX + 1, &("others".to_string(), 13)));
     assert_eq!(listing.main_format().map(|format| format.member().name), Some("raw"));
@@ -72,7 +77,7 @@ fn files_of_the_main_format_are_selected() {
                 std::fs::write(data.join(format!("{number}.{extension}")), content).unwrap();
             }
         }
-        let listing = list(&data, &folder.path().join("names")).unwrap();
+        let listing = list_folder(&data, &folder.path().join("names"));
         let format = listing.main_format().unwrap();
         let selected = listing.select(format).unwrap();
         let found = (format.member().name, selected.file_type.as_str(), selected.train.files);
@@ -89,7 +94,7 @@ fn the_main_group_can_be_read_as_plain_bytes() {
     for (name, bytes) in [("1.csv", 30), ("2.csv", 30), ("notes.md", 50)] {
         std::fs::write(data.join(name), vec![b'x'; bytes]).unwrap();
     }
-    let listing = list(&data, &folder.path().join("names")).unwrap();
+    let listing = list_folder(&data, &folder.path().join("names"));
     assert_eq!(listing.main_format().unwrap().member().name, "csv");
     let selected = listing.select(format::plain_bytes()).unwrap();
     assert_eq!((selected.file_type.as_str(), selected.train.files), ("csv", 2));
@@ -106,7 +111,7 @@ fn parts_of_other_files_are_left_out() {
         std::fs::write(data.join(format!("{number}.bin")), [1; 500]).unwrap();
     }
     std::fs::write(data.join("other.bin"), [1; 500]).unwrap();
-    let listing = list(&data, &folder.path().join("names")).unwrap();
+    let listing = list_folder(&data, &folder.path().join("names"));
     let format = listing.main_format().unwrap();
     let selected = listing.select(format).unwrap();
     assert_eq!((format.member().name, selected.train.files), ("megatron", 2));

@@ -5,8 +5,11 @@
 //!
 //! To add a storage: copy `memory.rs`, implement [`Storage`], add its `mod` line and its row. The contract tests in
 //! `tests.rs` then run on it.
+//!
+//! Long because it documents every operation of a storage.
 
 pub mod engine;
+mod lookup;
 mod file;
 mod memory;
 mod null;
@@ -17,14 +20,17 @@ pub mod no_object;
 #[cfg(test)]
 mod tests;
 
+pub use lookup::EntryLookup;
 #[cfg(not(feature = "object"))]
 pub use no_object as object;
 
 use engine::Engine;
 use feedrate_spec::catalog::Member;
+use feedrate_spec::object_url::ObjectUrl;
 use feedrate_spec::transfers::TransferCounts;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::any::Any;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Every storage.
@@ -57,6 +63,15 @@ type Open = fn(&Path, &'static dyn Engine) -> Result<Box<dyn Storage>, StorageEr
 /// No storage has this name, or `root` cannot be used.
 pub fn open(name: &str, root: &Path) -> Result<Box<dyn Storage>, StorageError> {
     open_with_engine(name, root, engine::ENGINES[0])
+}
+
+/// Opens the storage of `root`: a store of objects if it is a URL, else a file system.
+///
+/// # Errors
+/// `root` cannot be used, or this build has no such storage.
+pub fn open_root(root: &Path) -> Result<Box<dyn Storage>, StorageError> {
+    let url = root.to_str().and_then(ObjectUrl::parse);
+    open(url.map_or("file", |url| url.storage), root)
 }
 
 /// Opens the storage called `name`, rooted at `root`, which reads files by `engine`.
@@ -155,6 +170,21 @@ pub trait ReadStorage: Send + Sync {
     /// The operation failed.
     fn read_at(&self, file: &Handle, offset: u64, buffer: &mut [u8])
     -> Result<usize, StorageError>;
+
+    /// Like [`ReadStorage::read_at`], for a piece of the bytes up to `end`, which are expected to be read one after another: a storage can
+    /// serve all of them by one request. No other read is expected if `end` is not beyond the piece.
+    ///
+    /// # Errors
+    /// The operation failed.
+    fn read_piece(
+        &self,
+        file: &Handle,
+        offset: u64,
+        buffer: &mut [u8],
+        _end: u64,
+    ) -> Result<usize, StorageError> {
+        self.read_at(file, offset, buffer)
+    }
 
     /// Reads `len` bytes from `offset` on and drops them: they are read into `buffer`, one part over another. Returns their number, which
     /// is smaller only at the end of the file. Takes one request if the storage can, else one for each length of the buffer.
@@ -260,12 +290,33 @@ pub trait Storage: ReadStorage {
     /// The operation failed.
     fn list(&self, path: &str) -> Result<Vec<String>, StorageError>;
 
+    /// Aborts the unfinished uploads of the files for which `is_own` returns true, which killed processes left. Storages without uploads do
+    /// nothing.
+    ///
+    /// # Errors
+    /// The operation failed.
+    fn abort_uploads(&self, _is_own: &dyn Fn(&str) -> bool) -> Result<(), StorageError> {
+        Ok(())
+    }
+
     /// Names and lengths of the files in a folder; `None` if [`Storage::stat`] finds them as fast.
     ///
     /// # Errors
     /// The operation failed.
     fn lengths(&self, _path: &str) -> Result<Option<Vec<(String, u64)>>, StorageError> {
         Ok(None)
+    }
+
+    /// Calls `found` with the path and the length of each file below the root, those of a folder and its subfolders together. Only storages
+    /// without folders list all files at once.
+    ///
+    /// # Errors
+    /// The operation failed, or `found` did.
+    fn list_all(
+        &self,
+        _found: &mut dyn FnMut(&str, u64) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        Err(StorageError::new("list", "", std::io::ErrorKind::Unsupported))
     }
 
     /// Makes all committed files durable. Storages that do not outlive the process do nothing.
@@ -347,6 +398,13 @@ pub trait WriteFile: Send {
     /// The device is full, or the operation failed.
     fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError>;
 
+    /// Announces that `range`, which may not be written yet, will be patched. Storages that send written bytes keep it until
+    /// [`WriteFile::release`].
+    fn hold(&mut self, _range: Range<u64>) {}
+
+    /// Announces that `range` will not be patched any more.
+    fn release(&mut self, _range: Range<u64>) {}
+
     /// Overwrites bytes that have been written.
     ///
     /// # Errors
@@ -398,8 +456,7 @@ impl StorageError {
 
     /// Advice for common errors.
     pub fn hint(&self) -> Option<&'static str> {
-        let source = self.source.get_ref().and_then(|error| error.downcast_ref::<Explained>());
-        if let Some(explained) = source {
+        if let Some(explained) = explained(&self.source) {
             return explained.hint;
         }
         if self.source.raw_os_error() == Some(libc::EMFILE) {
@@ -431,6 +488,15 @@ impl StorageError {
             _ => None,
         }
     }
+}
+
+/// Advice of the store of objects that returned `error`, if it has any.
+pub fn store_hint(error: &std::io::Error) -> Option<&'static str> {
+    explained(error)?.hint
+}
+
+fn explained(error: &std::io::Error) -> Option<&Explained> {
+    error.get_ref()?.downcast_ref()
 }
 
 /// An error of a storage that has its own remedy, as the source of a [`StorageError`].

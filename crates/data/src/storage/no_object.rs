@@ -22,6 +22,14 @@ pub enum Access {
 /// Does nothing.
 pub fn configure(_url: &ObjectUrl, _options: &[(String, String)]) {}
 
+/// Does nothing.
+pub fn configure_with_profile(
+    _url: &ObjectUrl,
+    _options: &[(String, String)],
+    _variable: &dyn Fn(&str) -> Option<String>,
+) {
+}
+
 /// Returns nothing.
 pub fn all_settings() -> Vec<StoreSettings> {
     Vec::new()

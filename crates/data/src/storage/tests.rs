@@ -1,5 +1,8 @@
 //! Contract tests of storages, run on every row of the table according to its abilities.
 
+#[cfg(feature = "object")]
+mod servers;
+
 use super::*;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::part::final_name;
@@ -26,11 +29,24 @@ fn local_storages() -> impl Iterator<Item = &'static StorageKind> {
     STORAGES.iter().filter(|kind| !kind.member.has(Ability::Remote))
 }
 
-fn for_each_that_keeps_bytes(check: impl Fn(&dyn Storage, &Path)) {
-    for_each_storage(|storage, root| {
+/// A check of a storage with an empty root.
+type Part = fn(&dyn Storage);
+
+/// The parts of the contract of storages that keep bytes.
+const PARTS: [(&str, Part); 6] = [
+    ("ranges", check_ranges),
+    ("patches", check_patches),
+    ("dropped-file", check_dropped_file),
+    ("listing", check_listing),
+    ("missing-file", check_missing_file),
+    ("long-name", check_long_name),
+];
+
+fn for_each_that_keeps_bytes(check: impl Fn(&dyn Storage)) {
+    for_each_storage(|storage, _| {
         if storage.member().has(Ability::KeepsBytes) {
             storage.make_dir("train/0").unwrap();
-            check(storage, root);
+            check(storage);
         }
     });
 }
@@ -65,83 +81,91 @@ fn names_are_unique_and_found() {
 
 #[test]
 fn written_bytes_can_be_read_in_any_range() {
-    for_each_that_keeps_bytes(|storage, _| {
-        let bytes: Vec<u8> = (0..100_000u32).map(|i| (i % 251) as u8).collect();
-        let mut file = storage.create("train/a").unwrap();
-        file.write(&bytes[..70_000]).unwrap();
-        file.write(&bytes[70_000..]).unwrap();
-        file.commit().unwrap();
-        assert_eq!(get(storage, "train/a"), bytes);
-        let file = storage.open("train/a").unwrap();
-        let mut part = [0; 5000];
-        assert_eq!(storage.read_at(&file, 12_345, &mut part).unwrap(), 5000);
-        assert_eq!(part, bytes[12_345..17_345]);
-        assert_eq!(storage.read_at(&file, 99_999, &mut part).unwrap(), 1);
-        assert_eq!(storage.read_at(&file, 100_000, &mut part).unwrap(), 0);
-        assert_eq!(storage.read_at(&file, 1 << 40, &mut part).unwrap(), 0);
-        storage.close(file);
-    });
+    for_each_that_keeps_bytes(check_ranges);
+}
+
+fn check_ranges(storage: &dyn Storage) {
+    let bytes: Vec<u8> = (0..100_000u32).map(|i| (i % 251) as u8).collect();
+    let mut file = storage.create("train/a").unwrap();
+    file.write(&bytes[..70_000]).unwrap();
+    file.write(&bytes[70_000..]).unwrap();
+    file.commit().unwrap();
+    assert_eq!(get(storage, "train/a"), bytes);
+    let file = storage.open("train/a").unwrap();
+    let mut part = [0; 5000];
+    assert_eq!(storage.read_at(&file, 12_345, &mut part).unwrap(), 5000);
+    assert_eq!(part, bytes[12_345..17_345]);
+    assert_eq!(storage.read_at(&file, 99_999, &mut part).unwrap(), 1);
+    assert_eq!(storage.read_at(&file, 100_000, &mut part).unwrap(), 0);
+    assert_eq!(storage.read_at(&file, 1 << 40, &mut part).unwrap(), 0);
+    storage.close(file);
 }
 
 #[test]
 fn a_file_can_be_patched_before_it_is_visible() {
-    for_each_that_keeps_bytes(|storage, _| {
-        let mut file = storage.create("a").unwrap();
-        file.write(b"0123456789").unwrap();
-        file.patch(3, b"xyz").unwrap();
-        file.write(b"ab").unwrap();
-        assert_eq!(storage.stat("a").unwrap(), None);
-        file.commit().unwrap();
-        assert_eq!(get(storage, "a"), b"012xyz6789ab");
-    });
+    for_each_that_keeps_bytes(check_patches);
+}
+
+fn check_patches(storage: &dyn Storage) {
+    let mut file = storage.create("a").unwrap();
+    file.write(b"0123456789").unwrap();
+    file.patch(3, b"xyz").unwrap();
+    file.write(b"ab").unwrap();
+    assert_eq!(storage.stat("a").unwrap(), None);
+    file.commit().unwrap();
+    assert_eq!(get(storage, "a"), b"012xyz6789ab");
 }
 
 #[test]
 fn a_file_dropped_before_its_commit_leaves_nothing() {
-    for_each_that_keeps_bytes(|storage, _| {
-        put(storage, "train/a", b"old");
-        let mut file = storage.create("train/a").unwrap();
-        file.write(b"new and longer").unwrap();
-        let listed = storage.list("train").unwrap();
-        assert!(
-            listed
-                .iter()
-                .all(|name| ["0", "a"].contains(&name.as_str()) || final_name(name).is_some())
-        );
-        drop(file);
-        assert_eq!(get(storage, "train/a"), b"old");
-        assert!(!storage.list("train").unwrap().iter().any(|name| final_name(name).is_some()));
-    });
+    for_each_that_keeps_bytes(check_dropped_file);
+}
+
+fn check_dropped_file(storage: &dyn Storage) {
+    put(storage, "train/a", b"old");
+    let mut file = storage.create("train/a").unwrap();
+    file.write(b"new and longer").unwrap();
+    let listed = storage.list("train").unwrap();
+    assert!(
+        listed.iter().all(|name| ["0", "a"].contains(&name.as_str()) || final_name(name).is_some())
+    );
+    drop(file);
+    assert_eq!(get(storage, "train/a"), b"old");
+    assert!(!storage.list("train").unwrap().iter().any(|name| final_name(name).is_some()));
 }
 
 #[test]
 fn files_can_be_listed_and_removed() {
-    for_each_that_keeps_bytes(|storage, _| {
-        for path in ["train/0/b", "train/c", "train/a"] {
-            put(storage, path, path.as_bytes());
-        }
-        assert_eq!(storage.list("train").unwrap(), ["0", "a", "c"]);
-        assert_eq!(storage.list("train/0").unwrap(), ["b"]);
-        assert_eq!(storage.list("nowhere").unwrap(), [""; 0]);
-        assert_eq!(storage.stat("train/0/b").unwrap(), Some(9));
-        assert_eq!(storage.stat("train/nothing").unwrap(), None);
-        storage.remove("train/a").unwrap();
-        storage.remove("train/a").unwrap();
-        assert_eq!(storage.stat("train/a").unwrap(), None);
-        storage.sync_all().unwrap();
-        assert!(storage.free_bytes().unwrap().is_none_or(|bytes| bytes > 0));
-    });
+    for_each_that_keeps_bytes(check_listing);
+}
+
+fn check_listing(storage: &dyn Storage) {
+    for path in ["train/0/b", "train/c", "train/a"] {
+        put(storage, path, path.as_bytes());
+    }
+    assert_eq!(storage.list("train").unwrap(), ["0", "a", "c"]);
+    assert_eq!(storage.list("train/0").unwrap(), ["b"]);
+    assert_eq!(storage.list("nowhere").unwrap(), [""; 0]);
+    assert_eq!(storage.stat("train/0/b").unwrap(), Some(9));
+    assert_eq!(storage.stat("train/nothing").unwrap(), None);
+    storage.remove("train/a").unwrap();
+    storage.remove("train/a").unwrap();
+    assert_eq!(storage.stat("train/a").unwrap(), None);
+    storage.sync_all().unwrap();
+    assert!(storage.free_bytes().unwrap().is_none_or(|bytes| bytes > 0));
 }
 
 #[test]
 fn the_error_for_a_missing_file_contains_its_name() {
-    for_each_that_keeps_bytes(|storage, _| {
-        // Opening an object sends no request.
-        let opened = storage.open("train/no such file");
-        let error = opened.and_then(|file| storage.len(&file)).unwrap_err();
-        assert_eq!(error.source.kind(), ErrorKind::NotFound);
-        assert!(error.to_string().contains("train/no such file"), "{error}");
-    });
+    for_each_that_keeps_bytes(check_missing_file);
+}
+
+fn check_missing_file(storage: &dyn Storage) {
+    // Opening an object sends no request.
+    let opened = storage.open("train/no such file");
+    let error = opened.and_then(|file| storage.len(&file)).unwrap_err();
+    assert_eq!(error.source.kind(), ErrorKind::NotFound);
+    assert!(error.to_string().contains("train/no such file"), "{error}");
 }
 
 #[test]
@@ -166,7 +190,7 @@ fn storages_without_the_ability_refuse_writes() {
 
 #[test]
 fn the_page_cache_can_be_inspected_emptied_and_filled() {
-    for_each_that_keeps_bytes(|storage, _| {
+    for_each_that_keeps_bytes(|storage| {
         put(storage, "a", &vec![1; 1 << 20]);
         storage.evict("a").unwrap();
         if !storage.member().has(Ability::PageCache) {
@@ -203,11 +227,13 @@ fn a_root_that_is_a_file_is_refused_with_a_hint() {
 
 #[test]
 fn a_name_longer_than_the_stack_buffer_works() {
-    for_each_that_keeps_bytes(|storage, _| {
-        let path = format!("train/{}", "n".repeat(240));
-        put(storage, &path, b"x");
-        assert_eq!(get(storage, &path), b"x");
-    });
+    for_each_that_keeps_bytes(check_long_name);
+}
+
+fn check_long_name(storage: &dyn Storage) {
+    let path = format!("train/{}", "n".repeat(240));
+    put(storage, &path, b"x");
+    assert_eq!(get(storage, &path), b"x");
 }
 
 #[test]

@@ -180,7 +180,7 @@ fn read(
             Need::Length { part } => {
                 cursor.feed(&(file.parts[part].len() as u64).to_le_bytes(), sink)?;
             }
-            Need::Bytes { part, offset, len } | Need::Again { part, offset, len } => {
+            Need::Bytes { part, offset, len, .. } | Need::Again { part, offset, len } => {
                 assert!(0 < len && len <= piece_bytes, "requests {len} bytes");
                 let part = file.parts[part];
                 let start =

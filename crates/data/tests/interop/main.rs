@@ -66,6 +66,7 @@ fn plan(
         named_eval: None,
         samples_per_file: samples,
         file_samples: Vec::new(),
+        stored_sample_bytes: None,
         subfolders_train: 0,
         subfolders_eval: 0,
         prefix: "img".into(),
@@ -227,7 +228,7 @@ fn read(
             Need::Length { part } => {
                 cursor.feed(&(parts[part].len() as u64).to_le_bytes(), &mut collect)?;
             }
-            Need::Bytes { part, offset, len } | Need::Again { part, offset, len } => {
+            Need::Bytes { part, offset, len, .. } | Need::Again { part, offset, len } => {
                 let file = &parts[part];
                 let start = (offset as usize).min(file.len());
                 cursor.feed(&file[start..file.len().min(start + len)], &mut collect)?;

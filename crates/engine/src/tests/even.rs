@@ -66,7 +66,7 @@ fn add_sample_calls(job: &ReadJob, reader: &mut SampleReader, calls: &mut Vec<St
                 storage.close(handle);
                 continue;
             }
-            Op::Read { offset, len } | Op::Again { offset, len } => (offset, len),
+            Op::Read { offset, len, .. } | Op::Again { offset, len } => (offset, len),
         };
         let mut bytes = vec![0; len];
         let read_bytes = storage.read_at(reader.handle(), offset, &mut bytes).unwrap();

@@ -3,21 +3,55 @@ to the named file. Costs of workers are processor time, which other load on the 
 receives a finished batch is wall-clock time.
 """
 
+import ast
+import difflib
 import importlib
-import inspect
 import json
 import multiprocessing
 import os
+import re
 import statistics
 import sys
 import tempfile
 import time
+import traceback
 from functools import partial
+
+
+def refuse(message, hint):
+    """Ends the process after writing what the user can correct, for the program that started this one."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "refusal"), "w") as file:
+        json.dump({"message": message, "hint": hint}, file)
+    sys.exit(1)
+
+
+def refuse_unknown_function(script, function):
+    """Refuses a name that the script does not define. The script is not imported, since its imports may take long."""
+    with open(script, "rb") as file:
+        try:
+            statements = ast.parse(file.read(), script).body
+        except SyntaxError:
+            # The import reports it.
+            return
+    nested = (ast.If, ast.Try, ast.With, ast.ImportFrom, ast.Import, ast.Assign, ast.AnnAssign)
+    names = [node.name for node in statements if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+    # Other statements may define the name too.
+    if function in names or any(isinstance(node, nested) and re.search(rf"\b{re.escape(function)}\b|\*", ast.unparse(node)) for node in statements):
+        return
+    functions = [node.name for node in statements if isinstance(node, ast.FunctionDef)]
+    close = difflib.get_close_matches(function, functions, 1) or functions[:1] * (len(functions) == 1)
+    choice = f"give one of {', '.join(functions)}" if functions else "write one"
+    advice = f"{choice}; it takes no arguments and returns your Dataset or DataLoader"
+    refuse(f"`{script}` has no function `{function}`", f"did you mean `{close[0]}`?" if close else advice)
+
+
+if __name__ == "__main__":
+    refuse_unknown_function(*sys.argv[1:3])
 
 try:
     from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate, get_worker_info
-except ImportError as error:
-    sys.exit(f"{sys.executable} has no PyTorch: {error}\n  hint: give the Python of your training by --python")
+except ImportError as import_error:
+    refuse(f"{sys.executable} has no PyTorch: {import_error}", "give the Python of your training by `--python`")
 
 SIZE_VARIATION_MIN = 0.1
 """Minimum ratio of standard deviation to mean of the sample sizes for separating the costs per sample and per byte."""
@@ -177,7 +211,7 @@ def trimmed_mean(values):
 def require_values(values):
     """The values as a list. Exits if there are none."""
     values = list(values)
-    return values or sys.exit("too few batches were measured\n  hint: give a longer --time or a smaller --batch; the dataset needs about ten batches")
+    return values or refuse("too few batches were measured", "give a longer `--time` or a smaller `--batch`; the dataset needs about ten batches")
 
 
 class Job:
@@ -199,7 +233,7 @@ class Job:
         self.limit = multiprocessing.RawValue("q", 0)
         self.samples = None if self.streams else len(self.dataset)
         if self.samples == 0:
-            sys.exit("the dataset is empty")
+            refuse("the dataset is empty", "return a Dataset or a DataLoader with samples")
 
     def loader(self, folder, batch, workers):
         probe = Probe(folder, batch)
@@ -444,12 +478,10 @@ def main():
     module = importlib.import_module(os.path.splitext(os.path.basename(script))[0])
     make = getattr(module, function, None)
     if not callable(make):
-        names = [name for name, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__]
-        choice = f"give one of {', '.join(names)}" if names else "write one"
-        sys.exit(f"`{script}` has no function `{function}`\n  hint: {choice}; it takes no arguments and returns your Dataset or DataLoader")
+        refuse(f"`{function}` of `{script}` is not a function", "give a function that takes no arguments and returns your Dataset or DataLoader")
     made = make()
     if not isinstance(made, DataLoader) and not hasattr(made, "__getitem__") and not isinstance(made, IterableDataset):
-        sys.exit(f"`{function}` returned {type(made).__name__}\n  hint: return a Dataset or a DataLoader of PyTorch")
+        refuse(f"`{function}` returned {type(made).__name__}", "return a Dataset or a DataLoader of PyTorch")
     result = calibrate(Job(made, int(batch), int(workers)), float(seconds), partial(write_progress, os.path.join(os.path.dirname(out), "progress")))
     with open(out, "w") as file:
         json.dump(result, file)
@@ -469,9 +501,23 @@ def write_progress(path, text):
     os.replace(path + ".part", path)
 
 
+def print_traceback(error):
+    """Prints the traceback of the user's code, without the frames of this file, which its user did not write."""
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    own = rf'  File "(?:{re.escape(__file__)}|<frozen importlib[^"]*)", .*\n(?:    .*\n)*'
+    users = re.sub(own, "", text)
+    sys.stderr.write(users if "  File " in users else text)
+
+
 if __name__ == "__main__":
     try:
         main()
     except ModuleNotFoundError as error:
-        sys.exit(f"`{sys.argv[0]}` needs `{error.name}`, which is not installed in {sys.executable}\n  hint: give the Python of your training by --python, or install the module")
+        refuse(
+            f"`{sys.argv[0]}` needs `{error.name}`, which is not installed in {sys.executable}",
+            "give the Python of your training by `--python`, or install the module",
+        )
+    except Exception as error:
+        print_traceback(error)
+        sys.exit(1)
     leave()

@@ -35,6 +35,8 @@ use std::time::{Duration, Instant};
 const HELPER: &str = include_str!("calibrate.py");
 const HELPER_FILE: &str = "feedrate_calibrate.py";
 const RESULT_FILE: &str = "result.json";
+/// File in which the helper names what the user can correct.
+const REFUSAL_FILE: &str = "refusal";
 /// File in which the helper names what it measures.
 const PROGRESS_FILE: &str = "progress";
 /// Prefix of the comments above the section. It marks the comments that are replaced together with the section.
@@ -99,6 +101,13 @@ struct Calibration {
     other_cores: Option<f64>,
     /// Whether other processes used too many cores for a reliable measurement.
     is_disturbed: bool,
+}
+
+/// What the helper refuses.
+#[derive(Debug, Deserialize)]
+struct HelperRefusal {
+    message: String,
+    hint: String,
 }
 
 /// Output of `calibrate --json`. Values that were not measured are left out.
@@ -180,8 +189,21 @@ pub(super) struct ClientSource<'a> {
     pub(super) python: &'a Path,
 }
 
+impl<'a> ClientSource<'a> {
+    /// The source with the default duration of a measurement.
+    pub(super) fn with_default_time(
+        source: &'a str,
+        batch: Option<u64>,
+        workers: Option<u64>,
+        python: &'a Path,
+    ) -> anyhow::Result<Self> {
+        let time_s = time::seconds(DEFAULT_TIME).map_err(anyhow::Error::msg)?;
+        Ok(ClientSource { source, batch, workers, time_s, python })
+    }
+}
+
 /// Default duration of a measurement.
-pub(super) const DEFAULT_TIME: &str = "15s";
+const DEFAULT_TIME: &str = "15s";
 
 /// Measures or estimates the costs, and prints them or writes them into a workload.
 pub(super) fn calibrate(arguments: &CalibrateArguments) -> anyhow::Result<Exit> {
@@ -403,8 +425,8 @@ fn measure(client: &ClientSource) -> anyhow::Result<Calibration> {
         units::seconds(found.measuring_seconds),
         units::seconds(found.import_seconds)
     ));
-    if let Some(sentence) = found.disturbance() {
-        messages::say(format!("warning: {sentence}"));
+    if let Some(disturbance) = found.disturbance() {
+        messages::say(format!("warning: {disturbance}"));
     }
     Ok(found)
 }
@@ -447,6 +469,10 @@ fn run_helper(client: &ClientSource, script: &str, function: &str) -> anyhow::Re
         terminal.copy_above(stderr);
     }
     let status = child.wait().context("cannot wait for Python")?;
+    if let Ok(text) = std::fs::read(folder.path().join(REFUSAL_FILE)) {
+        let HelperRefusal { message, hint } = serde_json::from_slice(&text)?;
+        return refuse(message, hint);
+    }
     if !status.success() {
         anyhow::bail!("`{}` could not be measured; see Python's message above", client.source);
     }
@@ -490,7 +516,7 @@ impl ClientCosts {
 impl Calibration {
     fn section(&self, source: &str) -> String {
         let mut lines = self.measurement_sentences(source).to_vec();
-        lines.extend(self.disturbance());
+        lines.extend(self.disturbance().map(|disturbance| format!("Warning: {disturbance}.")));
         if !self.is_separated {
             lines.push(
                 "All samples have the same size: the costs per sample and per byte cannot be separated."
@@ -505,7 +531,7 @@ impl Calibration {
     fn disturbance(&self) -> Option<String> {
         let other_cores = self.other_cores.filter(|_| self.is_disturbed)?;
         Some(format!(
-            "Other processes used {other_cores:.1} cores meanwhile: do not trust these costs, and measure again on an idle machine."
+            "other processes used {other_cores:.1} cores meanwhile: do not trust these costs, and measure again on an idle machine"
         ))
     }
 

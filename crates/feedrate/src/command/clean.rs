@@ -3,10 +3,13 @@
 use crate::cli::names_parser;
 use crate::exit::Exit;
 use crate::messages::{self, StdoutError};
-use crate::text;
 use clap::Args;
+use feedrate_data::storage::object::Access;
+use feedrate_report::document::{Block, Document};
 use feedrate_report::output::Schema;
+use feedrate_report::table::{ColumnKind, ReportTable};
 use feedrate_session::cleaning::{self, CleanItem, CleanKind};
+use feedrate_session::store;
 use feedrate_spec::refusal::refuse;
 use feedrate_spec::units;
 use feedrate_study::own_datasets::CLAIM;
@@ -18,13 +21,14 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Removes the files that a manifest (of a dataset, copy or checkpoint) or the record of a run lists, then empty folders. \
-Other files are kept and listed. Links are not followed.
+Other files are kept and listed. Links are not followed. Of a store, datasets and checkpoints are removed, with their unfinished \
+uploads; the keys are those of the environment or of a profile.
 
 Examples:
   feedrate clean data results checkpoints
-  feedrate clean data --only datasets --yes")]
+  feedrate clean s3://bucket/prefix --yes")]
 pub(super) struct CleanArguments {
-    /// Folders of datasets, copies, runs or checkpoints, or parent folders.
+    /// Folders of datasets, copies, runs or checkpoints, or parent folders; or URLs in a store.
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
     /// Remove the files; without this option they are only listed.
@@ -42,6 +46,12 @@ pub(super) struct CleanArguments {
 pub(super) fn clean(arguments: &CleanArguments) -> anyhow::Result<Exit> {
     let mut folders = Vec::new();
     for folder in &arguments.folders {
+        if store::is_url(folder) {
+            let access = if arguments.yes { Access::Write } else { Access::Read };
+            store::open_url(folder, access)?;
+            folders.push(folder.clone());
+            continue;
+        }
         if !folder.is_dir() {
             let message = format!("there is no folder `{}`", folder.display());
             return refuse(
@@ -53,7 +63,7 @@ pub(super) fn clean(arguments: &CleanArguments) -> anyhow::Result<Exit> {
     }
     let mut items = Vec::new();
     let mut errors = Vec::new();
-    for found in cleaning::find(&folders, &[CLAIM]) {
+    for found in cleaning::find(&folders, &[CLAIM])? {
         if arguments.only.is_some_and(|only| only != found.kind) {
             continue;
         }
@@ -110,7 +120,9 @@ fn print_items(items: &[CleanItem], arguments: &CleanArguments) -> Result<(), St
         ]
     });
     let header = ["", "Folder", "Files", "Size", "Kept"];
-    messages::print_page(&text::table_with_numbers(header, rows, &[2, 3]))?;
+    let mut table = ReportTable::from_text("", header, rows);
+    table.columns[2..4].iter_mut().for_each(|column| column.kind = ColumnKind::Number);
+    messages::print_document(&Document::from(vec![Block::Table(table)]), true)?;
     let files = units::counted(removed().map(|item| item.files).sum(), "file");
     let bytes = units::bytes(bytes);
     messages::note(if arguments.yes {

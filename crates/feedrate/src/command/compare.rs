@@ -69,7 +69,7 @@ pub(super) struct CompareArguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    exports: ExportArguments,
+    pub(super) exports: ExportArguments,
 }
 
 impl CompareArguments {
@@ -94,6 +94,9 @@ impl CompareArguments {
         )
     }
 }
+
+/// Name of what is tested if no experiment was compared.
+pub(super) const SUBJECT: &str = "comparison";
 
 /// Default equivalence margin, as a fraction.
 const DEFAULT_MARGIN: f64 = 0.02;
@@ -137,7 +140,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     } else {
         messages::print_document(&document(arguments, &found, question), true)?;
     }
-    let gates: Vec<(&str, GateResult)> = gates(&found);
+    let gates: Vec<(&str, GateResult)> = gates(&found, question);
     let cases = gates.iter().map(|(experiment, gate)| TestCase::for_gate(experiment, gate));
     let suite = TestSuite { name: "feedrate compare".into(), cases: cases.collect() };
     arguments.exports.write(&suite, &metric_sets(&found, &gates))?;
@@ -146,14 +149,18 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
 }
 
 /// The verdict on each response of each experiment as a condition. An experiment without a partner fails.
-fn gates(found: &Comparison) -> Vec<(&str, GateResult)> {
+fn gates(found: &Comparison, question: Question) -> Vec<(&str, GateResult)> {
     let findings = found.findings.iter().map(|finding| {
         let is_met = match finding.verdict {
             ComparisonVerdict::Same | ComparisonVerdict::NotWorse => Some(true),
             ComparisonVerdict::Differs => Some(false),
             ComparisonVerdict::CannotTell => None,
         };
-        let says = verdict(finding);
+        let allowed = match is_met {
+            Some(false) => format!(" (allowed: {})", percent(margin(question))),
+            _ => String::new(),
+        };
+        let says = verdict(finding) + &allowed;
         (finding.experiment.as_str(), gate(finding.response, is_met, says))
     });
     let unmatched = found.unmatched.iter().map(|alone| {
@@ -162,7 +169,7 @@ fn gates(found: &Comparison) -> Vec<(&str, GateResult)> {
     });
     let gates: Vec<_> = findings.chain(unmatched).collect();
     if gates.is_empty() {
-        return vec![("comparison", gate("runs", None, "neither side has a usable run".into()))];
+        return vec![(SUBJECT, gate("runs", None, "neither side has a usable run".into()))];
     }
     gates
 }
@@ -251,11 +258,17 @@ fn parse_share(text: &str) -> Result<f64, &'static str> {
 }
 
 fn question_text(question: Question) -> String {
-    let (words, margin) = match question {
-        Question::Within(margin) => ("the same within", margin),
-        Question::NoWorseThan(margin) => ("B is not worse by more than", margin),
+    let words = match question {
+        Question::Within(_) => "the same within",
+        Question::NoWorseThan(_) => "B is not worse by more than",
     };
-    format!("{words} {}", percent(margin))
+    format!("{words} {}", percent(margin(question)))
+}
+
+fn margin(question: Question) -> f64 {
+    match question {
+        Question::Within(margin) | Question::NoWorseThan(margin) => margin,
+    }
 }
 
 fn document(arguments: &CompareArguments, found: &Comparison, question: Question) -> Document {

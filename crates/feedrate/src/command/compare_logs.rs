@@ -1,6 +1,7 @@
 //! `feedrate compare` with the I/O log of a real job on one side: prints a table of both access patterns.
 
 use crate::exit::Exit;
+use crate::progress::TERMINAL;
 use crate::{messages, text};
 use feedrate_analysis::access_pattern::{ComparedAspect, compare_patterns};
 use feedrate_measure::record::Record;
@@ -8,7 +9,7 @@ use feedrate_report::output::Schema;
 use feedrate_report::words::access_pattern::{aspect, figures};
 use feedrate_results::load_run;
 use feedrate_session::log_files::is_log;
-use feedrate_session::logs;
+use feedrate_session::{logs, resolve};
 use feedrate_spec::refusal::refuse;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -45,10 +46,10 @@ fn load_side(path: &Path) -> anyhow::Result<(&'static str, Record)> {
         let log = logs::import(path)?;
         return Ok((log.kind, log.record));
     }
-    let Ok(record) = load_run(path) else {
+    let Ok(record) = load_run(&resolve::run_folder(path, &TERMINAL)) else {
         return refuse(
             format!("`{}` is neither a log nor the folder of a feedrate run", path.display()),
-            "compare a log with another log, or with the folder of one run (it contains `record.json`)",
+            "compare a log with another log, or with the folder of a run (it contains `record.json`) or of several",
         );
     };
     let mut accelerators = record.epochs.iter().flat_map(|epoch| &epoch.accelerators);

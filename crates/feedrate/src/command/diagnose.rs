@@ -1,9 +1,9 @@
 //! `feedrate diagnose`: measures the ceilings of a workload's parts one by one, compares them with the required rate, and names the
 //! bottleneck.
 
-use super::calibrate;
+use super::calibrate::{self, ClientSource};
 use super::plot::picture_format;
-use crate::cli::{DataArguments, OUTPUT, STORAGE, StepArguments};
+use crate::cli::{DataArguments, OUTPUT, STORAGE, StepArguments, WORKLOAD};
 use crate::exit::Exit;
 use crate::{interrupt, messages, text, time};
 use clap::Args;
@@ -13,8 +13,10 @@ use feedrate_report::output::Schema;
 use feedrate_report::plot::ceilings as ceilings_plot;
 use feedrate_results::diagnosis::Diagnosis;
 use feedrate_session::ceilings::{DiagnosisRequest, MeasuredCeilings, SavedDiagnosis};
+use feedrate_session::folder;
 use feedrate_session::output::{refuse_existing, write_output};
 use feedrate_session::request::Request;
+use feedrate_spec::listener::Silent;
 use feedrate_spec::plan::LoaderPlan;
 use feedrate_spec::units;
 use std::path::{Path, PathBuf};
@@ -34,6 +36,12 @@ pub(super) struct DiagnoseArguments {
     data: DataArguments,
     #[command(flatten)]
     step: StepArguments,
+    /// Measure your own loader's cost, and include it.
+    #[arg(long, value_name = "SCRIPT:FUNCTION", help_heading = WORKLOAD)]
+    client: Option<String>,
+    /// Python for `--client`.
+    #[arg(long, value_name = "PROGRAM", default_value = "python3", help_heading = WORKLOAD, requires = "client")]
+    python: PathBuf,
     /// Also drop the cached metadata of the whole machine before files are opened, if permitted.
     #[arg(long, help_heading = STORAGE)]
     cold: bool,
@@ -66,6 +74,14 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
     }
     let mut request = Request { processes: Some(1), ..arguments.data.request() };
     request.overrides.extend(arguments.step.clone().take_overrides());
+    if let Some(source) = &arguments.client {
+        // A wrong request is refused before the user's code runs.
+        folder::resolve(&request, &Silent)?;
+        let StepArguments { batch, workers, .. } = arguments.step;
+        let client = ClientSource::with_default_time(source, batch, workers, &arguments.python)?;
+        // Other overrides replace those of the client.
+        request.overrides.splice(0..0, calibrate::client_overrides(&client)?);
+    }
     let request = DiagnosisRequest {
         request,
         budget_s: arguments.budget,

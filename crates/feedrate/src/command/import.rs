@@ -157,10 +157,11 @@ fn page(
 
 fn head(log: &ImportedLog) -> String {
     let LogJob { extension, files, file_bytes, ranks, readers, epochs, folder, .. } = &log.job;
+    let with_extension =
+        if extension.is_empty() { String::new() } else { format!("`.{extension}` ") };
     let mut words = vec![format!(
-        "{} {} of {} on average, in {}",
-        units::count(*files),
-        if extension.is_empty() { "files" } else { extension },
+        "{} of {} on average, in {}",
+        units::counted(*files, &format!("{with_extension}file")),
         units::bytes(*file_bytes as u64),
         if folder.is_empty() { "." } else { folder },
     )];

@@ -17,7 +17,7 @@ pub(super) const SUMMARY: &str = "MLPerf Storage's rules on dataset size, utilis
 /// The command whose plan is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PlannedCommand {
-    /// `plan`, or `run` without `--rehearse`: the page ends with the command that runs the required dataset.
+    /// `plan`, or `run` without `--rehearse`: the page ends with the commands that run the plan and the required dataset, and rehearse a submission.
     Run,
     /// `run --rehearse`, which sizes the dataset itself.
     Rehearsal,
@@ -82,14 +82,29 @@ pub(super) fn page(
     let page = text::rows(&rows);
     match command {
         PlannedCommand::Run => {
-            format!("{page}\nTo generate and run it:\n  {}", requirement.command)
+            let rules = format!("For MLPerf's rules:\n  {}", requirement.command);
+            // An enlarged plan is that of the rules.
+            let plan = if requirement.is_enlarged {
+                String::new()
+            } else {
+                format!("To generate and run it:\n  {}\n", requirement.plan_command)
+            };
+            let rehearsal = to_rehearse(requirement.rehearsal.as_deref());
+            format!("{page}\n{plan}{rules}{rehearsal}")
         }
         PlannedCommand::Rehearsal => page,
     }
 }
 
+fn to_rehearse(command: Option<&str>) -> String {
+    command.map_or(String::new(), |command| format!("\nTo rehearse a submission:\n  {command}"))
+}
+
 /// The lines of `feedrate plan` on MLPerf Storage's checkpoints.
-pub(super) fn checkpoint_page(requirement: &CheckpointRequirement) -> String {
+pub(super) fn checkpoint_page(
+    requirement: &CheckpointRequirement,
+    command: PlannedCommand,
+) -> String {
     let needed = units::bytes(requirement.host_bytes);
     let CheckpointRequirement { host_bytes, host_memory_bytes, .. } = *requirement;
     let hosts = match requirement.hosts {
@@ -98,20 +113,31 @@ pub(super) fn checkpoint_page(requirement: &CheckpointRequirement) -> String {
     };
     let has = units::bytes_binary(host_memory_bytes);
     let assumed = if requirement.host_memory_is_assumed { THIS_MACHINE } else { "" };
-    let is_enough = if host_bytes <= host_memory_bytes { "of" } else { "which is more than its" };
+    let is_enough = host_bytes <= host_memory_bytes;
+    let relation = if is_enough { "of" } else { "more than its" };
+    let hosts_min = match requirement.hosts_min {
+        _ if is_enough => String::new(),
+        Some(hosts) => format!("; {} of this memory suffice", units::counted(hosts, "host")),
+        None => "; no number of hosts with this memory suffices".into(),
+    };
     let ranks = units::counted(requirement.host_ranks, "rank");
     let rank_bytes = units::bytes(requirement.rank_bytes_max);
     let memory = format!(
-        "a checkpoint needs {needed} of memory {hosts}, {is_enough} {has}{assumed}: {ranks} of at most {rank_bytes}"
+        "a checkpoint needs {needed} of memory {hosts} ({ranks} of at most {rank_bytes}), {relation} {has}{assumed}{hosts_min}"
     );
-    text::rows(&[("MLPerf Storage", memory), ("", words::mlperf::planned(&requirement.rules))])
+    let page =
+        text::rows(&[("MLPerf Storage", memory), ("", words::mlperf::planned(&requirement.rules))]);
+    match command {
+        PlannedCommand::Run => page + &to_rehearse(requirement.rehearsal.as_deref()),
+        PlannedCommand::Rehearsal => page,
+    }
 }
 
 /// A topic, or a word of it.
 pub(super) struct Topic {
     pub(super) name: &'static str,
     pub(super) summary: String,
-    /// The editions of a rule; empty for other words.
+    /// The editions of a rule, and the remedy; empty for other words.
     pub(super) notes: String,
 }
 
@@ -130,12 +156,19 @@ pub(super) fn topics() -> Vec<Topic> {
     for rule in &rules::TABLE {
         let (number, official) = rule.id.split_once(' ').unwrap_or((rule.id, ""));
         let editions: Vec<&str> = rule.editions.iter().map(|edition| edition.name()).collect();
+        let requires = rule.requires().map_or(String::new(), |requires| format!(" ({requires})"));
+        let judged = format!("{}{requires}", rule.name);
         match topics.iter_mut().find(|known| known.name == number) {
-            Some(known) => known.summary += &format!(", {}", rule.name),
+            Some(known) => {
+                known.summary += &format!(", {judged}");
+                if !known.notes.contains(rule.advice) {
+                    known.notes += &format!("; {}", rule.advice);
+                }
+            }
             None => topics.push(Topic {
                 name: number,
-                summary: format!("Rule {official} of MLPerf Storage: {}", rule.name),
-                notes: editions.join(", "),
+                summary: format!("Rule {official} of MLPerf Storage: {judged}"),
+                notes: format!("{}; if it is broken: {}", editions.join(", "), rule.advice),
             }),
         }
     }

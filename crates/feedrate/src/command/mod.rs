@@ -35,16 +35,19 @@ mod reference;
 
 use crate::cli::{DataArguments, GeneralArguments, note_completed_keys};
 use crate::exit::Exit;
+use crate::export::{ExportArguments, ExportSubject};
 use crate::messages;
 use clap::builder::{Resettable, StyledStr, Styles};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+use feedrate_measure::record::file::read_folder;
 use feedrate_session::launch;
 use feedrate_session::resolve::{self, STDIN};
 use feedrate_session::store;
 use feedrate_spec::escape::bash_command;
 use feedrate_spec::refusal::refuse;
+use feedrate_spec::workload::similar_names;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Can this storage feed these accelerators? If not, why, and what would help?
 #[derive(Debug, Parser)]
@@ -138,7 +141,7 @@ Examples:
     Compare(compare::CompareArguments),
     /// Write a report on results: HTML, Markdown, LaTeX, CSV or JSON.
     Report(report::ReportArguments),
-    /// Plot runs or a study as SVG or PNG.
+    /// Plot runs or a study as PDF, SVG or PNG.
     Plot(plot::PlotArguments),
     /// List workloads, formats, keys, metrics, doubts …, or explain one.
     List(list::ListArguments),
@@ -201,6 +204,28 @@ impl Arguments {
         )
     }
 
+    /// The files of other programs that the command writes.
+    fn exports(&self) -> Option<&ExportArguments> {
+        let (exports, is_plan) = match &self.command {
+            Command::Run(a) => (&a.exports, a.dry_run),
+            Command::Scale(a) => (&a.exports, a.dry_run),
+            Command::Study(study::StudyCommand::Run(a)) => (&a.exports, a.dry_run),
+            Command::Compare(a) => (&a.exports, false),
+            _ => return None,
+        };
+        (exports.are_given() && !is_plan && is_first_process()).then_some(exports)
+    }
+
+    /// What the command tests.
+    fn export_subject(&self) -> ExportSubject {
+        match &self.command {
+            Command::Run(a) => ExportSubject::for_workload("run", &a.request(1)),
+            Command::Scale(a) => ExportSubject::for_workload("scale", &a.data.request()),
+            Command::Compare(_) => ExportSubject::new("compare", compare::SUBJECT),
+            _ => ExportSubject::new("study run", "study"),
+        }
+    }
+
     /// Refuses a missing data folder instead of creating it: its name may be misspelt, or the storage not mounted. If there are
     /// several processes, only the first prints the message.
     fn refuse_missing_data(&self, matches: &ArgMatches) -> anyhow::Result<()> {
@@ -233,11 +258,28 @@ impl Arguments {
             );
         }
         let mkdir = bash_command(&["mkdir", "-p", &data.to_string_lossy()]);
+        let similar = similar_folder(data).map(|name| format!("did you mean `{name}`? Or "));
         refuse(
             format!("`--data {folder}` does not exist"),
-            format!("is the storage mounted? To create the folder: `{mkdir}`"),
+            format!(
+                "{}is the storage mounted? To create the folder: `{mkdir}`",
+                similar.unwrap_or_default()
+            ),
         )
     }
+}
+
+/// The folder beside a missing one whose name is spelt most similarly.
+fn similar_folder(missing: &Path) -> Option<String> {
+    let name = missing.file_name()?.to_str()?;
+    let parent = missing.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let entries = read_folder(parent.unwrap_or(Path::new("."))).ok()?.flatten();
+    let folders = entries.filter(|entry| entry.path().is_dir());
+    let names: Vec<String> =
+        folders.filter_map(|entry| entry.file_name().to_str().map(str::to_string)).collect();
+    let similar = similar_names(name, names.iter().map(String::as_str));
+    let [similar] = similar[..] else { return None };
+    Some(missing.with_file_name(similar).display().to_string())
 }
 
 /// Whether this process prints messages on behalf of all processes that a launcher started.
@@ -250,20 +292,23 @@ const SINGLE_PROCESS_COMMANDS: [&str; 3] = ["scale", "diagnose", "advise"];
 
 /// Runs a workload once, several times, or as a submission.
 fn run_workload(arguments: &run::RunArguments) -> anyhow::Result<Exit> {
-    let outcome = match arguments.repeat {
+    match arguments.repeat {
         _ if arguments.rehearse => rehearse::rehearse(arguments),
         Some(runs) if !arguments.dry_run => repeat::repeat(arguments, runs),
         _ => run::run(arguments),
-    };
-    outcome.inspect_err(|error| {
-        if is_first_process() {
-            arguments.exports.write_failure("feedrate run", error);
-        }
-    })
+    }
 }
 
 /// Runs the command. `matches` show which arguments the user gave.
 pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let work = || execute(arguments, matches);
+    match arguments.exports() {
+        Some(exports) => exports.keep_current(&arguments.export_subject(), work),
+        None => work(),
+    }
+}
+
+fn execute(arguments: &Arguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
     if let Some(command) =
         matches.subcommand_name().filter(|name| SINGLE_PROCESS_COMMANDS.contains(name))
     {

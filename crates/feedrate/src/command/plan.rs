@@ -160,7 +160,9 @@ fn show(resolved: Resolved, request: &Request, options: &PageOptions) -> anyhow:
         let mut page = page(&resolved, request);
         let needed = catalog::estimate(plan).needed_bytes_per_second;
         let rules = requirement.iter().map(|rules| mlperf::page(rules, needed, command));
-        let rules = rules.chain(checkpoint_requirement.iter().map(mlperf::checkpoint_page));
+        let rules = rules.chain(
+            checkpoint_requirement.iter().map(|rules| mlperf::checkpoint_page(rules, command)),
+        );
         page.extend(rules.flat_map(|rules| ["\n".to_string(), rules]));
         if let Some(short) = short {
             let hint = room::hint(request, &short);
@@ -193,6 +195,8 @@ pub(super) fn page(resolved: &Resolved, request: &Request) -> String {
     }
     rows.extend(plan.evaluation.as_ref().map(|plan| ("evaluation", evaluation(plan))));
     rows.extend(plan.checkpoint.as_ref().map(|plan| ("checkpoint", checkpoint(plan))));
+    let checkpoint_object = plan.checkpoint.as_ref().and_then(|plan| plan.object.as_ref());
+    rows.extend(checkpoint_object.map(|object| ("checkpoint store", store(object))));
     let mut out = text::rows(&rows);
     for PlanDoubt { name, evidence, advice, .. } in &plan.doubts {
         out += &format!("\ndoubt {name}: {evidence}\n  {advice}");
@@ -217,8 +221,9 @@ fn store(object: &ObjectPlan) -> String {
 /// Rows on the dataset, loader and schedule, and the required rate.
 fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, String)> {
     let Plan { dataset, loader, train, .. } = &resolved.plan;
-    // The compressed size depends on the content.
-    let about = if estimate.packs { "about " } else { "" };
+    // The compressed size depends on the content; the files of other programs were measured.
+    let is_estimated = estimate.packs && dataset.stored_sample_bytes.is_none();
+    let about = if is_estimated { "about " } else { "" };
     let mean = if dataset.unequal_samples().is_some() { " on average" } else { "" };
     let given_format = &resolved.workload.dataset_format;
     let reading = if *given_format == dataset.format { "" } else { ", read as plain bytes" };
@@ -237,7 +242,7 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
     }
     if estimate.packs {
         let stored = units::bytes(estimate.sample_read_bytes_mean as u64);
-        sample += &format!(" decoded, about {stored} on storage");
+        sample += &format!(" decoded, {about}{stored} on storage");
     }
     let loader = format!(
         "{}, batches of {}, {} per accelerator, at most {} in flight",

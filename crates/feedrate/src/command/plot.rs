@@ -6,10 +6,12 @@ use anyhow::Context as _;
 use clap::Args;
 use feedrate_measure::metric::Metric;
 use feedrate_report::draw::{
-    COLUMN_IN, DEFAULT_DPI, DrawOptions, Figure, PAGE_IN, PictureFormat, Theme, draw,
+    COLUMN_IN, DEFAULT_DPI, DrawOptions, Figure, PAGE_HEIGHT_IN, PAGE_IN, PictureFormat, Theme,
+    draw,
 };
 use feedrate_report::gather::plot_data;
 use feedrate_report::output::Schema;
+use feedrate_report::plot::data::Data;
 use feedrate_report::plot::{self, Needs, PLOTS, Plot};
 use feedrate_results::index::LeftOut;
 use feedrate_session::output::{refuse_existing, write_output};
@@ -18,6 +20,7 @@ use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -53,6 +56,9 @@ pub(super) struct PlotArguments {
     /// Metric to draw, such as `samples_per_second`, if the plot has a choice.
     #[arg(long, value_name = "NAME")]
     response: Option<String>,
+    /// Factors to draw, separated by commas, if the plot has panels for factors [default: those with the largest differences that fit a page].
+    #[arg(long = "factor", value_name = "NAMES", value_delimiter = ',')]
+    factors: Vec<String>,
     /// Replace the file if it exists.
     #[arg(long)]
     force: bool,
@@ -100,7 +106,8 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
     let response = response(plot, arguments.response.as_deref())?;
     let target = target(arguments)?;
     let found = plot_data(&arguments.paths, plot.needs, threads());
-    let (data, mut left_out) = found.map_err(Refusal::from)?;
+    let (mut data, mut left_out) = found.map_err(Refusal::from)?;
+    data.chosen_factors = factors(plot, arguments, &data)?;
     // A plot of progress also counts unusable runs, so they are not left out.
     let shows_values = plot.needs != Needs::Progress;
     if !shows_values {
@@ -124,13 +131,29 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
     }
     if let [LeftOut { path, why }, rest @ ..] = left_out.as_slice() {
         let runs = units::counted(left_out.len() as u64, "run");
-        let more = if rest.is_empty() { "" } else { ", and others (`feedrate analyze`)" };
-        messages::say(format!("left out: {runs}: `{}`: {why}{more}", path.display()));
+        let (first, more) = if rest.is_empty() {
+            ("", "")
+        } else {
+            ("the first ", "; `feedrate analyze` lists all")
+        };
+        messages::say(format!("left out {runs}, {first}`{}`: {why}{more}", path.display()));
     }
     if let Some((target, format)) = &target {
         let theme = if arguments.dark { Theme::Dark } else { Theme::Light };
         let look = DrawOptions { width_in: arguments.width, font_pt: arguments.font_size, theme };
-        let bytes = draw(&figure, &look).encode(*format, arguments.dpi);
+        let drawing = draw(&figure, &look);
+        let height_in = drawing.size_in.1;
+        if PAGE_HEIGHT_IN < height_in {
+            messages::note(format!(
+                "note: the picture is {height_in:.1} inches high, more than a page; {}",
+                if plot.has_factor_panels {
+                    "`--factor` draws fewer factors, `--response` one metric, and `--width page` fits two panels side by side"
+                } else {
+                    "`--width page` makes it lower"
+                }
+            ));
+        }
+        let bytes = drawing.encode(*format, arguments.dpi);
         let bytes = bytes.context("a smaller `--dpi` or `--width` helps")?;
         write_output(target, &bytes, Some(arguments.force))?;
     }
@@ -165,6 +188,38 @@ fn response(plot: &Plot, requested: Option<&str>) -> Result<Option<&'static Metr
         ),
         (_, requested) => Ok(requested.map(Metric::find).transpose()?),
     }
+}
+
+/// The chosen factors, by their names in the data.
+fn factors(plot: &Plot, arguments: &PlotArguments, data: &Data) -> Result<Vec<String>, Refusal> {
+    let chosen = arguments.factors.clone();
+    if !chosen.is_empty() && !plot.has_factor_panels {
+        let with: Vec<&str> =
+            PLOTS.iter().filter(|plot| plot.has_factor_panels).map(|plot| plot.name).collect();
+        return refuse(
+            format!("`{}` takes no `--factor`", plot.name),
+            format!("these plots do: {}", with.join(", ")),
+        );
+    }
+    let known = || data.designs.iter().flat_map(|design| &design.factors);
+    let names = || known().map(|factor| factor.name.as_str());
+    for name in &chosen {
+        if !names().any(|known| known == name) {
+            let all = BTreeSet::from_iter(names());
+            let all = Vec::from_iter(all).join(", ");
+            return Err(Refusal::unknown_name(
+                format!("the runs have no factor `{name}`"),
+                name,
+                names(),
+                &if all.is_empty() {
+                    "they have no factors".into()
+                } else {
+                    format!("their factors are {all}")
+                },
+            ));
+        }
+    }
+    Ok(chosen)
 }
 
 /// File to write with its format; `None` if only the data are printed.

@@ -4,21 +4,24 @@
 use super::mlperf::PlannedCommand;
 use super::plan;
 use super::run::RunArguments;
-use super::study::conclusion::{REHEARSAL, conclude, lines_of};
+use super::study::conclusion::{
+    REHEARSAL, conclude, interrupted, lines_of, relative_to_working_folder,
+};
 use super::study::runner_host;
 use crate::exit::Exit;
 use crate::{messages, text};
 use anyhow::Context;
+use feedrate_analysis::answer::Answer;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED};
+use feedrate_report::words;
 use feedrate_report::words::mlperf::{RuleSummary, summaries};
 use feedrate_report::words::number::list;
 use feedrate_results::conclusion::Conclusion;
 use feedrate_results::index::{ReadOptions, RunIndex};
-use feedrate_results::run::{Activity, Run, SCALED_REHEARSAL};
+use feedrate_results::run::{Activity, REHEARSAL as REHEARSAL_FOLDER, Run, SCALED_REHEARSAL};
 use feedrate_results::submissions::{MlperfWorkload, judge_workloads};
 use feedrate_run::system;
 use feedrate_session::catalog;
-use feedrate_session::failure::Interrupted;
 use feedrate_session::launch;
 use feedrate_session::rehearsal::Rehearsal;
 use feedrate_session::request::Request;
@@ -58,6 +61,8 @@ pub(super) struct RehearsalResult {
     rules: Vec<RehearsedRule>,
     /// The runs, in their order.
     runs: Vec<RehearsedRun>,
+    /// Whether the storage fed the accelerators in the scored runs; `null` for checkpoints.
+    answer: Option<String>,
     /// The folder of the rehearsal.
     results: String,
     /// Whether the runs only write and read checkpoints.
@@ -87,6 +92,9 @@ struct RehearsedRun {
     au_windowed_percent: Option<f64>,
     /// Utilisation over all steps; `null` for checkpoints.
     au_all_steps_percent: Option<f64>,
+    /// Required utilisation.
+    #[serde(skip)]
+    target_percent: f64,
     /// Rate of writing checkpoints; `null` for training.
     written_bytes_per_second: Option<f64>,
     /// Rate of reading checkpoints; `null` for training.
@@ -100,7 +108,7 @@ pub(super) fn rehearse(arguments: &RunArguments) -> anyhow::Result<Exit> {
     launch::refuse_several_processes(crate::launched().as_ref(), "run --rehearse")?;
     let request = arguments.request(1);
     // First, since it matters more than any error in the size.
-    if let Some(status) = unofficial_status(&request) {
+    if let Some(status) = unofficial_status(&request).filter(|_| !arguments.dry_run) {
         messages::note(format!("status: {}", status.sentence()));
     }
     let rehearsal = Rehearsal::new(&request)?;
@@ -130,7 +138,7 @@ pub(super) fn rehearse(arguments: &RunArguments) -> anyhow::Result<Exit> {
             "note: {finished} of {} complete. The same command makes the others; with `--again`, it makes all of them, without a gap",
             units::counted(*runs, "run")
         ));
-        return Err(Interrupted(study.folder.display().to_string()).into());
+        return Err(interrupted(&study));
     }
     let result = RehearsalResult::read(&rehearsal, &study.folder)?;
     conclude(&study, &result.conclusion()?, arguments.data.json)?;
@@ -139,7 +147,7 @@ pub(super) fn rehearse(arguments: &RunArguments) -> anyhow::Result<Exit> {
 
 /// Folder of the system in the tree of a submission. Its name tells rehearsals from submissions.
 fn system_folder(is_scaled: bool) -> PathBuf {
-    let submitter = if is_scaled { SCALED_REHEARSAL } else { "rehearsal" };
+    let submitter = if is_scaled { SCALED_REHEARSAL } else { REHEARSAL_FOLDER };
     let host = result_folder::file_name(&system::hostname());
     ["closed", submitter, "results", &host].iter().collect()
 }
@@ -198,11 +206,17 @@ fn unofficial_status(request: &Request) -> Option<MlperfStatus> {
     mlperf_status(request).filter(|status| *status != MlperfStatus::Official)
 }
 
-/// The path as the user would type it.
-pub(super) fn relative_to_working_folder(folder: &Path) -> PathBuf {
-    let working_folder = std::env::current_dir().unwrap_or_default();
-    folder.strip_prefix(working_folder).unwrap_or(folder).into()
+/// The answers of the scored runs in one line.
+fn answer(workload: &MlperfWorkload) -> Option<String> {
+    let runs = workload.results.iter().flat_map(|result| &result.runs);
+    let runs = runs.filter(|run| run.activity == Activity::Training);
+    let answers: Vec<Answer> = runs.filter_map(|run| Answer::from_run(run)).collect();
+    words::answer::summary(&answers.iter().collect::<Vec<_>>())
 }
+
+/// What a submission needs beside the runs that a rehearsal makes.
+const ALSO_NEEDED: &str = "A submission also needs: the runs of `mlpstorage` with their `provenance.json`, `datasize/` and `datagen/` beside `run/` (training), \
+     and `systems/` beside `results/`";
 
 impl RehearsalResult {
     /// Judges the runs in the folder of the rehearsal.
@@ -228,6 +242,7 @@ impl RehearsalResult {
             keeps: None,
             rules: rehearsed_rules(rehearsal, workload, found.runs.len() as u64),
             runs: found.runs.iter().map(|run| RehearsedRun::new(run, !is_scored(run))).collect(),
+            answer: answer(workload),
             results: path_text(&relative_to_working_folder(folder)),
             is_checkpoint_only: rehearsal.resolved.plan.is_checkpoint_only(),
         };
@@ -300,6 +315,8 @@ impl RehearsalResult {
             Some(format!("{} must not be used: {}", run.name(), run.unusable.as_ref()?))
         });
         parts.extend(unusable);
+        parts.extend(self.answer.as_ref().map(|answer| format!("Answer: {answer}")));
+        parts.push(ALSO_NEEDED.into());
         parts.push(format!(
             "Results: {}\nTo judge them again: feedrate analyze {}",
             self.results,
@@ -318,7 +335,9 @@ impl RehearsalResult {
         let rows = self.runs.iter().map(|run| {
             scored += u32::from(!run.is_warm_up);
             let number = if run.is_warm_up { String::new() } else { format!("{scored}: ") };
-            let percent = |au: Option<f64>| text::known(au, |au| format!("{} %", tenths(au)));
+            let percent = |au: Option<f64>| {
+                text::known(au, |au| format!("{} %", tenths(au, run.target_percent)))
+            };
             let rate = |rate: Option<f64>| text::known(rate, units::bytes_per_second);
             let [first, second] = if self.is_checkpoint_only {
                 [rate(run.written_bytes_per_second), rate(run.read_bytes_per_second)]
@@ -412,9 +431,14 @@ impl RehearsedRun {
             is_warm_up,
             au_windowed_percent: run.metric(&AU_WINDOWED),
             au_all_steps_percent: run.metric(&AU_ALL_STEPS),
+            target_percent: run.bar_percent.unwrap_or_default(),
             written_bytes_per_second: run.written_bytes_per_second(),
             read_bytes_per_second: run.read_bytes_per_second(),
-            unusable: run.unusable.as_ref().filter(|_| is_training).map(ToString::to_string),
+            unusable: run
+                .unusable
+                .as_ref()
+                .filter(|_| is_training && !is_warm_up)
+                .map(ToString::to_string),
         }
     }
 

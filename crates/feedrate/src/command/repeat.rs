@@ -1,11 +1,12 @@
 //! `feedrate run --repeat`: several runs of one plan in a new folder, and their means with intervals.
 
-use super::rehearse::relative_to_working_folder;
 use super::run::RunArguments;
-use super::study::conclusion::{REPEAT, conclude, lines_of};
+use super::study::conclusion::{
+    REPEAT, conclude, interrupted, lines_of, relative_to_working_folder,
+};
 use super::study::runner_host;
 use crate::exit::Exit;
-use crate::export::{self, CaseState, MetricSet, TestCase, TestSuite};
+use crate::export::{self, CaseState, MetricSet, RUN_CASE, TestCase, TestSuite};
 use crate::gate::{self, GateResult};
 use crate::progress::TERMINAL;
 use crate::{launched, messages, text};
@@ -17,7 +18,6 @@ use feedrate_measure::record::Record;
 use feedrate_report::words::repeat;
 use feedrate_results::conclusion::{Conclusion, ConclusionLine};
 use feedrate_results::load_run;
-use feedrate_session::failure::Interrupted;
 use feedrate_session::folder;
 use feedrate_session::launch;
 use feedrate_session::request::Request;
@@ -93,13 +93,14 @@ pub(super) fn repeat(given: &RunArguments, runs: u16) -> anyhow::Result<Exit> {
     let mut chooser = RepeatedRuns::new(&row, runs.into(), warm_ups.into());
     let end = study.run(&mut chooser, |_| Observation::default())?;
     if let Some((name, reason)) = chooser.failure(&end.history) {
-        anyhow::bail!("{name} failed: {reason}\n  the complete runs are in {}", folder.display());
+        let folder = path_text(&relative_to_working_folder(&folder));
+        anyhow::bail!("{name} failed: {reason}\n  the complete runs are in {folder}");
     }
     let run_dirs = chooser.counted_run_dirs(&end.history);
     if run_dirs.len() < runs.into() {
         let total = units::counted(runs.into(), "run");
         messages::note(format!("note: {} of {total} complete", run_dirs.len()));
-        return Err(Interrupted(study.folder.display().to_string()).into());
+        return Err(interrupted(&study));
     }
     let repeated = Repeated::read(arguments, &run_dirs, &folder)?;
     conclude(&study, &repeated.conclusion()?, arguments.data.json)?;
@@ -183,7 +184,7 @@ impl Repeated {
         let RepeatResult { workload, answer, gates, .. } = &self.result;
         let complete = TestCase {
             subject: workload.clone(),
-            name: "run".into(),
+            name: RUN_CASE.into(),
             duration_s: None,
             state: CaseState::Passed,
             says: format!("{} complete", units::counted(answer.runs, "run")),

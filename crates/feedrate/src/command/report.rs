@@ -8,10 +8,10 @@ use feedrate_report::draw::{DEFAULT_DPI, DrawOptions, PictureFormat, draw};
 use feedrate_report::gather::results_report;
 use feedrate_report::output::{OUTPUTS, ReportOutput, find, for_file};
 use feedrate_report::report::{FigureUse, Report, ReportFigure};
-use feedrate_session::output::{refuse_existing, refuse_root, write_output};
+use feedrate_session::output::{refuse_existing, refuse_missing_folder, refuse_root, write_output};
 use feedrate_session::template::replan;
 use feedrate_session::threads;
-use feedrate_spec::refusal::{Refusal, refuse};
+use feedrate_spec::refusal::Refusal;
 use feedrate_spec::units;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,11 +52,8 @@ pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     let output = output(arguments)?;
     // The parent of a bare file name is the empty path.
     let folder = target.as_deref().and_then(Path::parent).map(|folder| Path::new(".").join(folder));
-    if let Some(folder) = folder.as_ref().filter(|folder| !folder.is_dir()) {
-        let message = format!("there is no folder `{}`", folder.display());
-        return refuse(message, "create it first");
-    }
     if let Some(target) = target {
+        refuse_missing_folder(target)?;
         refuse_existing(target, Some(arguments.force))?;
     }
     if let Some(folder) = &arguments.figures {
@@ -82,7 +79,9 @@ pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         Some(file) => {
             write_output(file, text.as_bytes(), Some(arguments.force))?;
             let size = units::bytes(text.len() as u64);
-            let answer = report.headline().map_or(String::new(), |says| format!("; {says}"));
+            let lines = report.headlines();
+            let between = if lines.len() == 1 { "; " } else { "\n  " };
+            let answer: String = lines.iter().map(|says| format!("{between}{says}")).collect();
             messages::note(format!("{}: {size}{answer}", file.display()));
         }
         None => messages::print(text.trim_end_matches('\n'))?,

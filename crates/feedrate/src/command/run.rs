@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::export::{self, ExportArguments, MetricSet, TestCase, TestSuite};
 use crate::gate::{self, GateArguments};
 use crate::summary::{self, OutputMode, PrintedRun};
-use crate::{interrupt, messages, time};
+use crate::{interrupt, messages};
 use clap::Args;
 use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_measure::metric::DURATION_S;
@@ -48,8 +48,8 @@ pub(super) struct RunArguments {
     /// Measure your own loader's cost, and include it.
     #[arg(long, value_name = "SCRIPT:FUNCTION", help_heading = WORKLOAD, conflicts_with_all = ["rehearse", "study"])]
     pub(super) client: Option<String>,
-    /// Python interpreter of the training.
-    #[arg(long, value_name = "PROGRAM", default_value = "python3", help_heading = WORKLOAD, requires = "client", hide_short_help = true)]
+    /// Python for `--client`.
+    #[arg(long, value_name = "PROGRAM", default_value = "python3", help_heading = WORKLOAD, requires = "client")]
     pub(super) python: PathBuf,
     /// Overrides with the measured client.
     #[arg(skip)]
@@ -68,7 +68,7 @@ pub(super) struct RunArguments {
     /// Write DLIO's two files per accelerator even for more than 1,024 accelerators.
     #[arg(long, help_heading = OUTPUT, hide_short_help = true)]
     pub(super) rank_files: bool,
-    /// Print all measurements, like `feedrate show`.
+    /// Print all measurements (`show --details`).
     #[arg(long, help_heading = OUTPUT)]
     pub(super) details: bool,
     /// Print the plan and run nothing.
@@ -137,13 +137,9 @@ impl RunArguments {
             let smallest = RunArguments { measured_client: smallest.to_vec(), ..self.clone() };
             folder::resolve(&smallest.request(1), &Silent)?;
         }
-        let measured_client = calibrate::client_overrides(&ClientSource {
-            source,
-            batch: self.step.batch,
-            workers: self.step.workers,
-            time_s: time::seconds(calibrate::DEFAULT_TIME).map_err(anyhow::Error::msg)?,
-            python: &self.python,
-        })?;
+        let StepArguments { batch, workers, .. } = self.step;
+        let client = ClientSource::with_default_time(source, batch, workers, &self.python)?;
+        let measured_client = calibrate::client_overrides(&client)?;
         Ok(RunArguments { measured_client, ..self.clone() })
     }
 

@@ -1,4 +1,4 @@
-//! `feedrate scan`: reports the number, size and format of the files in a folder.
+//! `feedrate scan`: reports the number, size and format of the files in a folder or below a prefix.
 
 use crate::exit::Exit;
 use crate::messages;
@@ -13,9 +13,9 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   feedrate scan /mnt/fs/imagenet
-  feedrate scan /mnt/fs/imagenet --json")]
+  feedrate scan s3://bucket/imagenet --json")]
 pub(super) struct ScanArguments {
-    /// Folder of the files, searched recursively.
+    /// Folder of the files, or URL of the objects, searched recursively.
     folder: PathBuf,
     /// Print one JSON object on stdout.
     #[arg(long)]

@@ -35,6 +35,9 @@ pub(super) struct ShowArguments {
     /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
+    /// Also print notes and the distribution of read times.
+    #[arg(long)]
+    details: bool,
     #[command(flatten)]
     gates: GateArguments,
 }
@@ -79,7 +82,11 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
     let target_percent = arguments.gates.target_percent(expect);
     let mut answered = AnsweredSummary::with_target(&record, target_percent);
     answered.summary.run_dir = Some(path_text(&run));
-    let output_mode = if arguments.json { OutputMode::Json } else { OutputMode::Details };
+    let output_mode = match (arguments.json, arguments.details) {
+        (true, _) => OutputMode::Json,
+        (false, false) => OutputMode::Measurements,
+        (false, true) => OutputMode::Details,
+    };
     let gates = arguments.gates.judge(expect, std::slice::from_ref(&answered));
     let output = PrintedRun { found: None, gates: &gates, next: None };
     summary::print(&answered, &record, output_mode, &output)?;

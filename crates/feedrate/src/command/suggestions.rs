@@ -1,5 +1,7 @@
 //! Turns usage errors into refusals with a suggestion. It knows misspelt names, former names, and the words of Hydra, PyTorch, fio and MLPerf
 //! Storage.
+//!
+//! Long because it lists the words of other programs.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
@@ -9,7 +11,8 @@ use feedrate_session::request::HYDRA_WORKLOAD;
 use feedrate_session::resolve;
 use feedrate_spec::bundled::{self, WORKLOADS};
 use feedrate_spec::escape::bash_command;
-use feedrate_spec::refusal::{Refusal, alternatives};
+use feedrate_spec::refusal::Refusal;
+use feedrate_spec::workload::alternatives;
 use feedrate_spec::workload::{similar_names, with_full_key};
 use std::ffi::OsString;
 use std::path::Path;
@@ -71,6 +74,10 @@ const COMMANDS: &[(&[&str], &str)] = &[
     (
         &["reportgen", "history", "results"],
         "`feedrate analyze DIR` and `feedrate report DIR` read results",
+    ),
+    (
+        &["watch"],
+        "in Python: `for batch in feedrate.watch(loader, data=DIR):`, of the module in `python/src`",
     ),
     (&["visualize", "visualise", "graph", "chart"], "`feedrate plot NAME DIR` draws results"),
 ];
@@ -164,23 +171,42 @@ pub(super) fn usage_refusal(
             };
             Some(Refusal::new(format!("`{word}` is one argument too many for `{path}`"), hint))
         }
+        (ErrorKind::MissingRequiredArgument, ..)
+            if split_message(&usage.render().to_string()).0.contains("<WORKLOAD>") =>
+        {
+            let folder = if ["run", "plan", "diagnose"].contains(&called.command.get_name()) {
+                ", or the folder of your own files with `--data DIR`"
+            } else {
+                ""
+            };
+            let hint = format!("give one of `feedrate list workloads` or a YAML file{folder}");
+            Some(Refusal::new(format!("`{path}` needs a workload"), hint))
+        }
         (ErrorKind::InvalidSubcommand, _, Some(word)) => {
             unknown("command", word, called.hint_for_command(word, &words))
         }
         _ => {
             let rendered = usage.render().to_string();
-            let (message, rest) = rendered.split_once("\n\n").unwrap_or((&rendered, ""));
+            let (message, rest) = split_message(&rendered);
             let lines = message.trim_start_matches("error: ").lines().map(str::trim);
             let suggested = text(ContextKind::SuggestedValue);
             let usage_line = rest.lines().find_map(|line| line.strip_prefix("Usage: "));
             let hint = match (suggested, usage_line) {
                 (Some(value), _) => format!("did you mean `{value}`?"),
+                _ if usage.kind() == ErrorKind::ArgumentConflict => {
+                    "leave out one of the two".into()
+                }
                 (None, Some(line)) => format!("write `{line}`"),
                 (None, None) => format!("`{path} --help` explains it"),
             };
             Some(Refusal::new(Vec::from_iter(lines).join(" "), hint))
         }
     }
+}
+
+/// The message of a rendered error, and the rest.
+fn split_message(rendered: &str) -> (&str, &str) {
+    rendered.split_once("\n\n").unwrap_or((rendered, ""))
 }
 
 /// The innermost command on a command line.
@@ -226,7 +252,9 @@ impl<'p> CalledCommand<'p> {
             if HYDRA_FOLDER_OPTIONS.contains(&name) {
                 return Some(format!("the workload is a file: `{}`", without_hydra(words)));
             }
-            if let Some(hint) = find_hint(OPTIONS, &word) {
+            let own = self.command.get_arguments().filter_map(Arg::get_long);
+            let is_abbreviated = own.into_iter().any(|option| option.starts_with(&word));
+            if let Some(hint) = find_hint(OPTIONS, &word).filter(|_| !is_abbreviated) {
                 return Some(hint.into());
             }
             if let Some((_, key)) = with_full_key(&format!("{}=1", word.replace('-', "_"))) {
@@ -365,6 +393,7 @@ mod tests {
     fn a_second_run_for_show_gets_a_hint() {
         check("feedrate show a b", "`b` is one argument too many", "`feedrate compare`");
         check("feedrate version", "no command `version`", "`feedrate --version`");
+        check("feedrate watch", "no command `watch`", "in Python: `for batch in feedrate.watch(");
     }
 
     #[test]
@@ -405,6 +434,9 @@ mod tests {
             let option = option.unwrap().split('=').next().unwrap();
             check(&format!("feedrate run {words}"), &format!("no option `{option}`"), hint);
         }
+        check("feedrate plan w --host 2", "no option `--host`", "did you mean `--hosts`");
+        let conflict = "feedrate run w --rehearse --repeat 3";
+        check(conflict, "cannot be used with", "leave out one of the two");
         check("feedrate generate w --dry-run", "no option", "`feedrate plan WORKLOAD`");
         check("feedrate -n 4 run w", "no option `-n`", "after the command: `feedrate run -n`");
         check("feedrate report x --out y", "`feedrate report` has no option", "`--output`");
@@ -471,7 +503,8 @@ mod tests {
         }
         for (words, hint) in COMMANDS {
             let name = hint.split("`feedrate ").nth(1).and_then(|rest| rest.split(' ').next());
-            assert!(program.find_subcommand(name.unwrap()).is_some(), "{hint}");
+            // A hint may name Python's module instead of a command.
+            assert!(name.is_none_or(|name| program.find_subcommand(name).is_some()), "{hint}");
             assert!(words.iter().all(|word| program.find_subcommand(word).is_none()), "{words:?}");
         }
     }

@@ -1,9 +1,8 @@
-//! `feedrate system`: prints a table of this machine's components and specifications.
+//! `feedrate system`: prints this machine's components and their specifications.
 
 use crate::exit::Exit;
-use crate::messages;
+use crate::{messages, text};
 use clap::Args;
-use comfy_table::{Table, presets};
 use feedrate_report::output::Schema;
 use feedrate_run::system::describe_gpus;
 use std::path::PathBuf;
@@ -23,7 +22,7 @@ pub(super) struct SystemArguments {
     json: bool,
 }
 
-/// Prints the table.
+/// Prints the components.
 pub(crate) fn system(arguments: &SystemArguments) -> anyhow::Result<Exit> {
     let mut system = feedrate_run::system::system(Some(&arguments.data), None);
     let gpus = describe_gpus().unwrap_or_else(|reason| format!("none ({reason})"));
@@ -32,9 +31,9 @@ pub(crate) fn system(arguments: &SystemArguments) -> anyhow::Result<Exit> {
         messages::print_json(Schema::System, &system)?;
         return Ok(Exit::Fine);
     }
-    let mut table = Table::new();
-    table.load_style(presets::ASCII_MARKDOWN).set_header(["Component", "Specification"]);
-    table.add_rows(system.components.iter().map(|(component, value)| [component, value]));
-    messages::print(&table.to_string())?;
+    let components = system.components.iter();
+    let rows: Vec<(&str, String)> =
+        components.map(|(component, value)| (component.as_str(), value.clone())).collect();
+    messages::print_page(&text::rows(&rows))?;
     Ok(Exit::Fine)
 }

@@ -28,9 +28,12 @@ pub(crate) struct TestCase {
     pub(crate) duration_s: Option<f64>,
     /// Whether the condition is met.
     pub(crate) state: CaseState,
-    /// What was found.
+    /// What was found. Lines after the first are details.
     pub(crate) says: String,
 }
+
+/// Name of the case that a run reached its end.
+pub(crate) const RUN_CASE: &str = "run";
 
 /// Outcome of a test case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,10 +42,37 @@ pub(crate) enum CaseState {
     Passed,
     /// The condition is not met.
     Failed,
-    /// The run failed, or the evidence does not decide the condition.
-    Error,
+    /// There is no result.
+    Error(ErrorKind),
     /// There is no run yet.
     Skipped,
+}
+
+/// Reasons why there is no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ErrorKind {
+    /// The evidence does not decide the condition.
+    Undecided,
+    /// The run failed.
+    Failed,
+    /// The request was refused.
+    Usage,
+    /// The user stopped the run.
+    Interrupted,
+    /// The command has not ended, or it was killed.
+    Unfinished,
+}
+
+impl ErrorKind {
+    fn name(self) -> &'static str {
+        match self {
+            ErrorKind::Undecided => "undecided",
+            ErrorKind::Failed => "failed",
+            ErrorKind::Usage => "usage",
+            ErrorKind::Interrupted => "interrupted",
+            ErrorKind::Unfinished => "unfinished",
+        }
+    }
 }
 
 impl CaseState {
@@ -51,7 +81,7 @@ impl CaseState {
         match is_met {
             Some(true) => CaseState::Passed,
             Some(false) => CaseState::Failed,
-            None => CaseState::Error,
+            None => CaseState::Error(ErrorKind::Undecided),
         }
     }
 
@@ -60,7 +90,7 @@ impl CaseState {
         match self {
             CaseState::Passed => None,
             CaseState::Failed => Some(("failure", "unmet")),
-            CaseState::Error => Some(("error", "undecided")),
+            CaseState::Error(kind) => Some(("error", kind.name())),
             CaseState::Skipped => Some(("skipped", "not run")),
         }
     }
@@ -69,13 +99,15 @@ impl CaseState {
 impl TestCase {
     /// The case that a run reached its end.
     pub(crate) fn for_run(record: &Record, duration_s: Option<f64>) -> Self {
+        // A run that failed is an error of its command.
+        let stopped = CaseState::Error(ErrorKind::Interrupted);
         let (state, says) = match &record.stopped_because {
             _ if record.complete => (CaseState::Passed, "the run is complete".into()),
-            Some(reason) => (CaseState::Error, reason.clone()),
-            None => (CaseState::Error, "the run did not finish".into()),
+            Some(reason) => (stopped, reason.clone()),
+            None => (stopped, "the run did not finish".into()),
         };
         let subject = record.plan.workload.clone();
-        TestCase { subject, name: "run".into(), duration_s, state, says }
+        TestCase { subject, name: RUN_CASE.into(), duration_s, state, says }
     }
 
     /// The case of a gate on runs of `subject`.
@@ -91,6 +123,11 @@ impl TestCase {
 }
 
 impl TestSuite {
+    /// Whether there is a case other than that of a run's end.
+    pub(super) fn has_gates(&self) -> bool {
+        self.cases.iter().any(|case| case.name != RUN_CASE)
+    }
+
     /// The suite as a document in UTF-8.
     pub(super) fn xml(&self) -> io::Result<Vec<u8>> {
         let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
@@ -113,12 +150,15 @@ impl TestSuite {
 
     /// Numbers of cases, as attributes.
     fn counts(&self) -> [(&'static str, String); 4] {
-        let count = |state| self.cases.iter().filter(|case| case.state == state).count();
+        let count = |tag| {
+            let tags = self.cases.iter().filter_map(|case| case.state.element());
+            tags.filter(|(other, _)| *other == tag).count()
+        };
         [
             ("tests", self.cases.len()),
-            ("failures", count(CaseState::Failed)),
-            ("errors", count(CaseState::Error)),
-            ("skipped", count(CaseState::Skipped)),
+            ("failures", count("failure")),
+            ("errors", count("error")),
+            ("skipped", count("skipped")),
         ]
         .map(|(name, count)| (name, count.to_string()))
     }
@@ -140,7 +180,8 @@ fn xml_text(text: &str) -> Cow<'_, str> {
 }
 
 fn write_case(writer: &mut Writer<Vec<u8>>, case: &TestCase) -> io::Result<()> {
-    let [subject, name, says] = [&case.subject, &case.name, &case.says].map(|text| xml_text(text));
+    let (message, details) = case.says.split_once('\n').unwrap_or((&case.says, ""));
+    let [subject, name, message] = [&*case.subject, &*case.name, message].map(xml_text);
     let duration = case.duration_s.map(|seconds| format!("{seconds:.3}"));
     let mut element = writer
         .create_element("testcase")
@@ -150,12 +191,18 @@ fn write_case(writer: &mut Writer<Vec<u8>>, case: &TestCase) -> io::Result<()> {
     }
     match case.state.element() {
         None => element.write_inner_content(|writer| {
-            writer.create_element("system-out").write_text_content(BytesText::new(&says))?;
+            writer.create_element("system-out").write_text_content(BytesText::new(&message))?;
             Ok(())
         })?,
         Some((tag, kind)) => element.write_inner_content(|writer| {
             let problem = writer.create_element(tag);
-            problem.with_attributes([("message", &*says), ("type", kind)]).write_empty()?;
+            let problem = problem.with_attributes([("message", &*message), ("type", kind)]);
+            if details.is_empty() {
+                problem.write_empty()?;
+            } else {
+                let details: Vec<_> = details.lines().map(xml_text).collect();
+                problem.write_text_content(BytesText::new(&details.join("\n")))?;
+            }
             Ok(())
         })?,
     };
@@ -178,13 +225,14 @@ mod tests {
         let cases = vec![
             case("run", CaseState::Passed, "complete"),
             case("au", CaseState::Failed, "54 % < 90 %"),
-            case("a&b", CaseState::Error, "un\u{1b}known\u{ffff}"),
+            case("a&b", CaseState::Error(ErrorKind::Undecided), "un\u{1b}known\u{ffff}"),
+            case("key", CaseState::Error(ErrorKind::Usage), "`n`: wrong\n  hint: write <m>\u{1b}"),
             case("later", CaseState::Skipped, "pending"),
         ];
         let suite = TestSuite { name: "feedrate run \"w\"\n".into(), cases };
         let expected = r#"<?xml version="1.0" encoding="UTF-8"?>
-<testsuites name="feedrate" tests="4" failures="1" errors="1" skipped="1">
-  <testsuite name="feedrate run &quot;w&quot;\n" tests="4" failures="1" errors="1" skipped="1">
+<testsuites name="feedrate" tests="5" failures="1" errors="2" skipped="1">
+  <testsuite name="feedrate run &quot;w&quot;\n" tests="5" failures="1" errors="2" skipped="1">
     <testcase classname="w" name="run" time="1.500">
       <system-out>complete</system-out>
     </testcase>
@@ -193,6 +241,9 @@ mod tests {
     </testcase>
     <testcase classname="w" name="a&amp;b">
       <error message="un\u{1b}known�" type="undecided"/>
+    </testcase>
+    <testcase classname="w" name="key">
+      <error message="`n`: wrong" type="usage">  hint: write &lt;m&gt;\u{1b}</error>
     </testcase>
     <testcase classname="w" name="later">
       <skipped message="pending" type="not run"/>

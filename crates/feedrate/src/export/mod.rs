@@ -3,18 +3,24 @@
 mod junit;
 mod openmetrics;
 
-pub(crate) use junit::{CaseState, TestCase, TestSuite};
+pub(crate) use junit::{CaseState, ErrorKind, RUN_CASE, TestCase, TestSuite};
 pub(crate) use openmetrics::{MetricSet, labels};
 
 use crate::cli::OUTPUT;
-use crate::messages::StdoutError;
+use crate::exit::Exit;
+use crate::messages;
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
-use feedrate_session::failure::Interrupted;
-use feedrate_session::output::write_output;
+use feedrate_session::failure::{self, FailureKind};
+use feedrate_session::output::{is_device, write_output};
+use feedrate_session::request::Request;
+use feedrate_session::resolve;
+use feedrate_spec::refusal::Refusal;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Starts of the files that `--junit` replaces.
 const JUNIT_STARTS: &[&str] = &["<?xml"];
@@ -36,6 +42,30 @@ pub(crate) struct ExportArguments {
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     #[arg(value_parser = replaceable(OPENMETRICS_STARTS))]
     openmetrics: Option<PathBuf>,
+    /// Whether the files have the result.
+    #[arg(skip)]
+    is_written: Arc<AtomicBool>,
+}
+
+/// What a command tests, known before its work.
+pub(crate) struct ExportSubject {
+    /// Name of the suite of test cases, such as `feedrate run unet3d_h100`.
+    suite: String,
+    /// The workload, or the kind of work.
+    name: String,
+}
+
+impl ExportSubject {
+    /// The subject of `command`.
+    pub(crate) fn new(command: &str, name: &str) -> Self {
+        ExportSubject { suite: format!("feedrate {command}"), name: name.into() }
+    }
+
+    /// The workload of a request to `command`, which may not exist.
+    pub(crate) fn for_workload(command: &str, request: &Request) -> Self {
+        let name = resolve::workload_name(request);
+        ExportSubject { suite: format!("feedrate {command} {name}"), name }
+    }
 }
 
 impl ExportArguments {
@@ -49,33 +79,81 @@ impl ExportArguments {
         self.openmetrics.is_some()
     }
 
-    /// Writes the failure of `command` as its only test case, so that no earlier result stays in the files. After an interruption or a failed write
-    /// to stdout, the files have the result.
-    pub(crate) fn write_failure(&self, command: &str, error: &anyhow::Error) {
-        if !self.are_given() || error.is::<Interrupted>() || error.is::<StdoutError>() {
-            return;
-        }
-        let case = TestCase {
-            subject: command.into(),
-            name: "run".into(),
-            duration_s: None,
-            state: CaseState::Error,
-            says: format!("{error:#}"),
-        };
-        let suite = TestSuite { name: command.into(), cases: vec![case] };
-        // The error itself is reported, which matters more than a file that cannot be written.
-        let _ = self.write(&suite, &[]);
+    /// Does the work of a command that writes its result by [`ExportArguments::write`]. Until then, and after a failure, the files say that there
+    /// is no result, so that no earlier one stays in them.
+    ///
+    /// # Errors
+    /// The work fails, or a file cannot be written; then no work is done.
+    pub(crate) fn keep_current(
+        &self,
+        subject: &ExportSubject,
+        work: impl FnOnce() -> anyhow::Result<Exit>,
+    ) -> anyhow::Result<Exit> {
+        let unfinished = "started, and not finished";
+        self.write_error(subject, ErrorKind::Unfinished, unfinished.into()).map_err(|error| {
+            let hint =
+                "give `--junit` and `--openmetrics` files in existing folders that you may write";
+            Refusal::new(error.to_string(), hint)
+        })?;
+        work().inspect_err(|error| {
+            let kind = match FailureKind::from_error(error) {
+                FailureKind::Refused => ErrorKind::Usage,
+                FailureKind::Interrupted => ErrorKind::Interrupted,
+                FailureKind::Failed | FailureKind::TooManySteps => ErrorKind::Failed,
+            };
+            if !self.is_written.load(Relaxed) {
+                // The error itself is reported, which matters more than a file that cannot be written.
+                let _ = self.write_error(subject, kind, failure::message(error));
+            }
+        })
     }
 
-    /// Writes the requested files.
+    /// Writes an error as the only test case, and no metrics.
+    fn write_error(
+        &self,
+        subject: &ExportSubject,
+        kind: ErrorKind,
+        says: String,
+    ) -> anyhow::Result<()> {
+        let case = TestCase {
+            subject: subject.name.clone(),
+            name: RUN_CASE.into(),
+            duration_s: None,
+            state: CaseState::Error(kind),
+            says: says.trim_start_matches("error: ").into(),
+        };
+        let suite = TestSuite { name: subject.suite.clone(), cases: vec![case] };
+        // A pipe gets only the result.
+        let is_wanted = |file: &&PathBuf| kind != ErrorKind::Unfinished || !is_device(file);
+        self.write_files(&suite, &[], is_wanted)
+    }
+
+    /// Writes the result of a command to the requested files.
     ///
     /// # Errors
     /// A file cannot be written.
     pub(crate) fn write(&self, suite: &TestSuite, metrics: &[MetricSet]) -> anyhow::Result<()> {
-        if let Some(file) = &self.junit {
+        if self.junit.is_some() && !suite.has_gates() {
+            messages::note(
+                "note: without a gate, `--junit` only says that runs are complete: give limits in `expect`, or `--fail-below-au`",
+            );
+        }
+        self.write_files(suite, metrics, |_| true)?;
+        self.is_written.store(true, Relaxed);
+        Ok(())
+    }
+
+    /// Writes those files that are `wanted`.
+    fn write_files(
+        &self,
+        suite: &TestSuite,
+        metrics: &[MetricSet],
+        wanted: impl Fn(&&PathBuf) -> bool,
+    ) -> anyhow::Result<()> {
+        if let Some(file) = self.junit.as_ref().filter(&wanted) {
             write_output(file, &suite.xml()?, Some(true))?;
         }
-        if let Some(file) = &self.openmetrics {
+        if let Some(file) = self.openmetrics.as_ref().filter(&wanted) {
             write_output(file, openmetrics::text(metrics).as_bytes(), Some(true))?;
         }
         Ok(())

@@ -178,7 +178,7 @@ fn folders_without_runs_are_refused_and_damaged_runs_are_doubted() {
     let test = Test::new();
     fs::create_dir(test.path("empty")).unwrap();
     test.feedrate(&["analyze", "empty"]).refuses(2, &["`empty` holds no result of a run", "hint:"]);
-    test.feedrate(&["analyze", "gone"]).refuses(2, &["cannot look into `gone`"]);
+    test.feedrate(&["analyze", "gone"]).refuses(2, &["cannot read `gone`"]);
     // A run that was only started counts as a run, but nothing is known about it.
     fs::create_dir_all(test.path("begun/.hydra")).unwrap();
     test.write("begun/.hydra/config.yaml", "workload: {train: {epochs: 2}}\n");

@@ -72,9 +72,10 @@ fn costs_that_other_processes_disturbed_are_marked() {
     );
     test.write("calibration.json", disturbed);
     let answer = test.feedrate(&[CALIBRATE, &["--quiet"]].concat());
-    let sentence = "Other processes used 1.4 cores meanwhile: do not trust these costs, and measure again on an idle machine.\n";
-    assert_eq!(answer.stderr, format!("from the training\nwarning: {sentence}"));
-    assert!(answer.stdout.contains(&format!("# calibrate: {sentence}")), "{}", answer.stdout);
+    let disturbance = "other processes used 1.4 cores meanwhile: do not trust these costs, and measure again on an idle machine";
+    assert_eq!(answer.stderr, format!("from the training\nwarning: {disturbance}\n"));
+    let comment = format!("# calibrate: Warning: {disturbance}.\n");
+    assert!(answer.stdout.contains(&comment), "{}", answer.stdout);
     let json = test.feedrate(&[CALIBRATE, &["--json", "--quiet"]].concat()).json();
     assert_eq!((&json["other_cores"], &json["is_disturbed"]), (&1.37.into(), &true.into()));
 }
@@ -193,6 +194,20 @@ fn scripts_that_cannot_be_measured_are_refused() {
         .refuses(2, &["cannot read workload"]);
     test.write("python", "#!/bin/sh\nexit 1\n");
     test.feedrate(CALIBRATE).refuses(1, &["could not be measured"]);
+}
+
+/// A misspelt function is found before PyTorch or the script are imported.
+#[test]
+fn a_misspelt_function_gets_a_suggestion() {
+    let test = with_training_script();
+    test.write("train.py", "import nothing\ndef make_loader(): pass\ndef other(): pass\n");
+    let calibrate = |source: &str| {
+        let python = venv_python();
+        test.feedrate(&["calibrate", source, "--python", python.to_str().unwrap()])
+    };
+    let answer = calibrate("train.py:make_loadr");
+    answer.refuses(2, &["`train.py` has no function `make_loadr`", "did you mean `make_loader`?"]);
+    calibrate("train.py:xyz").refuses(2, &["give one of make_loader, other"]);
 }
 
 /// Runs a script of this folder and returns its output.

@@ -82,7 +82,7 @@ fn the_help_of_the_program_fits_on_a_screen() {
       show         Summarise a finished run
       analyze      Recompute and check the numbers in result folders
       compare      Test whether two results or two studies are equivalent
-      plot         Plot runs or a study as SVG or PNG
+      plot         Plot runs or a study as PDF, SVG or PNG
 
     Look up and install:
       list         List workloads, formats, keys, metrics, doubts …, or explain one
@@ -108,6 +108,8 @@ fn the_help_of_a_command_is_the_same_in_all_forms() {
         assert!(!long.contains("--color") && all.contains("--color"), "{all}");
         assert!(long.lines().count() < all.lines().count(), "{all}");
     }
+    test.feedrate(&["run"]).refuses(2, &["`feedrate run` needs a workload", "`--data DIR`"]);
+    test.feedrate(&["scale"]).refuses(2, &["`feedrate scale` needs a workload", "hint: give"]);
     test.feedrate(&["help", "nothing"])
         .refuses(2, &["`feedrate` has no command `nothing`", "hint:"]);
     test.feedrate(&["help", "verify"]).refuses(2, &["write `feedrate generate --verify --help`"]);

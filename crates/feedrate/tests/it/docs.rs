@@ -308,6 +308,24 @@ fn every_page_with_commands_is_run() {
     assert_eq!(not_run, expected, "number of blocks that are not run, by the reason");
 }
 
+/// The examples for the reader's own storage can be planned, and their steps suffice for an answer.
+#[test]
+fn examples_for_own_storage_have_enough_steps() {
+    let test = Test::new();
+    let page = page("docs/guide/first-run.md");
+    let examples = page.lines().filter(|line| line.contains("--data /mnt/fast"));
+    let mut examples_count = 0;
+    for example in examples {
+        let command = example.split('#').next().unwrap().replace("/mnt/fast", ".");
+        let arguments: Vec<&str> = command.split_whitespace().skip(1).collect();
+        let plan = test.feedrate(&[&arguments[..], &["--dry-run"]].concat());
+        assert_eq!(plan.code, 0, "{example}: {}", plan.stderr);
+        assert!(!plan.stdout.contains("window_shorter_than_stock"), "{example}: {}", plan.stdout);
+        examples_count += 1;
+    }
+    assert!(examples_count >= 3, "{examples_count}");
+}
+
 /// The README and all pages of the book, from the root.
 fn documents() -> Vec<String> {
     let listing = Command::new("git")

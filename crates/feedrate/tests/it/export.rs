@@ -1,8 +1,9 @@
 //! `--junit` and `--openmetrics`, read by the parsers of junitparser and prometheus-client.
 
-use crate::harness::{TINY, Test, venv_python};
+use crate::harness::{Answer, TINY, Test, send_signal, venv_python, wait_until};
 use serde_json::{Value, json};
 use std::fs;
+use std::process::Stdio;
 
 /// Runs without a device, whose target is reached on a busy machine too.
 const MEMORY: [&str; 3] =
@@ -117,13 +118,61 @@ fn a_gate_without_evidence_is_an_error() {
 #[test]
 fn a_failed_command_leaves_no_earlier_result() {
     let test = Test::with_workload(TINY);
-    let arguments = [&["run", "workload.yaml"], &MEMORY[..], &FILES].concat();
-    assert_eq!(test.feedrate(&arguments).code, 0);
-    test.feedrate(&[&arguments[..], &["expect.au=0.9"]].concat())
-        .refuses(2, &["is not a percentage"]);
-    let read = read(&test);
-    assert_eq!(cases(&read), [("run".to_string(), Some("Error".to_string()))]);
-    assert_eq!(read["samples"], json!([]));
+    let passing = [&["run", "workload.yaml", "expect.au=1.5"], &MEMORY[..], &FILES].concat();
+    let check = |words: &[&str], code: i32, suite: &str, kind: &str| {
+        let passed = test.feedrate(&passing);
+        assert_eq!(passed.code, 0, "{}", passed.stderr);
+        assert!(passed.stderr.contains("gates: 1 met"), "{}", passed.stderr);
+        let answer = test.feedrate(&[words, &FILES].concat());
+        assert_eq!(answer.code, code, "{words:?}: {}", answer.stderr);
+        let read = read(&test);
+        let [(_, Some(result))] = &cases(&read)[..] else { panic!("{words:?}: {read}") };
+        assert_eq!((result.as_str(), &read["samples"]), ("Error", &json!([])), "{words:?}");
+        let junit = fs::read_to_string(test.path("junit.xml")).unwrap();
+        assert!(junit.contains(&format!("<testsuite name=\"{suite}\"")), "{junit}");
+        assert!(junit.contains(&format!("type=\"{kind}\"")), "{junit}");
+        assert!(!junit.contains("message=\"error: ") && !junit.contains("\\n"), "{junit}");
+    };
+    let run = ["run", "workload.yaml"];
+    let suite = "feedrate run workload";
+    check(&[&run[..], &["expect.au=0.9"]].concat(), 2, suite, "usage");
+    check(&[&run[..], &["--data", "nowhere"]].concat(), 2, suite, "usage");
+    check(&["run", "nothing.yaml"], 2, "feedrate run nothing", "usage");
+    check(&["scale", "workload.yaml", "expect.au=0.9"], 2, "feedrate scale workload", "usage");
+    check(&["compare", "results", "nowhere"], 2, "feedrate compare", "usage");
+    check(&["study", "run", "nothing.csv"], 2, "feedrate study run", "usage");
+}
+
+#[test]
+fn an_unfinished_command_has_an_error_until_its_end() {
+    let test = Test::with_workload(TINY);
+    let long = ["train.epochs=1000", "--repeat", "2", "--quiet"];
+    let words = [&["run", "workload.yaml"], &MEMORY[..], &long, &FILES].concat();
+    test.write("junit.xml", "<?xml version=\"1.0\"?>");
+    let child = test.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = child.unwrap();
+    let junit = || fs::read_to_string(test.path("junit.xml")).unwrap_or_default();
+    wait_until("a running repetition", || !test.files_below("results", "record.json").is_empty());
+    assert!(junit().contains("type=\"unfinished\""), "{}", junit());
+    send_signal("-TERM", child.id());
+    let answer = Answer::from_output(&child.wait_with_output().unwrap());
+    answer.refuses(130, &["are in `results/repeat-workload-"]);
+    assert!(junit().contains("type=\"interrupted\""), "{}", junit());
+    assert_eq!(read(&test)["samples"], json!([]));
+}
+
+#[test]
+fn files_that_cannot_be_written_are_refused_before_the_work() {
+    let test = Test::with_workload(TINY);
+    for file in ["no/junit.xml", "/proc/junit.xml"] {
+        test.feedrate(&["run", "workload.yaml", "--junit", file])
+            .refuses(2, &[file, "existing folders"]);
+    }
+    assert!(!test.path("results").exists() && !test.path("no").exists());
+    // A pipe gets only the result.
+    let words = ["run", "workload.yaml", "--quiet", "--junit", "/dev/stderr"];
+    let answer = test.feedrate(&[&words[..], &MEMORY].concat());
+    assert_eq!(answer.stderr.matches("<?xml").count(), 1, "{}", answer.stderr);
 }
 
 #[test]
@@ -172,9 +221,6 @@ fn a_comparison_has_a_case_for_each_response() {
     for side in ["a", "b"] {
         sample(&read, "feedrate_samples_per_second", &[("side", side)]);
     }
-    let answer = test.feedrate(&["compare", "a", "b", "--json", "--junit", "no/junit.xml"]);
-    assert_eq!(answer.code, 1, "{}", answer.stderr);
-    assert!(answer.stderr.contains("no/junit.xml") && fs::metadata(test.path("no")).is_err());
 }
 
 #[test]

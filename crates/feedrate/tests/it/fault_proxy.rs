@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 pub(crate) enum Fault {
     /// Status 503, `SlowDown`.
     SlowDown,
+    /// Status 429, `TooManyRequests`.
+    TooManyRequests,
     /// Status 500, `InternalError`.
     InternalError,
     /// The connection is closed before the response.
@@ -41,7 +43,7 @@ pub(crate) struct Behaviour {
     pub(crate) faults_max: Option<u64>,
     /// Only reads of URLs that contain this text are counted.
     pub(crate) keys: String,
-    /// Time before each response.
+    /// Least time from a request to its response.
     pub(crate) latency: Duration,
     /// Rate of the bodies of all connections together.
     pub(crate) bytes_per_second: Option<f64>,
@@ -145,9 +147,12 @@ impl Shared {
         fault: Option<Fault>,
     ) -> Result<bool> {
         let Behaviour { latency, bytes_per_second, .. } = *self.behaviour.lock().unwrap();
-        thread::sleep(latency);
+        let respond_at = Instant::now() + latency;
         let mut response = match fault {
             Some(Fault::SlowDown) => Message::error("503 Slow Down", "SlowDown"),
+            Some(Fault::TooManyRequests) => {
+                Message::error("429 Too Many Requests", "TooManyRequests")
+            }
             Some(Fault::InternalError) => Message::error("500 Internal Error", "InternalError"),
             Some(Fault::Reset) => return Ok(false),
             Some(Fault::Stall) => return client.read(&mut [0]).map(|_| false),
@@ -170,6 +175,7 @@ impl Shared {
         if !request.first_line.starts_with("HEAD ") {
             response.set("content-length", &response.body.len().to_string());
         }
+        thread::sleep(respond_at.saturating_duration_since(Instant::now()));
         client.write_all(&response.head())?;
         for piece in response.body[..response.body.len().min(sent)].chunks(64 << 10) {
             if let Some(rate) = bytes_per_second {

@@ -34,6 +34,37 @@ fn folder_run(test: &Test, more: &[&str]) -> Value {
     answer.json()
 }
 
+/// Pictures of noise are larger than the estimate, which the scan replaces.
+#[test]
+fn a_plan_of_existing_pictures_has_their_exact_bytes() {
+    let test = Test::with_workload(TINY);
+    write_foreign_files(&test, "jpeg", "jpg", &[]);
+    let scan = test.feedrate(&["scan", "theirs", "--json"]).json();
+    let bytes = scan["bytes"].as_u64().unwrap();
+    let files = scan["files"].as_u64().unwrap();
+    let plan = ["plan", "--data", "theirs", "train.computation_time=0.5", "reader.batch_size=2"];
+    let estimate = test.feedrate(&[&plan[..], &["--json"]].concat()).json()["estimate"].take();
+    assert_eq!(estimate["file_bytes"], bytes / files * files);
+    assert_eq!(estimate["needed_bytes_per_second"], (bytes / files * 2) as f64 / 0.5);
+    let page = test.feedrate(&plan).stdout;
+    let sizes =
+        page.lines().filter(|line| line.starts_with("dataset") || line.starts_with("sample"));
+    assert!(
+        sizes.clone().count() == 2 && sizes.clone().all(|line| !line.contains("about")),
+        "{page}"
+    );
+    assert!(page.contains("4.1 kB decoded, "), "{page}");
+}
+
+/// A misspelt folder is suggested.
+#[test]
+fn a_missing_data_folder_gets_the_most_similar_one() {
+    let test = Test::with_workload(TINY);
+    fs::create_dir_all(test.path("photos")).unwrap();
+    let run = ["run", "workload.yaml", "--data", "photo"];
+    test.feedrate(&run).refuses(2, &["`--data photo` does not exist", "did you mean `photos`?"]);
+}
+
 /// All paths below a folder, with lengths and modification times.
 fn file_states(folder: &Path) -> Vec<String> {
     let mut all = vec![];
@@ -325,7 +356,7 @@ fn files_that_are_left_out_are_reported() {
     test.feedrate(&["run", "--data", "theirs", "--results", "theirs/results"])
         .refuses(2, &["--results"]);
     test.feedrate(&["run", "--data", "nowhere"]).refuses(2, &["`--data nowhere` does not exist"]);
-    test.feedrate(&["run"]).refuses(2, &["WORKLOAD"]);
+    test.feedrate(&["run"]).refuses(2, &["needs a workload", "`--data DIR`"]);
     let taken = test.feedrate(&["run", "--data", "theirs", "--write-yaml", "mine.yaml"]);
     taken.refuses(2, &["`mine.yaml` is there already", "hint: give another name"]);
     assert!(!taken.stderr.contains("--force"), "`run` has none: {}", taken.stderr);

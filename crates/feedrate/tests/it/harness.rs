@@ -11,7 +11,7 @@ use tempfile::TempDir;
 pub(crate) struct Test {
     folder: TempDir,
     /// Variables of the environment of all programs.
-    environment: Vec<(&'static str, String)>,
+    environment: Vec<(String, String)>,
 }
 
 /// The exit code and output of a program.
@@ -44,7 +44,7 @@ impl Test {
         Test::with_environment(Vec::new())
     }
 
-    pub(crate) fn with_environment(environment: Vec<(&'static str, String)>) -> Self {
+    pub(crate) fn with_environment(environment: Vec<(String, String)>) -> Self {
         Test { folder: TempDir::new().unwrap(), environment }
     }
 

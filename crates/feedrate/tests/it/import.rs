@@ -156,6 +156,10 @@ fn commands_for_runs_and_workloads_name_import_for_a_log() {
     test.write("job.strace", strace_log());
     std::fs::create_dir(test.path("logs")).unwrap();
     test.write("logs/out.17", strace_log());
+    std::fs::create_dir(test.path("named")).unwrap();
+    test.write("named/job.strace", strace_log());
+    let import = |log: &str| test.feedrate(&["import", log]).stdout;
+    assert_eq!(import("named"), import("job.strace"));
     for command in ["show", "diagnose", "advise", "plan"] {
         for log in ["job.strace", "logs"] {
             test.feedrate(&[command, log])
@@ -169,6 +173,9 @@ fn files_that_are_no_logs_are_refused_with_a_hint() {
     let test = Test::new();
     test.write("noise", [0x1f, 0x8b, 3, 7, 255, 0, 9]);
     test.write("text", "hello\n".repeat(100));
+    test.write("empty", "");
+    test.feedrate(&["import", "empty"]).refuses(2, &["`empty` is empty"]);
+    test.feedrate(&["import", "nois"]).refuses(2, &["`nois` does not exist", "`noise`"]);
     for name in ["noise", "text", "nothing", "."] {
         let answer = test.feedrate(&["import", name]);
         assert_eq!(answer.code, 2, "{name}: {}", answer.stderr);

@@ -103,10 +103,11 @@ fn the_clients_processor_time_is_spent_and_the_answer_has_both_utilisations() {
         assert_eq!(json["verdict"]["name"], "client-bound", "{json}");
         let client = &json["answer"]["client"];
         assert_eq!((&client["kind"], &client["untold"]), (&"calibrated".into(), &Value::Null));
-        assert_eq!(client["au_all_steps_percent"], json["au"]["all_steps_percent"]);
+        assert_eq!(client["au_percent"], json["answer"]["au_percent"]);
         let ideal = &client["with_ideal_client"];
         assert_eq!(ideal["estimated"], true);
-        assert!(client["au_all_steps_percent"].as_f64() < ideal["au_all_steps_percent"].as_f64());
+        assert_eq!(ideal["au_kind"], json["answer"]["au_kind"]);
+        assert!(client["au_percent"].as_f64() < ideal["au_percent"].as_f64());
         let path = test.path(json["run_dir"].as_str().unwrap()).join("record.json");
         let record: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
         let burnt = counts(&record, "client_burnt_ns");
@@ -116,7 +117,7 @@ fn the_clients_processor_time_is_spent_and_the_answer_has_both_utilisations() {
     }
     let rate = test.run_json(&["client.per_sample=0.001", "train.computation_time=0"]);
     let client = &rate["answer"]["client"];
-    let values = (&client["au_all_steps_percent"], &client["with_ideal_client"]);
+    let values = (&client["au_percent"], &client["with_ideal_client"]);
     assert_eq!(values, (&Value::Null, &Value::Null), "nothing was computed");
     let ideal = test.run_json(&[compute]);
     assert_eq!(ideal["answer"]["client"]["kind"], "ideal");

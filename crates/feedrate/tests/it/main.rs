@@ -89,8 +89,14 @@ mod object_servers;
 mod fault_proxy;
 /// Datasets in buckets.
 mod objects;
+/// Checkpoints in buckets, and cleaning of buckets.
+mod objects_checkpoints;
 /// Requests to a bucket that fail.
 mod objects_faults;
+/// Utilisations with stores of known rates.
+mod objects_speed;
+/// Workloads of DLIO and MLPerf Storage for stores.
+mod objects_workloads;
 /// Runs of several processes.
 mod mpi;
 /// DLIO's own tests.

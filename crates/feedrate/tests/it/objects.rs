@@ -62,7 +62,7 @@ fn reads(trace: &Path) -> Vec<(String, i64)> {
 }
 
 /// The files below a folder without the lock, which buckets do not have, and the manifest, whose times differ.
-fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_path_buf()];
     while let Some(next) = folders.pop() {
@@ -88,16 +88,23 @@ fn check_accesses(a: &Value, b: &Value) {
     }
 }
 
-/// Generates, verifies and trains each format in a folder and in the bucket, with the path as the only difference.
-fn check_all_formats(server: &StoreServer) {
+/// Formats of different requests: of pieces of a file, of its end first, and of all of it in order.
+const FEW_FORMATS: [&str; 3] = ["npz", "parquet", "tfrecord"];
+
+/// Generates, verifies and trains formats in a folder and in the bucket, with the path as the only difference. Clients of
+/// object_store.py read the same bytes.
+fn check_formats(server: &StoreServer, clients: &[&str], is_checked: impl Fn(&str) -> bool) {
     let test = server.test();
     test.write("workload.yaml", WORKLOAD);
-    for (format, notes) in formats(&test) {
+    let formats = formats(&test);
+    let checked: Vec<_> = formats.into_iter().filter(|(format, _)| is_checked(format)).collect();
+    assert!(checked.len() >= FEW_FORMATS.len());
+    for (format, notes) in checked {
         // An image holds one sample.
         let samples = if ["png", "jpeg"].contains(&format.as_str()) { 1 } else { 4 };
         let settings =
             [format!("dataset.format={format}"), format!("dataset.num_samples_per_file={samples}")];
-        let url = format!("s3://bucket/{format}");
+        let url = format!("{}/{format}", server.url);
         let train = |data: &str| {
             let trace = format!("{}.pfw.gz", data.replace(['/', ':'], "-"));
             let generate =
@@ -126,27 +133,45 @@ fn check_all_formats(server: &StoreServer) {
         assert_eq!(transfers["requests"], transfers["attempts"], "{place}: {transfers}");
         assert_eq!(transfers["requests"], transfers["first_byte"]["count"], "{place}");
         assert!(in_files.get("transfers").is_none());
-        // boto3 reads the same bytes.
-        let copy = format!("copy-{format}");
-        server.python(&test, &["get", &format, &copy]);
-        let (copied, generated) = (contents(&test.path(&copy)), contents(&test.path(&format)));
-        assert!(copied == generated, "{place}: {:?}", copied.keys());
+        for client in clients {
+            let copy = format!("{client}-{format}");
+            server.python(&test, &["get", &format, &copy, client]);
+            let (copied, generated) = (contents(&test.path(&copy)), contents(&test.path(&format)));
+            assert!(copied == generated, "{place} by {client}: {:?}", copied.keys());
+        }
     }
 }
 
 #[test]
 fn all_formats_in_seaweedfs_equal_those_in_files() {
-    check_all_formats(&StoreServer::seaweed());
+    check_formats(&StoreServer::seaweed(), &["boto3", "s3dlio"], |_| true);
 }
 
 #[test]
 fn all_formats_in_moto_equal_those_in_files() {
-    check_all_formats(&StoreServer::moto());
+    check_formats(&StoreServer::moto(), &["boto3"], |_| true);
 }
 
 #[test]
-fn objects_that_boto3_wrote_are_read_as_a_foreign_dataset() {
-    for server in [StoreServer::seaweed(), StoreServer::moto()] {
+fn formats_in_azurite_equal_those_in_files() {
+    check_formats(&StoreServer::start("azurite"), &["azure"], |name| FEW_FORMATS.contains(&name));
+}
+
+#[test]
+fn formats_in_seaweedfs_by_the_requests_of_google_equal_those_in_files() {
+    let server = StoreServer::start("seaweed-gcs");
+    check_formats(&server, &["boto3"], |name| FEW_FORMATS.contains(&name));
+}
+
+#[test]
+fn objects_that_other_clients_wrote_are_read_as_a_foreign_dataset() {
+    for (name, clients) in [
+        ("seaweed", &["boto3", "s3dlio"][..]),
+        ("moto", &["boto3"]),
+        ("fake-gcs", &["google"]),
+        ("azurite", &["azure"]),
+    ] {
+        let server = StoreServer::start(name);
         let test = server.test();
         test.write("workload.yaml", WORKLOAD);
         fs::create_dir(test.path("data")).unwrap();
@@ -154,13 +179,98 @@ fn objects_that_boto3_wrote_are_read_as_a_foreign_dataset() {
         let folder = test.files_below("data", "manifest.json")[0].parent().unwrap().to_path_buf();
         fs::remove_file(folder.join("manifest.json")).unwrap();
         let folder = folder.to_string_lossy().into_owned();
-        server.python(&test, &["put", &folder, "foreign/folder"]);
         let run = |data: &str| {
             let arguments = ["run", "workload.yaml", "--json", "--foreign", "--data", data];
             feedrate(&test, &arguments).json()
         };
-        let (objects, files) = (run("s3://bucket/foreign/folder"), run(&folder));
-        check_accesses(&objects, &files);
-        assert_eq!(objects["bytes"]["logical"], files["bytes"]["logical"], "{}", server.name);
+        let files = run(&folder);
+        for client in clients {
+            server.python(&test, &["put", &folder, client, client]);
+            let objects = run(&format!("{}/{client}", server.url));
+            check_accesses(&objects, &files);
+            assert_eq!(objects["bytes"]["logical"], files["bytes"]["logical"], "{name}");
+        }
     }
+}
+
+/// Moves the files of a generated dataset to subfolders and gives them other names.
+fn rename_files(test: &Test, data: &str, folder: &Path) {
+    let manifest = test.files_below(data, "manifest.json")[0].clone();
+    for (number, (name, bytes)) in contents(manifest.parent().unwrap()).into_iter().enumerate() {
+        let name = Path::new(&name).file_name().unwrap().to_string_lossy().replace("img", "näme ");
+        let parent = folder.join(format!("part {}", number % 2));
+        fs::create_dir_all(&parent).unwrap();
+        fs::write(parent.join(name), bytes).unwrap();
+    }
+}
+
+#[test]
+fn objects_of_any_names_are_scanned_and_read_as_files_are() {
+    for server in [StoreServer::seaweed(), StoreServer::moto()] {
+        let test = server.test();
+        test.write("workload.yaml", WORKLOAD);
+        for format in ["npz", "tfrecord", "png"] {
+            let place = format!("{format} on {}", server.name);
+            let (generated, theirs) = (format!("{format}-data"), format!("{format}-theirs"));
+            fs::create_dir(test.path(&generated)).unwrap();
+            let samples = if format == "png" { 1 } else { 4 };
+            let settings = [
+                format!("dataset.format={format}"),
+                format!("dataset.num_samples_per_file={samples}"),
+            ];
+            let generate = ["generate", "workload.yaml", "--data", &generated];
+            feedrate(&test, &[&generate[..], &[&settings[0], &settings[1]]].concat());
+            rename_files(&test, &generated, &test.path(&theirs));
+            test.write(&format!("{theirs}/README.md"), "Data of others.");
+            server.python(&test, &["put", &theirs, &format!("their/{format}")]);
+            let url = format!("s3://bucket/their/{format}");
+
+            let scan = |data: &str| {
+                let mut scanned = feedrate(&test, &["scan", data, "--json"]).json();
+                scanned.as_object_mut().unwrap().remove("folder").unwrap();
+                scanned
+            };
+            assert_eq!(scan(&url), scan(&theirs), "{place}");
+            let run = |data: &str| {
+                let arguments = [
+                    "run",
+                    "--data",
+                    data,
+                    "train.epochs=1",
+                    "reader.transfer_size=8192",
+                    "--json",
+                ];
+                feedrate(&test, &arguments).json()
+            };
+            let (objects, files) = (run(&url), run(&theirs));
+            check_accesses(&objects, &files);
+            assert_eq!(objects["bytes"]["logical"], files["bytes"]["logical"], "{place}");
+            let index = test.path(objects["run_dir"].as_str().unwrap()).join("names.index");
+            assert!(index.is_file(), "{place}: {}", index.display());
+            // Nothing is written to the bucket.
+            let copy = format!("{theirs}-copy");
+            server.python(&test, &["get", &format!("their/{format}"), &copy]);
+            assert!(contents(&test.path(&copy)) == contents(&test.path(&theirs)), "{place}");
+        }
+        let refused = test.feedrate(&["scan", "s3://bucket/nothing"]);
+        refused.refuses(2, &["`s3://bucket/nothing` contains no readable files", "hint:"]);
+    }
+}
+
+#[test]
+fn a_large_sample_is_read_by_one_request_apart_from_the_ends_of_its_file() {
+    let server = StoreServer::seaweed();
+    let test = server.test();
+    test.write("workload.yaml", WORKLOAD);
+    let settings = ["dataset.num_samples_per_file=1", "dataset.record_length_bytes=20000000"];
+    let data = ["workload.yaml", "--data", "s3://bucket/large", settings[0], settings[1]];
+    feedrate(&test, &[&["generate"], &data[..]].concat());
+    let json = feedrate(
+        &test,
+        &[&["run", "--verify", "--json"], &data[..], &["reader.transfer_size=1048576"]].concat(),
+    )
+    .json();
+    let samples = json["latency"]["sample"]["count"].as_u64().unwrap();
+    assert_eq!(json["transfers"]["requests"], 3 * samples, "{}", json["transfers"]);
+    assert!(json["access"]["reads"].as_u64().unwrap() > 20 * samples, "{}", json["access"]);
 }

@@ -73,6 +73,9 @@ fn a_scaled_rehearsal_is_judged_and_never_keeps_the_rules() {
     assert_eq!((&steps["keeps"], &steps["value"]), (&false.into(), &"2".into()), "{steps}");
     let full_size = &steps["full_size"];
     assert_eq!((&full_size["keeps"], &full_size["value"]), (&true.into(), &"1,000".into()));
+    // Two steps an epoch prove nothing.
+    assert_ne!(rule(&page, "windowed AU")["keeps"], true, "{page}");
+    assert!(page["answer"].as_str().is_some_and(|says| says.contains(" 5 runs")), "{page}");
     assert_eq!(rule(&page, "runs")["keeps"], true, "{page}");
     // On a busy machine, the gap may be too long for scaled runs.
     let gap = rule(&page, "gap between starts");

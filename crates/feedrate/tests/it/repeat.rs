@@ -36,6 +36,10 @@ fn the_mean_of_the_runs_decides_and_warm_ups_do_not_count() {
     let au_percents: Vec<f64> =
         runs.iter().map(|run| run["au_percent"].as_f64().unwrap()).collect();
     assert_eq!(numbers(&au["values"]), au_percents);
+    for (au, number) in au_percents.iter().zip(1..) {
+        let line = format!("run {number} of 3: AU {au:.1} %, ");
+        assert!(answer.stderr.contains(&line), "{line} in {}", answer.stderr);
+    }
     let mean = au_percents.iter().sum::<f64>() / 3.0;
     assert!((au["mean"].as_f64().unwrap() - mean).abs() < 1e-9, "{au}");
     let [low, high] = ["low", "high"].map(|end| au[end].as_f64().unwrap());

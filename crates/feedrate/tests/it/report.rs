@@ -176,6 +176,7 @@ fn example() -> Report {
         name: name.into(),
         severity,
         is_relevant: true,
+        is_decisive: false,
         seen: runs
             .iter()
             .map(|&run| Seen {

@@ -5,6 +5,15 @@ use serde_json::Value;
 use std::process::Stdio;
 
 #[test]
+fn a_data_folder_without_effect_is_noted() {
+    let test = Test::with_workload(TINY);
+    let run = ["run", "workload.yaml", "--data", "nowhere"];
+    let answer = test.feedrate(&[&run[..], &["storage.storage_type=memory"]].concat());
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(answer.stderr.contains("note: no effect: `--data` (`memory` "), "{}", answer.stderr);
+}
+
+#[test]
 fn the_json_has_every_promised_key() {
     let test = Test::with_workload(TINY);
     let json = test.run_json(&["train.computation_time=0.001", "-n", "2"]);

@@ -67,6 +67,7 @@ fn the_output_of_commands_matches_their_schemas() {
         ("analyze", &["analyze", "a"]),
         ("compare", &["compare", "a", "b"]),
         ("compare_logs", &["compare", "job.strace", &first]),
+        ("compare_logs", &["compare", "a", "job.strace"]),
         ("report", &["report", "a"]),
         ("plot", &["plot", "stall", "a"]),
         ("advise", &["advise", &first]),

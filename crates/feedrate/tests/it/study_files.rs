@@ -231,9 +231,23 @@ fn a_row_that_cannot_be_planned_fails_and_the_others_run() {
     let rows = "model,processes,overrides,run\nworkload.yaml,1,,N\nworkload.yaml,2,reader.batch_size=100,N\n";
     let test = study(rows);
     let plan = test.feedrate(&["study", "run", "study.csv", "--dry-run"]);
-    plan.refuses(1, &["row 2 (workload/2_batch_size_100) cannot run: ", "the dataset has 16"]);
+    plan.refuses(
+        1,
+        &[
+            "cannot run: row 2 (workload/2_batch_size_100): ",
+            "the dataset has 16",
+            "memory can hold the dataset",
+        ],
+    );
     let answer = run(&test, &[]);
-    answer.refuses(1, &["need 200 samples for one step, the dataset has 16"]);
+    answer.refuses(
+        1,
+        &[
+            "1 row cannot run, for the reasons below; 1 other row can",
+            "row 2 (2_batch_size_100): failed: ",
+            "need 200 samples for one step, the dataset has 16",
+        ],
+    );
     assert!(
         answer.stdout.contains("1 run finished now; 1 of 2 done, 0 pending, 1 failed"),
         "{}",

@@ -81,6 +81,7 @@ fn an_existing_study_is_not_overwritten() {
 #[test]
 fn a_design_can_be_given_by_options() {
     let test = Test::new();
+    std::fs::create_dir(test.path("new")).unwrap();
     let answer = test.feedrate(&[
         "study",
         "new",

@@ -1,6 +1,7 @@
 //! Checkpoints were loaded from memory instead of the storage.
 
 use super::{Bias, DoubtKind, RecordDoubt, Severity};
+use crate::checkpoints::is_in_store;
 use crate::facts::Facts;
 use crate::record::CheckpointKind;
 #[cfg(test)]
@@ -41,7 +42,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
             .with_known("from_memory_percent", share.map(|share| share * 100.0))
             .with_known("memory_file_system", memory_file_system)
             .with_known("used_option", is_cold.then_some("`--cold`"));
-        (read_bytes > 0 && is_doubtful).then_some(facts)
+        (read_bytes > 0 && is_doubtful && !is_in_store(derived.record)).then_some(facts)
     }),
     #[cfg(test)]
     cases: &[
@@ -55,6 +56,11 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         super::tests::silent(|r| set_loads(r, &[Some(991_000_000), Some(990_000_000)])),
         super::tests::fires("2 GB of checkpoints were read, and how much of it came from", |r| {
             set_loads(r, &[Some(0), None])
+        }),
+        super::tests::silent(|r| {
+            set_loads(r, &[None]);
+            r.plan.checkpoint = crate::example::checkpoint_only_record(0).plan.checkpoint;
+            r.plan.checkpoint.as_mut().unwrap().folder = "s3://bucket/checkpoints".into();
         }),
         super::tests::silent(|r| {
             set_loads(r, &[Some(0)]);

@@ -1,7 +1,7 @@
 //! Checkpoints of a run without training were written into memory instead of the storage.
 
 use super::{Bias, DoubtKind, RecordDoubt, Severity};
-use crate::checkpoints::{CheckpointMedium, CheckpointSummary};
+use crate::checkpoints::CheckpointSummary;
 use crate::facts::Facts;
 #[cfg(test)]
 use crate::record::Record;
@@ -22,7 +22,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     check: Some(|derived| {
         let record = derived.record;
         let save = CheckpointSummary::new(record)?.save?;
-        let is_in_memory = save.medium != CheckpointMedium::Storage;
+        let is_in_memory = !save.medium.is_storage();
         let facts = Facts::new()
             .with("written_bytes", save.bytes * save.count)
             .with_known("memory_file_system", derived.memory_file_system())
@@ -43,6 +43,10 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
             r.system.data_mount.as_mut().unwrap().file_system = "tmpfs".into();
         }),
         super::tests::silent(|r| set_saves(r, true)),
+        super::tests::silent(|r| {
+            set_saves(r, false);
+            r.plan.checkpoint.as_mut().unwrap().folder = "s3://bucket/checkpoints".into();
+        }),
         super::tests::silent(|r| {
             set_saves(r, false);
             // The time of training is not measured by the rate of its checkpoints.

@@ -2,7 +2,7 @@
 
 use super::{Bias, DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
-use crate::noise::are_cores_busy;
+use crate::noise::{OtherUse, are_cores_busy};
 use crate::record::System;
 
 /// Name of the doubt.
@@ -14,8 +14,8 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         severity: Severity::Warning,
         bias: Bias::Lowered,
         meaning: "All cores of this machine were busy: it may be the client that is slow, not the storage.",
-        evidence: "the {cores} were {busy_percent:.0} % busy in an epoch",
-        advice: "use fewer accelerators or workers on this machine, stop other programs, or check less (`--verify`, checksums)",
+        evidence: "the {cores} were {busy_percent:.0} % busy in an epoch[; other programs used {others:.1} of them][, mostly {process}]",
+        advice: "[stop {process}|stop other programs], or use fewer accelerators or workers on this machine[, or leave out {checks}]",
     },
     needs_loader: false,
     check: Some(|derived| {
@@ -25,12 +25,27 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
             return None;
         }
         let cores: u32 = derived.record.machines().iter().map(System::all_cpus).sum();
-        Some(Facts::new().with("cores", cores).with("busy_percent", busiest * 100.0))
+        let others = OtherUse::new(derived).filter(OtherUse::is_large);
+        let process = others.as_ref().and_then(OtherUse::busiest_name);
+        Some(
+            Facts::new()
+                .with("cores", cores)
+                .with("busy_percent", busiest * 100.0)
+                .with_known("others", others.as_ref().map(|others| others.cores))
+                .with_known("process", process)
+                .with_known("checks", derived.record.plan.loader.verify.then_some("`--verify`")),
+        )
     }),
     #[cfg(test)]
     cases: &[
         super::tests::fires("the 8 cores were 97 % busy", |r| {
             r.epochs[2].host.cpu_busy_share = Some(0.97);
+        }),
+        super::tests::fires("97 % busy in an epoch; other programs used 7.", |r| {
+            for epoch in &mut r.epochs {
+                epoch.host.cpu_busy_share = Some(0.97);
+                epoch.host.process_cpu_ns = Some(1_000_000);
+            }
         }),
         super::tests::silent(|r| r.epochs[2].host.cpu_busy_share = Some(0.9)),
         super::tests::silent(|r| r.epochs[2].host.cpu_busy_share = None),

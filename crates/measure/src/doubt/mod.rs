@@ -41,6 +41,7 @@ pub use config_disagrees::{KIND as CONFIG_DISAGREES_KIND, NAME as CONFIG_DISAGRE
 pub use incomplete_run::NAME as INCOMPLETE_RUN;
 pub use values_elsewhere::NAME as VALUES_ELSEWHERE;
 pub(crate) use values_elsewhere::elsewhere_names;
+pub use window_shorter_than_stock::NAME as SHORT_WINDOW;
 
 use crate::derived::Derived;
 use crate::facts::Facts;

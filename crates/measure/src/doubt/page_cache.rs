@@ -18,7 +18,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         bias: Bias::Raised,
         meaning: "Part of the dataset was read from the page cache, not from the storage: rates can exceed what the storage can do.",
         evidence: "{read_bytes} were read[ and {device_bytes} came from the device ({from_memory_percent:.0} % from memory)|, and how much of it came from the device is unknown][; the disk delivered {disk_bytes} to all processes|]; [the file system {memory_file_system} keeps all files in memory|about {resident_bytes} of its files were in the page cache when an epoch began|how much of its files was in the page cache is unknown]",
-        advice: "[put the dataset on the storage that you want to measure, since {memory_file_system} is memory|use a dataset of at least five times the memory, since {used_option} was not enough|use `--cold`, or a dataset of at least five times the memory]",
+        advice: "[put the dataset on the storage that you want to measure, since {memory_file_system} is memory|use a dataset of at least five times the memory, since {used_option} was not enough|use `--cold` (in a study, `--cache cold`), or a dataset of at least five times the memory]",
     },
     needs_loader: false,
     check: Some(|derived| {
@@ -129,7 +129,11 @@ mod tests {
     #[test]
     fn the_option_cold_is_advised_only_where_it_helps() {
         let larger = "a dataset of at least five times the memory";
-        check("ext4", Cache::AsIs, &format!("use `--cold`, or {larger}"));
+        check(
+            "ext4",
+            Cache::AsIs,
+            &format!("use `--cold` (in a study, `--cache cold`), or {larger}"),
+        );
         check("ext4", Cache::Cold, &format!("use {larger}, since `--cold` was not enough"));
         let elsewhere =
             "put the dataset on the storage that you want to measure, since tmpfs is memory";

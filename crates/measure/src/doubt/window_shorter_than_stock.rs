@@ -3,13 +3,16 @@
 use super::{Bias, DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 
+/// Name of this doubt.
+pub const NAME: &str = "window_shorter_than_stock";
+
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
-        name: "window_shorter_than_stock",
+        name: NAME,
         severity: Severity::Warning,
         bias: Bias::Unaffected,
         meaning: "The window has no more steps than the loader may have loaded in advance: au_windowed can be near 100 % although accelerators were mostly idle.",
-        evidence: "{window_steps} are judged, and the loader may hold {in_flight_batches} by then",
+        evidence: "the window has {window_steps}, and the loader may hold {in_flight_batches} by then",
         advice: "use more files, fewer accelerators, or fewer reading threads; believe au_all_steps",
     },
     needs_loader: true,
@@ -32,7 +35,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     }),
     #[cfg(test)]
     cases: &[
-        super::tests::fires("39 steps are judged, and the loader may hold 39", |r| {
+        super::tests::fires("the window has 39 steps, and the loader may hold 39", |r| {
             r.plan.loader.batches_in_flight = 39;
         }),
         super::tests::silent(|r| r.plan.loader.batches_in_flight = 10),

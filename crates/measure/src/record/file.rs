@@ -43,7 +43,10 @@ impl RecordFileError {
     /// Suggests a remedy.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            RecordFileError::Io { source, .. } => match source.kind() {
+            RecordFileError::Io { action, source, .. } => match source.kind() {
+                io::ErrorKind::NotFound if *action != "read" => {
+                    Some("give a file in an existing folder")
+                }
                 io::ErrorKind::NotFound => Some(
                     "give the folder of a run, which contains `record.json`; `feedrate analyze` reads DLIO's",
                 ),

@@ -289,6 +289,7 @@ fn checkpoint_plan() -> CheckpointPlan {
         alone: Some(CheckpointOnlyPlan { writes: 2, reads: 1, wait_s: 0.0 }),
         read_rank_shift: 0,
         folder: "checkpoints".into(),
+        object: None,
         after_epoch: 1,
         epochs_between: 1,
         steps_between: None,

@@ -42,3 +42,8 @@ pub(super) fn searches(runs: &[ReportedRun], paths: &[PathBuf]) -> Vec<Search> {
     }
     searches
 }
+
+/// Whether searches made all of the runs.
+pub(super) fn made_all(searches: &[Search], runs: &[ReportedRun]) -> bool {
+    (0..runs.len()).all(|run| searches.iter().any(|search| search.runs.contains(&run)))
+}

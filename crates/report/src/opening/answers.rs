@@ -6,7 +6,7 @@ use crate::report::{Report, ReportGroupAnswer, ReportedRun};
 use crate::words;
 use feedrate_analysis::answer::Answer;
 use feedrate_analysis::design::SOURCE;
-use feedrate_results::run::Run;
+use feedrate_results::run::{Activity, Run};
 use feedrate_spec::units;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,11 @@ impl<'a> GroupKey<'a> {
         GroupKey::Runs {
             source: run.settings.get(SOURCE).cloned().or_else(submission),
             workload: run.settings.get("workload").unwrap_or(&run.workload),
-            sample_bytes: run.record_length_bytes.map(|bytes| bytes.round() as u64),
+            // Checkpoints have none.
+            sample_bytes: run
+                .record_length_bytes
+                .filter(|_| run.activity != Activity::Checkpoints)
+                .map(|bytes| bytes.round() as u64),
         }
     }
 
@@ -39,8 +43,8 @@ impl<'a> GroupKey<'a> {
             GroupKey::Search(search) => format!("`{}`", searches[*search].name),
             GroupKey::Runs { source, workload, sample_bytes } => {
                 let samples = match sample_bytes {
-                    Some(bytes) => format!("samples of {}", units::bytes(*bytes)),
-                    None => "samples of unknown size".into(),
+                    Some(bytes) => format!("samples of {} decoded", units::bytes(*bytes)),
+                    None => "no known sample size".into(),
                 };
                 let parts = [
                     (differing.has_sources, source.as_ref().map(|source| format!("`{source}`"))),

@@ -57,7 +57,8 @@ impl Schema {
     /// The version. It increases when a key is removed or changes its meaning.
     const fn version(self) -> u64 {
         match self {
-            Schema::Analyze | Schema::CompareLogs | Schema::Diagnose | Schema::Run => 3,
+            Schema::Run => 4,
+            Schema::Analyze | Schema::CompareLogs | Schema::Diagnose => 3,
             _ => 2,
         }
     }

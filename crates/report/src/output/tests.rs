@@ -107,6 +107,7 @@ fn report(name: &str) -> Report {
             name: name.into(),
             severity: Severity::Warning,
             is_relevant: true,
+            is_decisive: false,
             seen: vec![Seen { run: Some(0), evidence: name.into(), advice: name.into() }],
         }],
         figures: vec![ReportFigure {

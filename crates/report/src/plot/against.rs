@@ -15,6 +15,7 @@ pub(super) static AU_PROCESSES: Plot = Plot {
     summary: "AU against processes: a line for each workload, or a panel for each factor with a line for each level",
     needs: Needs::Summaries,
     responses: &[&AU_ALL_STEPS],
+    has_factor_panels: true,
     make: |data, response| figure(data, response.unwrap_or(&AU_ALL_STEPS)),
 };
 
@@ -24,6 +25,7 @@ pub(super) static THROUGHPUT_PROCESSES: Plot = Plot {
     summary: "Throughput against processes: a line for each workload, or a panel for each factor with a line for each level",
     needs: Needs::Summaries,
     responses: &THROUGHPUTS,
+    has_factor_panels: true,
     make: |data, response| figure(data, response.unwrap_or_else(|| data.throughput())),
 };
 
@@ -32,7 +34,8 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
         return Err(Missing::runs());
     }
     check_known(response, data)?;
-    let lines = ProcessLines { x: processes_axis(data), y: ResponseAxis::new(response, data) };
+    let lines =
+        ProcessLines { data, x: processes_axis(data), y: ResponseAxis::new(response, data) };
     let blocks = data.blocks();
     let mut panels = Vec::new();
     let mut notes = String::new();
@@ -64,6 +67,7 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
 
 /// The axes that all lines share.
 struct ProcessLines<'r> {
+    data: &'r Data,
     x: Axis,
     y: ResponseAxis<'r>,
 }
@@ -104,7 +108,9 @@ impl ProcessLines<'_> {
 
     /// A panel for each factor with lines for at least two levels; if there is none, a panel with one line for the block.
     fn block_panels(&self, block: &PlotBlock<'_>) -> BlockPanels {
-        let panels = block.others().into_iter().map(|factor| self.level_panel(block, factor));
+        let is_drawn = |factor: &usize| self.data.may_draw(&block.design.factors[*factor].name);
+        let factors = block.others().into_iter().filter(is_drawn);
+        let panels = factors.map(|factor| self.level_panel(block, factor));
         let (drawn, undrawn): (Vec<Panel>, Vec<Panel>) =
             panels.partition(|panel| count_lines(panel) > 1);
         let alone = self.panel(block.title(), vec![self.block_line(block, "", 0)]);

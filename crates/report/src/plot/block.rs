@@ -110,6 +110,30 @@ impl<'a> PlotBlock<'a> {
         self.processes().into_iter().chain([factor]).collect()
     }
 
+    /// The factors that vary in a panel of `factor`: with the processes, if several levels of `factor` were run at other numbers of processes
+    /// than the baseline's.
+    pub(super) fn free_with(&self, factor: usize) -> Vec<usize> {
+        if self.is_crossed_with_processes(factor) {
+            self.processes_and(factor)
+        } else {
+            vec![factor]
+        }
+    }
+
+    /// Whether any factor was varied at several numbers of processes.
+    pub(super) fn crosses_processes(&self) -> bool {
+        self.others().into_iter().any(|factor| self.is_crossed_with_processes(factor))
+    }
+
+    fn is_crossed_with_processes(&self, factor: usize) -> bool {
+        let Some(processes) = self.processes() else { return false };
+        let slice = self.design.slice(&self.processes_and(factor));
+        let levels_at =
+            |count: usize| slice.iter().filter(move |cell| cell.levels[processes] == count);
+        let counts = 0..self.design.factors[processes].levels.len();
+        counts.filter(|&count| 1 < levels_at(count).count()).nth(1).is_some()
+    }
+
     /// The runs of a cell.
     pub(super) fn runs(&self, cell: &DesignCell) -> impl Iterator<Item = &'a Run> {
         cell.runs.iter().map(|&run| &self.runs[run])

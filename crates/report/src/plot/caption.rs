@@ -70,7 +70,7 @@ pub(super) fn drawing_notes(figure: &Figure) -> String {
 pub(super) fn changed_together(data: &Data) -> String {
     let mut joined: BTreeSet<String> = BTreeSet::new();
     for block in data.blocks() {
-        let pairs = block.followers.iter();
+        let pairs = block.followers.iter().filter(|[_, factor]| data.may_draw(factor));
         joined.extend(pairs.map(|[name, factor]| format!("`{name}` with `{factor}`")));
     }
     if joined.is_empty() {
@@ -119,7 +119,7 @@ fn held_levels_in_block(block: &PlotBlock<'_>) -> String {
     let others = block.others();
     let mut levels: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for factor in &others {
-        for cell in block.design.slice(&block.processes_and(*factor)) {
+        for cell in block.design.slice(&block.free_with(*factor)) {
             for other in others.iter().filter(|other| *other != factor) {
                 levels.entry(*other).or_default().insert(cell.levels[*other]);
             }
@@ -134,7 +134,7 @@ fn held_levels_in_block(block: &PlotBlock<'_>) -> String {
     }
     for factor in others {
         let name = &block.design.factors[factor].name;
-        let held = block.held_levels_text(&block.processes_and(factor));
+        let held = block.held_levels_text(&block.free_with(factor));
         parts.push(format!("while `{name}` changes, {held}"));
     }
     parts.join("; ")

@@ -15,6 +15,7 @@ pub(super) static PLOT: Plot = Plot {
     summary: "The samples per second that each part alone can deliver, as measured by `feedrate diagnose` beside a run, and the needed rate",
     needs: Needs::Diagnosis,
     responses: &[],
+    has_factor_panels: false,
     make: |data, _| stored_diagnoses(data),
 };
 

@@ -16,6 +16,7 @@ pub(super) static PLOT: Plot = Plot {
     summary: "Rate at which each checkpoint was written and read",
     needs: Needs::Records,
     responses: &[],
+    has_factor_panels: false,
     make: |data, _| figure(data),
 };
 

@@ -28,6 +28,8 @@ pub struct Data {
     pub overview: Option<Overview>,
     /// Every folder with results, used or not.
     pub folders: Vec<FolderRun>,
+    /// Names of the factors that plots with a panel for each factor draw; empty for the plot's choice.
+    pub chosen_factors: Vec<String>,
 }
 
 /// The folder of a run with its state.
@@ -107,6 +109,11 @@ impl Data {
     pub(super) fn responses(&self) -> impl Iterator<Item = &'static Metric> {
         let computes = self.used().any(|run| run.metric(&AU_ALL_STEPS) != Some(0.0));
         computes.then_some(&AU_ALL_STEPS).into_iter().chain([self.throughput()])
+    }
+
+    /// Whether the user left the choice of factors to the plot, or chose this one.
+    pub(super) fn may_draw(&self, factor: &str) -> bool {
+        self.chosen_factors.is_empty() || self.chosen_factors.iter().any(|name| name == factor)
     }
 
     /// The used runs by workload and source.

@@ -15,6 +15,7 @@ pub(super) static PLOT: Plot = Plot {
     summary: "AU and throughput by the levels of each factor, with all others at their most common level; a line for each number of processes",
     needs: Needs::Summaries,
     responses: &[&AU_ALL_STEPS, &DELIVERED_WHOLE, &SAMPLES_WHOLE],
+    has_factor_panels: true,
     make: figure,
 };
 
@@ -28,19 +29,25 @@ fn figure(data: &Data, response: Option<&Metric>) -> Result<Figure, Missing> {
     let blocks = data.blocks();
     let responses = response.map_or_else(|| data.responses().collect(), |response| vec![response]);
     let y: Vec<_> = responses.iter().map(|response| ResponseAxis::new(response, data)).collect();
-    let mut panels = Vec::new();
+    let mut groups: Vec<FactorPanels> = Vec::new();
     let mut gaps = Vec::new();
     for block in &blocks {
-        let others = block.others();
-        let factors = if others.is_empty() { block.factor_order() } else { others };
-        for factor in factors {
-            let drawn: Vec<Panel> = y.iter().filter_map(|y| panel(block, factor, y)).collect();
-            if drawn.is_empty() {
-                gaps.push(format!("`{}`", block.design.factors[factor].name));
+        let name = |factor: usize| &block.design.factors[factor].name;
+        for factor in factors(block).into_iter().filter(|&factor| data.may_draw(name(factor))) {
+            let panels: Vec<Panel> = y.iter().filter_map(|y| panel(block, factor, y)).collect();
+            // Processes may only distinguish the runs of other factors.
+            let is_axis = Some(factor) == block.processes() && !block.others().is_empty();
+            if panels.is_empty() && !is_axis {
+                gaps.push(format!("`{}`", name(factor)));
+            } else if !panels.is_empty() {
+                groups.push(FactorPanels { name: name(factor).clone(), panels });
             }
-            panels.extend(drawn);
         }
     }
+    let fits_page = data.chosen_factors.is_empty();
+    let count_max = if fits_page { PANELS_MAX / y.len() } else { groups.len() };
+    let left_out = remove_small(&mut groups, count_max);
+    let panels: Vec<Panel> = groups.into_iter().flat_map(|group| group.panels).collect();
     if panels.is_empty() && gaps.is_empty() {
         return Err(Missing::new(
             "all runs have the same settings",
@@ -57,6 +64,12 @@ fn figure(data: &Data, response: Option<&Metric>) -> Result<Figure, Missing> {
     if !gaps.is_empty() {
         notes = format!("Not drawn, as other factors always differed too: {}. ", gaps.join(", "));
     }
+    if !left_out.is_empty() {
+        notes += &format!(
+            "The factors with the largest differences are drawn; `--factor` draws others: {}. ",
+            left_out.join(", ")
+        );
+    }
     let (name, means) = match responses[..] {
         [response] => (title(response), means(response)),
         _ => ("AU and throughput", "means (of throughput, geometric means)"),
@@ -69,12 +82,56 @@ fn figure(data: &Data, response: Option<&Metric>) -> Result<Figure, Missing> {
     Ok(Figure { title, caption, panels, columns: 2 })
 }
 
-/// A panel with a line for each number of processes; `None` if no line joins levels.
+/// Maximum number of panels, unless the user chose the factors: four rows of two fill a page.
+const PANELS_MAX: usize = 8;
+
+/// The panels of a factor, one for each response.
+struct FactorPanels {
+    name: String,
+    panels: Vec<Panel>,
+}
+
+impl FactorPanels {
+    /// The largest difference between marks of a panel, relative to the highest mark.
+    fn range_share(&self) -> f64 {
+        let shares = self.panels.iter().map(|panel| {
+            let values = panel.points().map(|point| point.y);
+            let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| {
+                (low.min(value), high.max(value))
+            });
+            if 0.0 < high { (high - low) / high } else { 0.0 }
+        });
+        shares.fold(0.0, f64::max)
+    }
+}
+
+/// Removes the factors with the smallest differences, so that `count_max` stay. Returns the names of the others in backticks.
+fn remove_small(groups: &mut Vec<FactorPanels>, count_max: usize) -> Vec<String> {
+    let mut shares: Vec<f64> = groups.iter().map(FactorPanels::range_share).collect();
+    shares.sort_by(|a, b| b.total_cmp(a));
+    let least = shares.get(count_max.saturating_sub(1)).copied().unwrap_or(0.0);
+    let mut kept = 0;
+    let removed = groups.extract_if(.., |group| {
+        let is_kept = kept < count_max && least <= group.range_share();
+        kept += usize::from(is_kept);
+        !is_kept
+    });
+    removed.map(|group| format!("`{}`", group.name)).collect()
+}
+
+/// The factors with panels: processes too, unless the panels of the others have a line for each number of processes.
+fn factors(block: &PlotBlock<'_>) -> Vec<usize> {
+    if block.crosses_processes() { block.others() } else { block.factor_order() }
+}
+
+/// A panel with a line for each number of processes at which the factor was varied; `None` if no line joins levels.
 fn panel(block: &PlotBlock<'_>, factor: usize, y: &ResponseAxis<'_>) -> Option<Panel> {
     let all: Vec<usize> = (0..block.design.factors[factor].levels.len()).collect();
     let (x, places) = block.axis(factor, &all);
-    let processes = block.processes().filter(|processes| *processes != factor);
-    let cells = block.design.slice(&block.processes_and(factor));
+    let free = block.free_with(factor);
+    let processes =
+        block.processes().filter(|processes| *processes != factor && free.contains(processes));
+    let cells = block.design.slice(&free);
     let style = block.style(factor);
     let place = |cell: &DesignCell| Some(places[cell.levels[factor]]);
     let lines = y.lines(block, &cells, processes, style, place);

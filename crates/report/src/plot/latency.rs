@@ -19,6 +19,7 @@ pub(super) static PLOT: Plot = Plot {
     summary: "Durations of opens, reads and samples, or for DLIO's results the waits for the data of steps: cumulative distributions on a logarithmic axis",
     needs: Needs::Records,
     responses: &[],
+    has_factor_panels: false,
     make: |data, _| figure(data),
 };
 

@@ -61,6 +61,8 @@ pub struct Plot {
     pub needs: Needs,
     /// Responses shown by default, if `--response` can choose another response; empty for other plots.
     pub responses: &'static [&'static Metric],
+    /// Whether it has panels for factors, of which `--factor` can choose some.
+    pub has_factor_panels: bool,
     make: fn(&Data, Option<&Metric>) -> Result<Figure, Missing>,
 }
 

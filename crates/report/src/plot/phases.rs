@@ -23,6 +23,7 @@ pub(super) static PLOT: Plot = Plot {
     summary: "AU and throughput by epoch, with a line for each experiment, or for each workload if there are more than seven; and AU, throughput, bandwidth and GPU use in epochs, in evaluations, and before, during and after checkpoints; for DLIO's results in epochs, and in first and later steps",
     needs: Needs::Summaries,
     responses: &[],
+    has_factor_panels: false,
     make: |data, _| figure(data),
 };
 

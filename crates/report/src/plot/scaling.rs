@@ -20,6 +20,7 @@ pub(super) static PLOT: Plot = Plot {
     summary: "Throughput against processes on logarithmic axes, with the ideal from the fewest processes; a line for each combination of other factors",
     needs: Needs::Summaries,
     responses: &THROUGHPUTS,
+    has_factor_panels: false,
     make: |data, response| figure(data, response.unwrap_or_else(|| data.throughput())),
 };
 

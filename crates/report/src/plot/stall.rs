@@ -17,6 +17,7 @@ pub(super) static PLOT: Plot = Plot {
     summary: "Shares of an accelerator's time: computing, waiting for open, read, decode, client or queue (for DLIO's results only in total), and waiting for slower accelerators",
     needs: Needs::Summaries,
     responses: &[],
+    has_factor_panels: false,
     make: |data, _| figure(data),
 };
 

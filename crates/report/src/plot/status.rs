@@ -14,6 +14,7 @@ pub(super) static PLOT: Plot = Plot {
     summary: "Progress of a study, or states of the runs in folders: done, pending, partial and failed, in total and by factor",
     needs: Needs::Progress,
     responses: &[],
+    has_factor_panels: false,
     make: |data, _| figure(data),
 };
 

@@ -23,6 +23,7 @@ pub(super) static PLOT: Plot = Plot {
     summary: "Bandwidth of one run over time, with its epochs, evaluations and checkpoints shaded; for DLIO's results throughput by block, with the waits of steps",
     needs: Needs::Records,
     responses: &[],
+    has_factor_panels: false,
     make: |data, _| figure(data),
 };
 

@@ -17,7 +17,7 @@ use feedrate_analysis::advice::{Advice, Case, SampleRequests, advise, advise_wit
 use feedrate_analysis::answer::{Answer, AnsweredSummary};
 use feedrate_analysis::predict::{NotPredictable, Pipeline, Prediction};
 use feedrate_measure::derived::Derived;
-use feedrate_measure::doubt::Doubt;
+use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, DEVICE_PER_SECOND, DURATION_S,
     GPU_UTILISATION,
@@ -69,8 +69,8 @@ struct ClientOutput<'a> {
     /// Its costs by the keys of `client`.
     #[schemars(with = "Option<OpenObject>")]
     costs: Option<&'a ClientPlan>,
-    /// Utilisation over all steps.
-    au_all_steps_percent: Option<f64>,
+    /// Utilisation of the kind that decides the answer.
+    au_percent: Option<f64>,
     /// Estimate for a client that takes no time.
     with_ideal_client: Option<IdealClientOutput>,
     /// Reason why there is no estimate.
@@ -85,8 +85,10 @@ struct ClientOutput<'a> {
 struct IdealClientOutput {
     /// Always `true`.
     estimated: bool,
-    /// Utilisation over all steps.
-    au_all_steps_percent: f64,
+    /// Kind of the utilisation: au_sustained_percent or au_all_steps_percent.
+    au_kind: &'static str,
+    /// Utilisation.
+    au_percent: f64,
     /// Lowest and highest utilisation that the record allows.
     interval: [f64; 2],
     /// Whether the measured utilisation is at or above the lower end of the interval.
@@ -128,15 +130,16 @@ impl<'a> RunPage<'a> {
 
     fn client_output(&self) -> Option<ClientOutput<'_>> {
         let ideal = self.ideal_client.as_ref();
-        let au_percent = client::au_percent(&Derived::new(self.record));
+        let au_percent = client::au_percent(&Derived::new(self.record), ideal);
         let predicted = ideal.and_then(|ideal| ideal.as_ref().ok());
         Some(ClientOutput {
             kind: if ideal.is_some() { "calibrated" } else { "ideal" },
             costs: self.record.plan.loader.client.as_ref(),
-            au_all_steps_percent: au_percent,
+            au_percent,
             with_ideal_client: predicted.map(|prediction| IdealClientOutput {
                 estimated: true,
-                au_all_steps_percent: prediction.au_percent,
+                au_kind: prediction.au_kind,
+                au_percent: prediction.au_percent,
                 interval: prediction.interval,
                 difference_is_within_error: au_percent.map(|au| prediction.interval[0] <= au),
             }),
@@ -172,8 +175,17 @@ impl<'a> RunPage<'a> {
         Document::from(Vec::from_iter(head.map(Block::Heading).into_iter().chain([answer])))
     }
 
-    /// All measurements, below the answer.
+    /// The measurements below the answer, with the warnings and the names of the notes.
+    pub fn measurements(&self) -> Document {
+        self.page(Extent::Measurements)
+    }
+
+    /// All measurements and doubts, below the answer.
     pub fn details(&self) -> Document {
+        self.page(Extent::All)
+    }
+
+    fn page(&self, extent: Extent) -> Document {
         let summary = &self.answered.summary;
         let answer = Block::Verdict(self.answered.answer.kind, self.lines());
         let mut blocks = vec![answer, Block::facts(rows::rows(self.answered, self.record))];
@@ -181,10 +193,21 @@ impl<'a> RunPage<'a> {
             blocks.extend(table_of_epochs(&summary.per_epoch));
             blocks.extend(blocks_of_phases(&summary.phases));
             let reads = &Derived::new(self.record).io.read_latency;
-            blocks.extend(latency::latency_blocks(summary, reads));
+            let mut latency = latency::latency_blocks(summary, reads);
+            if extent == Extent::Measurements {
+                // The percentiles suffice.
+                latency.truncate(1);
+            }
+            blocks.extend(latency);
             blocks.extend(self.gpu_note().map(Block::Sentence));
         }
-        blocks.extend(blocks_of_doubts(&summary.doubts));
+        let is_shown = |doubt: &&Doubt| extent == Extent::All || doubt.severity < Severity::Note;
+        let (shown, notes): (Vec<&Doubt>, Vec<&Doubt>) = summary.doubts.iter().partition(is_shown);
+        blocks.extend(blocks_of_doubts(shown));
+        if !notes.is_empty() {
+            let names = words::doubt_names(&notes);
+            blocks.push(Block::Sentence(format!("Notes: {names}; `--details` explains them")));
+        }
         blocks.extend(results_line(self.answered).map(Block::Sentence));
         Document::from(blocks)
     }
@@ -203,6 +226,15 @@ impl<'a> RunPage<'a> {
         let requests = self.requests.as_ref();
         answer_lines(answer, &summary.doubts, requests, &self.helps, self.client_line.clone())
     }
+}
+
+/// How much a page shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// Measurements, with only the names of notes.
+    Measurements,
+    /// Everything.
+    All,
 }
 
 /// Lines on the answer, the needed and delivered rates, requests if they matter, changes that would help, and the client.
@@ -225,8 +257,8 @@ fn results_line(answered: &AnsweredSummary) -> Option<String> {
 }
 
 /// Doubts with evidence and advice under a heading; empty without doubts.
-pub fn blocks_of_doubts(doubts: &[Doubt]) -> Vec<Block> {
-    let items = Vec::from_iter(doubts.iter().map(|doubt| {
+pub fn blocks_of_doubts<'d>(doubts: impl IntoIterator<Item = &'d Doubt>) -> Vec<Block> {
+    let items = Vec::from_iter(doubts.into_iter().map(|doubt| {
         let evidence = vec![Detail::new("", &[], &doubt.evidence)];
         Item::doubt(&doubt.name, doubt.severity, evidence, &doubt.advice)
     }));

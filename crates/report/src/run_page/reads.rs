@@ -9,8 +9,12 @@ use feedrate_spec::units;
 
 /// The rows on reads that have known values.
 pub fn read_rows(figures: &Figures) -> Vec<(&'static str, String)> {
-    let rows =
-        [("Access", access(figures)), ("I/O calls", calls(figures)), ("Files", files(figures))];
+    let rows = [
+        ("Access", access(figures)),
+        ("I/O calls", calls(figures)),
+        ("Read rates", rates_by_size(figures)),
+        ("Files", files(figures)),
+    ];
     rows.into_iter().filter_map(|(name, row)| Some((name, row?))).collect()
 }
 
@@ -21,7 +25,8 @@ fn access(figures: &Figures) -> Option<String> {
     if access.reads == 0 {
         return None;
     }
-    let common = requests.common.iter().flatten().next();
+    // A read at the end of a file returns nothing.
+    let common = requests.common.iter().flatten().find(|size| size.bytes > 0);
     let mut words = match common.map(|size| (size.count as f64 / access.reads as f64, size.bytes)) {
         Some((part, bytes)) if part >= 0.01 => {
             vec![format!("{} of reads {}", share(part), units::bytes(bytes))]
@@ -34,19 +39,31 @@ fn access(figures: &Figures) -> Option<String> {
     }
     words.extend(figures.value(&FILES).map(|files| FILES.unit.text(files) + " per accelerator"));
     let amplification = figures.value(&AMPLIFICATION);
-    words.extend(amplification.map(|ratio| format!("{ratio:.2} bytes read per byte of payload")));
+    words.extend(
+        amplification.map(|ratio| format!("{ratio:.2} bytes read per byte of decoded data")),
+    );
     Some(words.join(" · "))
 }
 
-/// Time in calls and rates by request size, as in Darshan's summary.
+/// Time in calls.
 fn calls(figures: &Figures) -> Option<String> {
-    let access = figures.access.as_ref().filter(|access| access.reads > 0)?;
+    figures.access.as_ref().filter(|access| access.reads > 0)?;
     let time = figures.value(&IO_TIME_PERCENT)?;
     let mut words = vec![format!("{} of the workers' time", IO_TIME_PERCENT.unit.text(time))];
     words.extend(figures.value(&IN_FLIGHT).map(|mean| format!("{mean:.2} reads in flight")));
-    let rates = access.bytes_per_second_by_size.iter().flat_map(|rates| &rates.0);
-    words.extend(rates.map(|bin| format!("{} at {}", bin.0, units::bytes_per_second(bin.1))));
     Some(words.join(" · "))
+}
+
+/// Rates by request size, as in Darshan's summary: `reads of 0-100 bytes 260 kB/s · 1K-10K 39 MB/s`.
+fn rates_by_size(figures: &Figures) -> Option<String> {
+    let rates = figures.access.as_ref()?.bytes_per_second_by_size.as_ref()?;
+    let rates = rates.0.iter().filter(|bin| bin.1 > 0.0).zip(0..);
+    let rates = rates.map(|(bin, index)| {
+        let [before, unit] = if index == 0 { ["reads of ", " bytes"] } else { ["", ""] };
+        format!("{before}{}{unit} {}", bin.0, units::bytes_per_second(bin.1))
+    });
+    let rates: Vec<String> = rates.collect();
+    (!rates.is_empty()).then(|| rates.join(" · "))
 }
 
 /// Files by the number of accelerators that read them.
@@ -68,5 +85,6 @@ fn files(figures: &Figures) -> Option<String> {
 }
 
 fn share(share: f64) -> String {
-    format!("{:.0} %", 100.0 * share)
+    let percent = 100.0 * share;
+    if 0.0 < percent && percent < 0.5 { "< 1 %".into() } else { format!("{percent:.0} %") }
 }

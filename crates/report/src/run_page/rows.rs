@@ -5,15 +5,16 @@ use crate::text;
 use crate::words::{mlperf, mlperf_class};
 use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_measure::checkpoints::Checkpoints;
+use feedrate_measure::derived::Derived;
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, BARRIER_S, COMPUTE_S, DELIVERED_WHOLE,
     DELIVERED_WINDOWED, DEVICE_BYTES, LOAD_S, LOGICAL_BYTES, METRICS, Metric, NOMINAL_WHOLE,
-    NOMINAL_WINDOWED, NotMeasurable, Placement, SAMPLES_WHOLE, SAMPLES_WINDOWED, STALL_CLIENT,
-    STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, STALL_SKEW,
+    NOMINAL_WINDOWED, NotMeasurable, Placement, SAMPLES_WHOLE, SAMPLES_WINDOWED,
 };
 use feedrate_measure::record::{Record, StagingSummary};
 use feedrate_measure::summary::{EvaluationSummary, Figures, Summary};
 use feedrate_measure::transfers::TransferSummary;
+use feedrate_measure::waits::Waits;
 use feedrate_results::run::Run;
 use feedrate_spec::units::{self, GIB};
 use std::cmp::Reverse;
@@ -39,7 +40,7 @@ pub(super) fn rows(answered: &AnsweredSummary, record: &Record) -> Vec<FigureRow
     rows.extend(record.members_line().map(|line| ("Files", line)));
     if is_trained {
         rows.extend(utilisations(answered, record));
-        rows.extend(figures(summary));
+        rows.extend(figures(summary, record));
     }
     rows.extend(page_faults(record).map(|faults| ("Page faults", faults)));
     rows
@@ -96,26 +97,16 @@ fn utilisations(answered: &AnsweredSummary, record: &Record) -> Vec<FigureRow> {
 }
 
 /// Rates, shares of the time, reads, staging, evaluation and checkpoints.
-fn figures(summary: &Summary) -> Vec<FigureRow> {
+fn figures(summary: &Summary, record: &Record) -> Vec<FigureRow> {
     let figures = &summary.figures;
     let times = [("load", &LOAD_S), ("compute", &COMPUTE_S), ("barrier", &BARRIER_S)];
     let mut rows = vec![
         ("Delivered", epochs_and_window(figures, &DELIVERED_WHOLE, &DELIVERED_WINDOWED)),
-        ("Nominal", epochs_and_window(figures, &NOMINAL_WHOLE, &NOMINAL_WINDOWED)),
+        ("Nominal", nominal(figures)),
         ("Samples", epochs_and_window(figures, &SAMPLES_WHOLE, &SAMPLES_WINDOWED)),
-        ("Time", shares(figures, &times)),
+        ("Time", shares(&times.map(|(name, metric)| (name, figures.value(metric))))),
     ];
-    if figures.value(&LOAD_S).is_some_and(|load_s| load_s > 0.0) {
-        let parts = [
-            ("open", &STALL_OPEN),
-            ("read", &STALL_READ),
-            ("decode", &STALL_DECODE),
-            ("client", &STALL_CLIENT),
-            ("queue", &STALL_QUEUE),
-            ("skew", &STALL_SKEW),
-        ];
-        rows.push(("Stall", shares(figures, &parts)));
-    }
+    rows.extend(stall(record).map(|stall| ("Stall", stall)));
     rows.extend(read_rows(figures));
     rows.extend(summary.transfers.as_ref().map(|all| ("Requests", requests(all))));
     rows.extend(summary.staging.as_ref().map(|all| ("Staged", staging(all))));
@@ -134,17 +125,16 @@ fn figures(summary: &Summary) -> Vec<FigureRow> {
     rows
 }
 
-/// Requests to an object store: `40,000, 12 repeated (10 status 503, 2 timeout), which cost 3.1 s and read 8 MB twice`.
+/// Requests to an object store: `40,000, 12 repeated (10 status 503, 2 timeout), which cost 3.1 s`.
 fn requests(transfers: &TransferSummary) -> String {
     let requests = units::count(transfers.requests);
     match transfers.retried.total() {
         0 => format!("{requests}, none repeated"),
         repeated => format!(
-            "{requests}, {} repeated ({}), which cost {} and read {} twice",
+            "{requests}, {} repeated ({}), which cost {}",
             units::count(repeated),
             transfers.retried.list(),
             units::seconds(transfers.retry_lost_s),
-            units::bytes(transfers.bytes_read_twice),
         ),
     }
 }
@@ -221,11 +211,37 @@ fn epochs_and_window(figures: &Figures, epochs: &Metric, window: &Metric) -> Str
     format!("{epochs} over whole epochs, {} in the window", known(figures, window))
 }
 
-/// Durations with their shares of the sum.
-fn shares(figures: &Figures, parts: &[(&str, &Metric)]) -> String {
-    let sum: f64 = parts.iter().filter_map(|(_, metric)| figures.value(metric)).sum();
-    let texts = parts.iter().map(|(name, metric)| {
-        let text = text::known(figures.value(metric), |seconds| match units::seconds(seconds) {
+/// The waits of an accelerator by cause, on the verdict's basis: queueing counts as the work that the workers did meanwhile, and decoding as the client's
+/// work within its time. `None` without waits.
+fn stall(record: &Record) -> Option<String> {
+    let waits = Waits::new(&Derived::new(record)).filter(|waits| waits.data_s() > 0.0)?;
+    let client_s = record.plan.loader.client.as_ref().map(|_| waits.client_s);
+    Some(shares(&[
+        ("open", Some(waits.open_s)),
+        ("read", Some(waits.read_s)),
+        ("decode", Some(waits.decode_s)),
+        ("client", client_s),
+        ("skew", Some(waits.skew_s)),
+    ]))
+}
+
+/// The rate of the samples' payload. It exceeds the delivered rate if files are compressed, as images are.
+fn nominal(figures: &Figures) -> String {
+    let rates = [&NOMINAL_WHOLE, &DELIVERED_WHOLE].map(|metric| figures.value(metric));
+    let is_compressed =
+        matches!(rates, [Some(nominal), Some(delivered)] if COMPRESSED_MIN * delivered < nominal);
+    let suffix = if is_compressed { ", of decoded data" } else { "" };
+    epochs_and_window(figures, &NOMINAL_WHOLE, &NOMINAL_WINDOWED) + suffix
+}
+
+/// Ratio of nominal to delivered bytes from which samples count as compressed.
+const COMPRESSED_MIN: f64 = 1.2;
+
+/// Times with their shares of the sum.
+fn shares(parts: &[(&str, Option<f64>)]) -> String {
+    let sum: f64 = parts.iter().filter_map(|(_, seconds)| *seconds).sum();
+    let texts = parts.iter().map(|(name, seconds)| {
+        let text = text::known(*seconds, |seconds| match units::seconds(seconds) {
             text if sum > 0.0 => format!("{text} ({:.1} %)", 100.0 * seconds / sum),
             text => text,
         });

@@ -37,7 +37,7 @@ pub fn why(proposal: &Proposal) -> String {
     render_template(proposal, |rule| rule.why)
 }
 
-/// The cost of a change and its side effect.
+/// The cost of a change and its side effect: `effort: memory; samples are shuffled less`.
 pub fn cost(proposal: &Proposal) -> String {
     let cost = match proposal.cost {
         Cost::Setting => "a setting",
@@ -48,7 +48,7 @@ pub fn cost(proposal: &Proposal) -> String {
         Cost::Accelerators => "fewer accelerators at a time",
         Cost::Hardware => "other hardware",
         Cost::Run => "another run",
-        Cost::Attention => "a look at it",
+        Cost::Attention => "finding the cause",
     };
     let risk = match proposal.risk {
         Risk::None => "",
@@ -61,11 +61,13 @@ pub fn cost(proposal: &Proposal) -> String {
         Risk::LateStart => "; the first step waits for the reading",
         Risk::NoPageCache => "; the page cache is not used",
     };
-    format!("{cost}{risk}")
+    format!("effort: {cost}{risk}")
 }
 
 /// The sentence on a run that no known change helps.
 pub const NOTHING_HELPS: &str = "No known change would help";
+/// The sentence on a run whose accelerators do not compute.
+pub const NO_COMPUTE: &str = "Without compute there is no AU that a change could raise: set `train.computation_time`, which `feedrate.watch` in the training loop measures";
 /// The sentence on a run whose bottleneck is unknown.
 pub const TOO_NOISY: &str = "Nothing is advised: the measurement is too noisy to name a bottleneck";
 
@@ -107,7 +109,11 @@ fn with_prediction(advice: &Advice, required_percent: f64) -> String {
     let Some(prediction) = &advice.prediction else { return change };
     let Prediction { au_percent, interval: [low, high], .. } = prediction;
     let au = percent_near_target(*au_percent, required_percent);
-    let enough = if advice.reaches(required_percent) == Some(true) { "" } else { ", not enough" };
+    let enough = match (advice.reaches(required_percent), prediction.bottleneck) {
+        (Some(true), _) => "",
+        (_, Bound::CpuSaturated) => ", not enough: the cores limit next",
+        _ => ", not enough",
+    };
     format!("{change} → {au} % AU [{low:.0}, {high:.0}]{enough}")
 }
 
@@ -115,7 +121,10 @@ fn with_prediction(advice: &Advice, required_percent: f64) -> String {
 pub fn opening(answer: &Answer, derived: &Derived) -> String {
     let name = &derived.record.plan.workload;
     let Some(au) = answer.au_percent else {
-        return format!("{name}: {}", answer.kind.name());
+        let samples = answer.samples_per_second.map(|rate| units::per_second(rate, "samples"));
+        let rate = samples.filter(|_| answer.kind == AnswerKind::Rate);
+        let says = rate.map(|rate| format!("{rate}, {}", answer.verdict.name()));
+        return format!("{name}: {}", says.as_deref().unwrap_or(answer.kind.name()));
     };
     let bound = match (answer.kind, answer.unknown_because) {
         (AnswerKind::Unknown, Some(because)) => because.name(),
@@ -306,9 +315,16 @@ mod tests {
         cached.epochs[0].host.resident_before_bytes = Some(160_000_000);
         check(
             &cached,
-            Some("Would help: use `--cold`, or a dataset of at least five times the memory"),
+            Some(
+                "Would help: use `--cold` (in a study, `--cache cold`), or a dataset of at least five times the memory",
+            ),
             "example: 50 % AU, cache-fed",
         );
+        let mut without_compute = starved_run();
+        for accelerator in &mut without_compute.epochs[0].accelerators {
+            accelerator.blocks[0].compute_ns.fill(0);
+        }
+        check(&without_compute, None, "example: 10 samples/s, storage-bound");
         let mut stopped = starved_run();
         stopped.complete = false;
         let head = "example: 50 % AU, incomplete";

@@ -139,16 +139,22 @@ pub fn count_by_kind(answers: &[&Answer]) -> String {
             (0, all) => format!("{count} of {all} runs"),
             _ => count.to_string(),
         };
-        let bounds = if kind == AnswerKind::No { bounds(answers) } else { String::new() };
+        let bounds = bounds(answers, kind);
         parts.push(format!("{} for {runs}{bounds}", kind.name().to_uppercase()));
     }
     parts.join(", ")
 }
 
-/// The bounds of the runs that were not fed: ` (36 storage-bound, 3 decode-bound)`, or ` (storage-bound)` if all runs share it.
-fn bounds(answers: &[&Answer]) -> String {
-    let unfed = answers.iter().filter(|answer| answer.kind == AnswerKind::No);
-    let counts = count_names(unfed.map(|answer| answer.verdict.name()));
+/// The bounds of the runs that were not fed, or the causes of unknown answers: ` (36 storage-bound, 3 decode-bound)`, or ` (storage-bound)` if
+/// all runs share it. Empty for other kinds.
+fn bounds(answers: &[&Answer], kind: AnswerKind) -> String {
+    let names =
+        answers.iter().filter(|answer| answer.kind == kind).filter_map(|answer| match kind {
+            AnswerKind::No => Some(answer.verdict.name()),
+            AnswerKind::Unknown => answer.unknown_because.map(UnknownBecause::name),
+            _ => None,
+        });
+    let counts = count_names(names);
     match counts[..] {
         [] => String::new(),
         [(only, _)] => format!(" ({only})"),
@@ -248,6 +254,7 @@ fn checkpoint_rates(checkpoints: &CheckpointSummary) -> String {
     let written = checkpoints.save.map(|save| {
         let medium = match save.medium {
             CheckpointMedium::Storage => ", durable (`fsync`)",
+            CheckpointMedium::Store => " to a store of objects",
             CheckpointMedium::MemoryFileSystem => " to a file system in memory",
             CheckpointMedium::PageCache | CheckpointMedium::Unknown => {
                 " into the page cache, not durable (no `fsync`)"
@@ -259,6 +266,7 @@ fn checkpoint_rates(checkpoints: &CheckpointSummary) -> String {
         let all_bytes = units::bytes(load.bytes * load.count);
         let medium = match (load.medium, load.device_bytes) {
             (CheckpointMedium::Storage, _) => " from the device".into(),
+            (CheckpointMedium::Store, _) => " from a store of objects".into(),
             (CheckpointMedium::MemoryFileSystem, _) => " from a file system in memory".into(),
             (CheckpointMedium::PageCache, Some(device_bytes)) => {
                 let device_bytes = units::bytes(device_bytes);
@@ -367,11 +375,11 @@ fn unknown_text(answer: &Answer, doubts: &[Doubt]) -> String {
                 "[{read_bytes} were read, {device_bytes} of them from the device|{read_bytes} were read, and how many of them came from the device is unknown]",
             ),
             Some(UnknownBecause::CpuSaturated) => doubt.facts.render(
-                "[the {cores} of this machine were {busy_percent:.0} % busy, and work may have waited for them]",
+                "[the {cores} of this machine were {busy_percent:.0} % busy, and work may have waited for them][; other programs used {others:.1} of them][, mostly {process}]",
             ),
             Some(UnknownBecause::Interrupted) => doubt
                 .facts
-                .render("[{checkpoints} done|{epochs_done} of {epochs_planned} epochs are complete|steps of {begun_epochs} are recorded]"),
+                .render("[{checkpoints} done|{epochs_done} of {epochs_planned} epochs are complete, and epoch {stopped_epoch} up to step {stopped_step} of {last_step}|{epochs_done} of {epochs_planned} epochs are complete|steps of {begun_epochs} are recorded]"),
             Some(UnknownBecause::Incomplete | UnknownBecause::DataUnread) => doubt.evidence.clone(),
             _ => format!("{}: {}", doubt.name, doubt.evidence),
         })

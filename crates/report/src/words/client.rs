@@ -3,9 +3,10 @@
 use super::unpredicted::why;
 use feedrate_analysis::predict::{NotPredictable, Prediction};
 use feedrate_measure::derived::Derived;
-use feedrate_measure::metric::{AU_ALL_STEPS, COMPUTE_S, Unit};
+use feedrate_measure::metric::{Metric, Unit};
+use feedrate_measure::supply::deciding_metric;
 
-/// A line on the client. An emulated client has two utilisations over all steps: the estimate for an `ideal` client, which is what the storage can
+/// A line on the client. An emulated client has two utilisations of the kind that decides the answer: the estimate for an `ideal` client, which is what the storage can
 /// reach, and the measured one. `None` for runs without a client: runs of only checkpoints, and watched loops.
 pub fn line(
     derived: &Derived,
@@ -20,7 +21,7 @@ pub fn line(
     };
     let name = client.name.as_deref().unwrap_or("calibrated");
     let head = format!("Client: {name} (tests the job)");
-    let Some(au) = au_percent(derived) else { return Some(head) };
+    let Some(au) = au_percent(derived, ideal) else { return Some(head) };
     let storage_text = match ideal {
         Some(Ok(prediction)) => {
             let [low, high] = prediction.interval;
@@ -43,10 +44,14 @@ pub fn client_limit(percent: f64, target_percent: f64) -> String {
     )
 }
 
-/// The measured utilisation over all steps; `None` if nothing was computed.
-pub fn au_percent(derived: &Derived) -> Option<f64> {
-    let computes = derived.value(&COMPUTE_S).is_some_and(|compute_s| compute_s > 0.0);
-    derived.value(&AU_ALL_STEPS).filter(|au| computes && au.is_finite())
+/// The measured utilisation of the estimate's kind, or without an estimate of the kind that decides the answer; `None` if nothing was computed.
+pub fn au_percent(
+    derived: &Derived,
+    ideal: Option<&Result<Prediction, NotPredictable>>,
+) -> Option<f64> {
+    let deciding = deciding_metric(derived)?;
+    let estimated = ideal.and_then(|ideal| Metric::find(ideal.as_ref().ok()?.au_kind).ok());
+    derived.value(estimated.unwrap_or(deciding)).filter(|au| au.is_finite())
 }
 
 #[cfg(test)]

@@ -241,7 +241,9 @@ fn linear_growth(finding: &Finding, title: &str) -> String {
         efficiency(effect)
     );
     match finding.kind {
-        FindingKind::NotTested => format!("not tested: {growth}, one run of each"),
+        FindingKind::NotTested => {
+            format!("not tested: {growth}, n = {}, as a combination was run once", effect.n)
+        }
         _ => format!("{growth}, n = {}", effect.n),
     }
 }

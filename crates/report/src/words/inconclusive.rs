@@ -22,7 +22,7 @@ pub(super) fn sentence(finding: &Inconclusive) -> String {
         }
         Inconclusive::NoReplicates { questions: open, noise } => {
             let remedy = format!("; {}", needed_replicates(noise.as_ref()));
-            ("there is one run of each (no replicates)", questions(open), remedy)
+            ("some combinations were run once (no replicates)", questions(open), remedy)
         }
         Inconclusive::TooNoisy(responses) => {
             let responses =

@@ -102,6 +102,9 @@ pub fn watched_line(io: &WatchedIo) -> String {
     let busy = busy.map(|percent| format!("the loader computed for {percent:.0} % of its time"));
     let because = match io.reason {
         WatchedIoReason::CoresBusy => Some("the cores of the machine were busy"),
+        WatchedIoReason::FolderUnknown => {
+            Some("the folder of its data is unknown: give `watch(loader, data=FOLDER)`")
+        }
         WatchedIoReason::DeviceUnknown => Some("the reads of the data's device are unknown"),
         WatchedIoReason::OtherProcesses => Some("the device read mostly for other processes"),
         WatchedIoReason::LoaderUnknown => Some("it is unknown how much the loader computed"),
@@ -190,6 +193,12 @@ mod tests {
                 device_bytes_per_second: None,
                 ..io
             },
+            WatchedIo {
+                kind: IoProblem::Unknown,
+                reason: WatchedIoReason::FolderUnknown,
+                device_bytes_per_second: None,
+                ..io
+            },
             WatchedIo { kind: IoProblem::Unknown, reason: WatchedIoReason::OtherProcesses, ..io },
             WatchedIo {
                 kind: IoProblem::Unknown,
@@ -206,6 +215,7 @@ mod tests {
         I/O is not the problem: the loop waited 61 % of its time for batches; the device delivered 480 MB/s, and the cores of the machine were busy
         I/O is not the problem: the loop waited 61 % of its time for batches
         UNKNOWN whether I/O is the problem: the loop waited 61 % of its time for batches; the loader computed for 8 % of its time, and the reads of the data's device are unknown
+        UNKNOWN whether I/O is the problem: the loop waited 61 % of its time for batches; the loader computed for 8 % of its time, and the folder of its data is unknown: give `watch(loader, data=FOLDER)`
         UNKNOWN whether I/O is the problem: the loop waited 61 % of its time for batches; the device delivered 480 MB/s, the loader computed for 8 % of its time, and the device read mostly for other processes
         UNKNOWN whether I/O is the problem: the loop waited 61 % of its time for batches; the device delivered 480 MB/s with reads in progress for at most 98 % of the time, and it is unknown how much the loader computed
         ");

@@ -3,7 +3,9 @@
 use super::number::relative_to;
 use feedrate_analysis::finding::{EffectSize, Quantity};
 use feedrate_measure::metric::{Metric, Unit};
+use feedrate_results::setting::compare_levels;
 use feedrate_spec::units::counted;
+use std::cmp::Ordering;
 
 /// The name of a response for use in sentences.
 pub(super) fn title(response: &str) -> &'static str {
@@ -20,12 +22,19 @@ const LEVELS_MAX: usize = 4;
 
 /// Compares levels with another. If there are many, the first are named and the others counted.
 pub(super) fn levels(effects: &[EffectSize]) -> String {
-    let items = shorten_levels(effects.iter().map(level).collect());
-    match items.split_last() {
-        Some((others, named)) if named.len() + 1 < effects.len() => {
-            format!("{}; and {others}", named.join("; "))
+    // The effects are in the order of their size.
+    let named = if LEVELS_MAX < effects.len() { LEVELS_MAX - 1 } else { effects.len() };
+    let mut shown: Vec<&EffectSize> = effects[..named].iter().collect();
+    shown.sort_by(|a, b| match (&a.quantity, &b.quantity) {
+        (Quantity::Level { level: a, .. }, Quantity::Level { level: b, .. }) => {
+            compare_levels(a, b)
         }
-        _ => items.join("; "),
+        _ => Ordering::Equal,
+    });
+    let texts: Vec<String> = shown.into_iter().map(level).collect();
+    match effects.len() - named {
+        0 => texts.join("; "),
+        others => format!("{}; and {}", texts.join("; "), counted(others as u64, "other level")),
     }
 }
 

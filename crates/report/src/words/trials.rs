@@ -31,6 +31,9 @@ pub fn tried(trials: &TrialsResult) -> Vec<String> {
     };
     let without = trials.baseline.map(|run| format!("; without a change {}", utilisation(&run)));
     let helps = match all(|row| row.outcome == Outcome::Helps) {
+        none if none.is_empty() && trials.advice.iter().all(|row| row.tried.is_none()) => {
+            "no change was tried".into()
+        }
         none if none.is_empty() => "nothing that was tried helped measurably".into(),
         helps => format!("helped when tried: {helps}"),
     };
@@ -126,7 +129,7 @@ mod tests {
             "mispredicted: `threads=4` 97.0 % [96.0, 99.0] AU, predicted 60.0 [55.0, 65.0]"
         );
         trials.advice.truncate(0);
-        let sentences = "nothing that was tried helped measurably; without a change 31.0 % AU";
+        let sentences = "no change was tried; without a change 31.0 % AU";
         assert_eq!(tried(&trials)[0], sentences);
     }
 }

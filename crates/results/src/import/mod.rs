@@ -29,6 +29,7 @@ pub use dlio::{DLIO, Imported};
 pub use find::{FoundRun, LeftOut, RunOrigin, find, find_within};
 pub(crate) use find::{OTHER_BENCHMARKS, left_by_runs, sibling_with_ranks, time_of_name};
 pub use log::Log;
+pub(crate) use names::PROVENANCE;
 pub(crate) use names::SUMMARY;
 pub use plan::ConfiguredCounts;
 pub use reported::Reported;

@@ -7,7 +7,7 @@ use feedrate_spec::plan::LOG_FILE;
 /// Summary of the run.
 pub(crate) const SUMMARY: &str = "summary.json";
 /// Stamp of `mlpstorage` with the versions that made the run.
-pub(super) const PROVENANCE: &str = "provenance.json";
+pub(crate) const PROVENANCE: &str = "provenance.json";
 /// Suffix of the file with the steps of one rank; the rank's number precedes it.
 pub(super) const OUTPUT: &str = "_output.json";
 /// Suffix of the file with the start and end times of a rank's blocks; the rank's number precedes it.

@@ -10,21 +10,21 @@ mod tests;
 use self::published::PublishedTable;
 use crate::diagnosis::DIAGNOSIS_FILE;
 use crate::doubt;
-use crate::files::{FilesError, StudyFiles, study_csv};
+use crate::files::{FilesError, StudyFiles, similar_path, study_csv};
 pub use crate::import::LeftOut;
 
 use crate::import::{FoundRun, Imported, RunOrigin, find, find_within, load_dlio, load_run};
 use crate::place::label;
 use crate::relations::Relations;
-use crate::row::Row;
-use crate::run::{FolderNames, Run, Submission};
+use crate::row::{Row, WARM_UP};
+use crate::run::{FolderNames, Reason, Run, Submission, warm_ups};
 use crate::state::{Status, StudyState};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::{Doubt, doubts as doubts_of_record, needs_loader};
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_measure::supply::Supply;
-use feedrate_spec::escape::bash_word;
+use feedrate_spec::escape::{bash_word, path_text};
 use feedrate_spec::refusal::Refusal;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -61,7 +61,7 @@ pub struct ReadOptions {
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages describe them")]
 pub enum RunsError {
-    #[error("cannot look into `{}`: {source}", path.display())]
+    #[error("cannot read `{}`: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
     #[error("`{}` holds no result of a run", .0.display())]
     NoRuns(PathBuf),
@@ -78,6 +78,24 @@ impl From<RunsError> for Refusal {
 impl RunsError {
     /// Returns a remedy.
     pub fn hint(&self) -> Option<String> {
+        self.likely_path().or_else(|| self.expected_path())
+    }
+
+    /// Names an existing path that was probably meant.
+    fn likely_path(&self) -> Option<String> {
+        match self {
+            RunsError::Io { path, .. } => similar_path(path),
+            RunsError::NoRuns(study) => results_elsewhere(study).map(|results| {
+                let results = bash_word(&path_text(&results));
+                format!(
+                    "none of its rows has a result in its study; `feedrate analyze {results}` reads the results there"
+                )
+            }),
+            RunsError::Study(_) => None,
+        }
+    }
+
+    fn expected_path(&self) -> Option<String> {
         match self {
             RunsError::Study(error) => error.hint(),
             RunsError::NoRuns(study) if study.is_file() => Some(format!(
@@ -99,6 +117,17 @@ impl RunsError {
             )),
         }
     }
+}
+
+/// Returns the folder `results` beside the CSV of a study, or beside its folder. A study that another program ran may have its results there.
+fn results_elsewhere(study: &Path) -> Option<PathBuf> {
+    let folder = study.parent().filter(|_| study.is_file())?;
+    let marks_rows = || {
+        let rows = StudyFiles::new(study).ok()?.table().ok()?;
+        Some(rows.rows().any(|row| row.done))
+    };
+    let found = ["results", "../results"].map(|name| folder.join(name));
+    found.into_iter().find(|folder| folder.is_dir()).filter(|_| marks_rows() == Some(true))
 }
 
 impl RunIndex {
@@ -180,6 +209,9 @@ impl RunIndex {
         names::number_replicates(&mut self.runs);
         self.unread.extend(tables.iter().flat_map(|table| table.unmatched_rows(&self.runs)));
         add_set_doubts(&mut self.runs, read_siblings(found, options));
+        for index in warm_ups(&self.runs) {
+            self.runs[index].unusable = Some(Reason::PutAside(WARM_UP.into()));
+        }
         names::number_order(&mut self.runs);
         self
     }

@@ -7,7 +7,7 @@ use crate::run::Run;
 use feedrate_measure::metric::{AU_WINDOWED, NOMINAL_WINDOWED};
 use feedrate_measure::record::file::{read_folder, read_text_bounded};
 use feedrate_measure::stats::mean;
-use feedrate_spec::units::MIB;
+use feedrate_spec::units::{self, MIB};
 use std::path::PathBuf;
 
 /// Relative difference allowed in addition to rounding, since tables may use other definitions or means of means.
@@ -167,11 +167,16 @@ impl Claim {
     /// Describes the numbers that no run, and no mean of runs, matches; `None` if all match.
     fn mismatch(&self, runs: &[Run]) -> Option<String> {
         let candidates: Vec<&Run> = runs.iter().filter(|run| self.describes(run)).collect();
-        let parameter = self.parameter.iter().map(|[key, value]| format!(", {key} {value}"));
+        let parameter = self
+            .parameter
+            .iter()
+            .map(|[key, value]| format!(", {key} {value}").trim_end().to_string());
         let accelerators =
-            self.accelerators.map_or("an unknown number of".into(), |n| n.to_string());
+            self.accelerators.map_or("an unknown number of accelerators".into(), |n| {
+                units::counted(n.into(), "accelerator")
+            });
         let row = format!(
-            "line {}: {} on {accelerators} accelerators{}",
+            "line {}: {} on {accelerators}{}",
             self.line,
             self.workload,
             parameter.collect::<String>()

@@ -2,6 +2,7 @@
 //! the counters; DXT adds the position, time and concurrency of reads.
 
 use super::lines::Lines;
+use super::program_files::is_program_file;
 use super::reader::add_ns;
 use super::tally::{Caller, FileCall, Tally};
 use super::{Input, LogError, LogKind, LogPart};
@@ -219,7 +220,12 @@ impl DarshanReader {
     /// Adds the collected counters of a file to the tally.
     fn flush_counters(&mut self) {
         let counters = std::mem::take(&mut self.counters);
-        if counters.key.is_empty() || counters.count("READS") == 0 {
+        if counters.key.is_empty() {
+            return;
+        }
+        self.tally.has_writes |=
+            counters.count("BYTES_WRITTEN") > 0 && !is_program_file(&counters.name);
+        if counters.count("READS") == 0 {
             return;
         }
         let Some(file) = self.tally.file(&counters.name) else { return };
@@ -228,7 +234,7 @@ impl DarshanReader {
         if counters.count("BYTES_WRITTEN") > counters.count("BYTES_READ") {
             let rank = (!is_sum).then(|| self.global_rank(counters.rank));
             self.written.insert((rank, file));
-            return self.tally.lose("file", "that was written more than read, so it is not data");
+            return self.tally.lose("file", "written more than read, which is not data");
         }
         if is_sum && self.ranks > 1 {
             self.tally.lose(
@@ -275,7 +281,7 @@ impl DarshanReader {
                 io.access.common.count_many(size, count);
             }
         } else {
-            self.tally.lose("file", "that was also written: its common sizes mix reads and writes");
+            self.tally.lose("file", "written too, whose common sizes mix reads and writes");
         }
         self.tally.set_length(file, counters.count("MAX_BYTE_READ") + 1);
         self.tally.add_opens(file, opens);
@@ -299,10 +305,10 @@ impl DarshanReader {
         let (Ok(local_rank), Ok(offset), Ok(bytes)) =
             (rank.parse(), offset.parse(), length.parse())
         else {
-            return self.tally.lose("line", "of DXT that was not understood");
+            return self.tally.lose("line", "of DXT not understood");
         };
         let (Some(start_ns), Some(end_ns)) = (parse_ns(start), parse_ns(end)) else {
-            return self.tally.lose("line", "of DXT that was not understood");
+            return self.tally.lose("line", "of DXT not understood");
         };
         let rank = self.global_rank(local_rank);
         if [Some(rank), None].iter().any(|&rank| self.written.contains(&(rank, file))) {

@@ -111,10 +111,12 @@ pub(super) fn evaluate(tally: &mut Tally) -> Result<Evaluation, LogError> {
         (read.saturating_add(kind.mapped_bytes), opens, Reverse(index))
     });
     let Some((_, _, Reverse(data))) = kinds.max().filter(|(bytes, ..)| *bytes > 0) else {
-        return Err(LogError::new(
-            "it contains no reads of data, at most reads of program files",
-            tally.no_data_hint,
-        ));
+        let problem = if tally.has_writes {
+            "the recorded processes wrote data and read none"
+        } else {
+            "it contains no reads of data, at most reads of program files"
+        };
+        return Err(LogError::new(problem, tally.no_data_hint));
     };
     tally.assign_ranks(data);
     let mut left_out: Vec<OtherFiles> = Vec::new();

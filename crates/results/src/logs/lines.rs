@@ -53,7 +53,7 @@ impl<'a> Lines<'a> {
     pub(super) fn report_lost(&self, tally: &mut Tally) {
         tally.lose_many("line", "of more than 64 KiB: the rest was skipped", self.truncated);
         let damaged = u64::from(self.is_damaged);
-        tally.lose_many("file", "that is truncated or damaged: the rest is missing", damaged);
+        tally.lose_many("file", "truncated or damaged, whose rest is missing", damaged);
     }
 }
 

@@ -97,7 +97,7 @@ pub(super) struct Bursts {
     pub(super) counts_files: bool,
     /// Most common number of different files read per burst.
     pub(super) files: u64,
-    /// Median of the long gaps.
+    /// Median of the long gaps; if each file is a burst, the mean time between reads per file.
     pub(super) gap_ns: u64,
     /// Median of the other gaps (before the first read of a file, if files are counted).
     pub(super) short_gap_ns: u64,
@@ -338,6 +338,12 @@ impl ReaderLog {
             .map(|(_, ns)| ns);
         let short_gap_ns = median(short.collect()).unwrap_or(0);
         let long: Vec<u64> = gaps_where(true).map(|(_, ns)| ns).collect();
+        let gap_ns = if counts_files && count < 2 {
+            // Decoding counts as compute, also between the reads of a file.
+            gaps.iter().copied().fold(0, u64::saturating_add).checked_div(long.len() as u64)?
+        } else {
+            median(long.clone())?
+        };
         Some(Bursts {
             count,
             bytes,
@@ -347,7 +353,7 @@ impl ReaderLog {
                 .iter()
                 .map(|ns| ns.saturating_sub(short_gap_ns))
                 .fold(0, u64::saturating_add),
-            gap_ns: median(long)?,
+            gap_ns,
             short_gap_ns,
             period_ns,
         })

@@ -148,6 +148,8 @@ pub(super) struct Tally {
     pub(super) ranks: Option<u32>,
     /// Bytes read by rank and file; `None` if there are too many combinations.
     pub(super) read_bytes: Option<HashMap<(u32, u32), u64>>,
+    /// Whether files of data were written.
+    pub(super) has_writes: bool,
     /// Remedy to suggest if the log contains no data.
     pub(super) no_data_hint: &'static str,
 }
@@ -169,6 +171,7 @@ impl Default for Tally {
             lost: BTreeMap::new(),
             ranks: None,
             read_bytes: Some(HashMap::new()),
+            has_writes: false,
             no_data_hint: "record training while it reads data, including the processes that it starts",
         }
     }
@@ -374,8 +377,7 @@ impl Tally {
         self.kind(file).add_range(range, bytes, ranks_are_final);
         self.set_length(file, offset.unwrap_or(0) + bytes);
         if self.ops >= OPS_MAX {
-            return self
-                .lose("read", "beyond the number that is evaluated for batches and compute time");
+            return self.lose("read", "beyond those evaluated for batches and compute time");
         }
         let op = Op {
             start_ns,

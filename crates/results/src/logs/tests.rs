@@ -150,10 +150,7 @@ fn paths_of_descriptors_identify_files_opened_before_the_log() {
     );
     // The offset of the second read is unknown, and therefore the bytes that it read.
     assert_eq!(log.record.epochs[0].files_read, None);
-    assert_eq!(
-        lost_entries(&log),
-        [(1, "of a pipe, or of a file that was opened before the log began")]
-    );
+    assert_eq!(lost_entries(&log), [(1, "of a pipe, or of a file opened before the log began")]);
 }
 
 /// Creates a log of two threads that take turns reading two open files of 40,000 bytes in buffers of 1,000: first 20 buffers, then 4 and 5 in turn
@@ -420,6 +417,15 @@ fn one_file_per_step_limits_compute() {
     let single = job(&every_file(33_500));
     assert_eq!(single.batch, Some(LogBatch { files: Some(1), bytes: 1000 }));
     assert_eq!((single.compute_ns, single.compute_max_ns), (Some(33_050_000), None));
+    // Decoding between the reads of a file counts too.
+    let decoded = (0..40).map(|index| {
+        let read = |us| call(index * 33_500 + us, "read(3, \"\", 1000) = 1000", 400);
+        let open = format!("openat(AT_FDCWD, \"/d/{index}.npy\", O_RDONLY) = 3");
+        call(index * 33_500, &open, 50) + &read(100) + &read(10_500)
+    });
+    let start = "5 1.0 execve(\"/bin/t\", [\"t\"], NULL) = 0 <0.1>\n".to_string();
+    let decoded = job(&(start + &decoded.collect::<String>()));
+    assert_eq!(decoded.compute_ns, Some((40 * 10_000_000 + 39 * 22_650_000) / 39));
     assert_eq!(job(&log).batch, Some(LogBatch { files: Some(4), bytes: 4000 }));
 }
 

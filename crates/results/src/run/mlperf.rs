@@ -4,15 +4,15 @@ use super::{Activity, CheckpointSchedule, Run};
 use crate::import::RunOrigin;
 use feedrate_measure::checkpoints::{CheckpointMedium, CheckpointSummary};
 use feedrate_measure::dlio::micros;
-use feedrate_measure::doubt::CONFIG_DISAGREES;
+use feedrate_measure::doubt::{CONFIG_DISAGREES, SHORT_WINDOW};
 use feedrate_measure::metric::AU_WINDOWED;
 use feedrate_spec::mlperf::rules::{
     CheckpointFacts, Edition, FixedSetting, Judged, Judgement, TrainingFacts, judge_checkpoints,
     judge_training, keeps_all,
 };
 use feedrate_spec::mlperf::{
-    CheckpointModel, Division, Rule, RuleStep, STEPS_PER_EPOCH_MIN, division_for_key, find_rule,
-    is_set_by_official_tools, matches_rule, steps_of_smallest_dataset,
+    CheckpointModel, CoreConfig, Division, Rule, RuleStep, STEPS_PER_EPOCH_MIN, division_for_key,
+    find_rule, is_set_by_official_tools, matches_rule, steps_of_smallest_dataset,
 };
 use feedrate_spec::plan::Plan;
 use feedrate_spec::units::GIB;
@@ -176,6 +176,7 @@ impl Run {
             }),
             au_percent: self.metric(&AU_WINDOWED).or_else(|| self.reported_au_percent()),
             au_min_percent: rule.au_percent,
+            has_short_window: self.doubts.iter().any(|doubt| doubt.name == SHORT_WINDOW),
             changed: self.changed_settings(rule, step),
             is_open: self.is_open(),
         }
@@ -244,7 +245,9 @@ impl Run {
         let overridden =
             self.overrides.iter().filter_map(|text| Some(regulated_key(text)?.to_string()));
         let contradicted = self.contradicted_keys();
-        let changed = fixed_settings(fixed.into_iter().chain(overridden).chain(contradicted));
+        let options = self.core_config.iter().flat_map(CoreConfig::options).cloned();
+        let changed = fixed.into_iter().chain(overridden).chain(contradicted).chain(options);
+        let changed = fixed_settings(changed);
         let emulated = self.emulating_keys().map(|key| FixedSetting { key, is_open: false });
         let mut changed: Vec<FixedSetting> = changed.chain(emulated).collect();
         changed.sort();
@@ -341,7 +344,7 @@ fn checkpoint_facts(
         reads_storage: match &media[..] {
             [] => None,
             media if media.contains(&CheckpointMedium::Unknown) => None,
-            media => Some(media.iter().all(|medium| *medium == CheckpointMedium::Storage)),
+            media => Some(media.iter().all(|medium| medium.is_storage())),
         },
         processes: runs.iter().find_map(|run| run.accelerators).map(u64::from),
         is_subset: (!schedules.is_empty())

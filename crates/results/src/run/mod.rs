@@ -23,7 +23,8 @@ pub use mlperf_class::MlperfClass;
 pub(crate) use settings::ACCELERATORS;
 pub use settings::{IMPLIED, ROWS, Settings, factor, settings};
 pub use step_times::StepTimeSummary;
-pub use submission::{SCALED_REHEARSAL, Submission};
+pub use submission::{REHEARSAL, SCALED_REHEARSAL, Submission};
+pub(crate) use submission::{has_warm_up, warm_ups};
 
 use crate::import::{Bound, RunOrigin};
 use crate::row::WARM_UP;
@@ -222,7 +223,7 @@ impl std::fmt::Display for Reason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Reason::PutAside(folder) if folder == WARM_UP => {
-                write!(f, "{folder}: the study does not count it")
+                write!(f, "{folder}: it does not count")
             }
             Reason::PutAside(folder) => write!(f, "{folder}: a study put it aside"),
             Reason::GeneratedOnly => f.write_str("it generated data without training"),

@@ -1,14 +1,36 @@
 //! Submitter and system of a run in a tree of MLPerf Storage results, `ROUND/closed|open/SUBMITTER/results/SYSTEM/…`.
 
-use feedrate_spec::mlperf::rules::Edition;
+use super::{Run, group_runs};
+use feedrate_spec::mlperf::rules::{Edition, SCORED_RUNS, runs_of_submission};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+/// Name of the submitter in the folders of a rehearsal.
+pub const REHEARSAL: &str = "rehearsal";
+
 /// Name of the submitter in the folders of a scaled rehearsal, which is no submission.
 pub const SCALED_REHEARSAL: &str = "scaled-rehearsal";
+
+/// Returns whether the first of `runs` runs is a warm-up. Version 2.0 requires one, but does not say whether it is part of the submission.
+pub(crate) fn has_warm_up(edition: Edition, runs: u64) -> bool {
+    let required = runs_of_submission(edition).unwrap_or(SCORED_RUNS + 1);
+    SCORED_RUNS < required && runs == required
+}
+
+/// Finds the warm-up runs of submissions, which do not count.
+pub(crate) fn warm_ups(runs: &[Run]) -> Vec<usize> {
+    let is_member = |run: &Run| run.submission.is_some() && run.is_result();
+    let groups = group_runs(runs, is_member, |run| (run.study_key(), run.accelerators));
+    let first = groups.into_values().filter_map(|members| {
+        let edition = runs[members[0]].mlperf_edition()?;
+        let first = members.iter().copied().min_by_key(|&index| runs[index].start_key())?;
+        has_warm_up(edition, members.len() as u64).then_some(first)
+    });
+    first.collect()
+}
 
 /// The submitter and system of results.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -39,6 +61,11 @@ impl Submission {
             submitter: tree[1].to_string(),
             system: tree[3].to_string(),
         })
+    }
+
+    /// Whether the runs are those of a rehearsal, which is no submission.
+    pub fn is_rehearsal(&self) -> bool {
+        [REHEARSAL, SCALED_REHEARSAL].contains(&self.submitter.as_str())
     }
 
     /// Finds the edition of the rules in the names of the folders above the division, such as `submissions_storage_v3.0`.

@@ -30,8 +30,11 @@ pub fn refuse_foreign_files(plan: &Plan) -> Result<(), CheckpointError> {
 }
 
 /// Whether `folder` contains checkpoints written by feedrate, complete or not.
-pub fn contains_checkpoints(folder: &Path) -> bool {
-    find_checkpoints(folder).is_ok_and(|found| !found.manifests.is_empty())
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn contains_checkpoints(folder: &Path) -> Result<bool, StorageError> {
+    Ok(!find_checkpoints(folder)?.manifests.is_empty())
 }
 
 fn find_checkpoints(root: &Path) -> Result<CheckpointSet, StorageError> {
@@ -53,7 +56,7 @@ fn find_checkpoints(root: &Path) -> Result<CheckpointSet, StorageError> {
 /// The file system refused.
 pub fn clean(root: &Path, removes: bool) -> Result<FolderContents, StorageError> {
     let checkpoints = find_checkpoints(root)?;
-    let storage = storage::open("file", root)?;
+    let storage = storage::open_root(root)?;
     let found = checkpoints.count(&*storage)?;
     if removes {
         checkpoints.remove(&*storage)?;

@@ -3,13 +3,13 @@
 
 use super::content::StateContent;
 use super::file_names::{Overview, file_names, overview, planned_files};
-use super::files;
+use super::files::{self, NewFile};
 use super::manifest::{CheckpointFile, CheckpointManifest, MANIFEST_BYTES_MAX, tensors_crc32};
+use super::object::{self, length_problem};
 use super::sink::{CheckpointSink, LengthCounter, PIECE_BYTES, PieceWriter};
-use super::step::{self, StepFolder};
+use super::step::{self, StepFolder, is_in_store};
 use super::{CheckpointError, NamedContent, find};
 use crate::abandonable::run_abandonable;
-use crate::buffer::AlignedBuffer;
 use crate::clock::Clock;
 use crate::comm::CommError;
 use crate::live::{Live, Signals};
@@ -22,7 +22,6 @@ use feedrate_spec::plan::state::StateFile;
 use feedrate_spec::units;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::fs;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -32,8 +31,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Number of ranks that write or read in parallel even with fewer processors, because they mostly wait for the storage.
 const PARALLEL_RANKS_MIN: usize = 16;
-/// Bytes that are read and checksummed at a time; few enough to stay in a core's cache.
-const READ_BYTES: usize = 512 << 10;
 
 /// The folder of one checkpoint with its plan.
 pub(super) struct CheckpointFolder {
@@ -139,7 +136,7 @@ impl CheckpointFolder {
     ) -> io::Result<()> {
         self.create(&self.step.root)?;
         let existing = if self.step.path.exists() { &self.step.path } else { &self.step.root };
-        let free_bytes = storage::open("file", existing)
+        let free_bytes = storage::open_root(existing)
             .and_then(|storage| storage.free_bytes())
             .map_err(|error| error.source)?;
         let total_bytes = self.plan.total_bytes;
@@ -155,8 +152,11 @@ impl CheckpointFolder {
         self.create(&self.step.path)
     }
 
-    /// Creates a folder if it does not exist.
+    /// Creates a folder if it does not exist. A store has no folders.
     fn create(&self, folder: &Path) -> io::Result<()> {
+        if is_in_store(folder) {
+            return Ok(());
+        }
         let changed = files::create_folder(folder)?;
         changed.iter().try_for_each(|folder| self.step.sync_folder(folder))
     }
@@ -252,26 +252,31 @@ impl CheckpointFolder {
         } else {
             StateContent::random(self.step.epoch, self.step.step, &state.name)
         };
-        let (part, mut output) = files::create_part(path, length.bytes, self.plan.interface)?;
-        let written = PieceWriter::new(content, piece_bytes, &mut *output, &self.live.bytes.done)
-            .and_then(|mut pieces| {
-                let result = write(&mut pieces)?;
-                Ok((pieces.finish()?, result))
-            })
-            .and_then(|(written, result)| {
-                Ok((written, self.step.time_sync(|| output.sync())?, result))
-            });
-        let renamed = written.and_then(|written| fs::rename(&part, path).map(|()| written));
-        if renamed.is_err() {
-            // The first error is the one to report.
-            let _ = fs::remove_file(&part);
-        }
-        let ((bytes, crc32), sync_ns, result) = renamed?;
+        let mut file = self.create_file(path, length.bytes)?;
+        let done = &self.live.bytes.done;
+        let mut pieces = PieceWriter::new(content, piece_bytes, &mut *file.output, done)?;
+        let result = write(&mut pieces)?;
+        let (bytes, crc32) = pieces.finish()?;
+        let sync_ns = self.step.time_sync(|| file.output.sync())?;
+        file.commit(path)?;
         // A file that is shorter than planned would end in reserved blocks.
         assert_eq!(bytes, length.bytes, "length of {}", path.display());
         record.sync_ns += sync_ns;
         record.bytes += bytes;
         Ok((CheckpointFile { bytes, crc32, tensors_crc32: tensors_crc32(state) }, result))
+    }
+
+    fn create_file(&self, path: &Path, bytes: u64) -> io::Result<NewFile> {
+        if !is_in_store(path) {
+            return NewFile::in_folder(path, bytes, self.plan.interface);
+        }
+        NewFile::in_store(&*self.step.storage()?, &self.path_in_root(path))
+    }
+
+    /// Returns a path relative to the folder of all checkpoints, as storages name it.
+    fn path_in_root(&self, path: &Path) -> String {
+        let relative = path.strip_prefix(&self.step.root).unwrap_or(path);
+        relative.to_string_lossy().into_owned()
     }
 
     /// Marks the checkpoint as complete. All files must be written.
@@ -319,7 +324,14 @@ impl CheckpointFolder {
         let path = self.step.manifest_path();
         let missing = "it does not exist, so the checkpoint is incomplete";
         let mut text = Vec::new();
-        self.read(&path, missing, None, |piece| text.extend_from_slice(piece))?;
+        if is_in_store(&path) {
+            let name = self.path_in_root(&path);
+            let read = self.step.storage();
+            let read = read.and_then(|storage| object::read(&*storage, &name, MANIFEST_BYTES_MAX));
+            text = read.map_err(|error| read_error(&path, missing, error))?;
+        } else {
+            self.read(&path, missing, None, |piece| text.extend_from_slice(piece))?;
+        }
         let parsed = self.step.parse(&text).and_then(|manifest| {
             let is_complete = manifest.files.values().all(Option::is_some);
             is_complete.then_some(manifest).ok_or_else(|| {
@@ -353,22 +365,30 @@ impl CheckpointFolder {
         if entry.tensors_crc32 != tensors_crc32(state) {
             return Err(damaged("its tensors differ from those of this plan".into()));
         }
-        let mut bytes = 0;
-        let mut hasher = crc32fast::Hasher::new();
         let missing = "it is missing, and the checkpoint's manifest names it";
-        self.read(&path, missing, Some(entry.bytes), |piece| {
-            hasher.update(piece);
-            bytes += piece.len() as u64;
-            self.live.bytes.done.fetch_add(piece.len() as u64, Relaxed);
-        })?;
-        let crc = hasher.finalize();
-        if bytes != entry.bytes {
-            return Err(damaged(length_problem(bytes, entry.bytes)));
-        }
+        let done = &self.live.bytes.done;
+        let crc = if is_in_store(&path) {
+            let name = self.path_in_root(&path);
+            let read = self.step.storage();
+            let read = read.and_then(|storage| object::crc32(&*storage, &name, entry.bytes, done));
+            read.map_err(|error| read_error(&path, missing, error))?
+        } else {
+            let mut bytes = 0;
+            let mut hasher = crc32fast::Hasher::new();
+            self.read(&path, missing, Some(entry.bytes), |piece| {
+                hasher.update(piece);
+                bytes += piece.len() as u64;
+                done.fetch_add(piece.len() as u64, Relaxed);
+            })?;
+            if bytes != entry.bytes {
+                return Err(damaged(length_problem(bytes, entry.bytes)));
+            }
+            hasher.finalize()
+        };
         if crc != entry.crc32 {
             return Err(damaged(format!("its checksum is {crc:08x}, not {:08x}", entry.crc32)));
         }
-        Ok(bytes)
+        Ok(entry.bytes)
     }
 
     /// Reads a file completely, piece by piece. Refuses the file before reading if its length differs from `expected_bytes`, or without
@@ -381,11 +401,7 @@ impl CheckpointFolder {
         consume: impl FnMut(&[u8]),
     ) -> Result<(), CheckpointError> {
         let damaged = |problem| CheckpointError::Damaged { path: path.to_owned(), problem };
-        let read_error = |source: io::Error| match source.kind() {
-            io::ErrorKind::NotFound => damaged(missing.into()),
-            io::ErrorKind::InvalidInput => damaged(source.to_string()),
-            _ => CheckpointError::Read { path: path.to_owned(), source },
-        };
+        let read_error = |source| read_error(path, missing, source);
         let (input, bytes) = files::open(path).map_err(read_error)?;
         match expected_bytes {
             Some(expected) if expected != bytes => {
@@ -398,7 +414,7 @@ impl CheckpointFolder {
             }
             _ => {}
         }
-        read_all(input.take(bytes.saturating_add(1)), consume).map_err(read_error)
+        files::read_all(input.take(bytes.saturating_add(1)), consume).map_err(read_error)
     }
 
     /// Calls `work` with the record of each rank in `local`, in parallel, until one call fails. Returns the records ordered by rank.
@@ -458,23 +474,20 @@ impl OptimizerTime {
     }
 }
 
-fn length_problem(bytes: u64, expected: u64) -> String {
-    format!("it has {bytes} bytes of {expected}")
+/// Converts an error of reading `path`. `missing` describes what it means that the file does not exist.
+fn read_error(path: &Path, missing: &str, source: io::Error) -> CheckpointError {
+    let path = path.to_owned();
+    match source.kind() {
+        io::ErrorKind::NotFound => CheckpointError::Damaged { path, problem: missing.into() },
+        io::ErrorKind::InvalidInput => {
+            CheckpointError::Damaged { path, problem: source.to_string() }
+        }
+        _ => CheckpointError::Read { path, source },
+    }
 }
 
 /// Returns a conversion of I/O errors into errors of writing `path`.
 fn write_error(path: &Path) -> impl Fn(io::Error) -> CheckpointError + use<> {
     let path = path.to_owned();
     move |source| CheckpointError::Write { path: path.clone(), source }
-}
-
-fn read_all(mut input: impl Read, mut consume: impl FnMut(&[u8])) -> io::Result<()> {
-    let mut buffer = AlignedBuffer::new(READ_BYTES)?;
-    let piece = buffer.aligned_like(0, READ_BYTES);
-    loop {
-        match input.read(piece)? {
-            0 => return Ok(()),
-            bytes => consume(&piece[..bytes]),
-        }
-    }
 }

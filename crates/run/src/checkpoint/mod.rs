@@ -13,6 +13,7 @@ mod tf;
 mod safetensors;
 mod raw;
 mod step;
+mod object;
 mod folder;
 mod saver;
 mod all;
@@ -22,8 +23,11 @@ pub(crate) use folder::folder;
 pub use folder::{LoadedPart, load};
 pub use saver::{CheckpointDue, SavedCheckpoint, Saver};
 pub use sink::CheckpointSink;
+pub use step::is_folder_name;
+pub(crate) use step::is_in_store;
 
 use crate::comm::CommError;
+use feedrate_data::storage::store_hint;
 use feedrate_spec::catalog::Member;
 use feedrate_spec::plan::state::StateFile;
 use std::io;
@@ -122,6 +126,11 @@ pub enum CheckpointError {
 impl CheckpointError {
     /// Returns advice, if the error is a common one.
     pub fn hint(&self) -> Option<&'static str> {
+        if let CheckpointError::Write { source, .. } | CheckpointError::Read { source, .. } = self
+            && let Some(hint) = store_hint(source)
+        {
+            return Some(hint);
+        }
         match self {
             CheckpointError::Write { source, .. } => match source.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {

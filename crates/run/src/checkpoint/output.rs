@@ -1,8 +1,10 @@
-//! Output files, written either by system calls or through a stream of the C library (`fwrite`), as C programs do.
+//! Output files, written by system calls, through a stream of the C library (`fwrite`), as C programs do, or as objects in a store.
 
+use feedrate_data::storage::WriteFile;
 use rustix::fs::fsync;
 use std::fs::File;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::os::fd::{BorrowedFd, FromRawFd, IntoRawFd};
 use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
@@ -12,10 +14,16 @@ pub(super) trait OutputFile {
     /// Appends `bytes`.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Overwrites earlier bytes. Later bytes are still appended at the end.
+    /// Announces bytes that will be overwritten, before they are written.
+    fn hold(&mut self, _range: Range<u64>) {}
+
+    /// Announces that held bytes are final.
+    fn release(&mut self, _range: Range<u64>) {}
+
+    /// Overwrites earlier bytes, which are held. Later bytes are still appended at the end.
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Flushes buffers. Called once, after the last write.
+    /// Flushes buffers, and makes an object visible. Called once, after the last write.
     fn finish(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -35,6 +43,50 @@ impl OutputFile for File {
 
     fn sync(&mut self) -> io::Result<()> {
         self.sync_all()
+    }
+}
+
+/// An object in a store. It is durable once it is visible.
+pub(super) struct ObjectOutput(Option<Box<dyn WriteFile>>);
+
+impl ObjectOutput {
+    pub(super) fn new(object: Box<dyn WriteFile>) -> Self {
+        ObjectOutput(Some(object))
+    }
+
+    /// The object, which exists until it is visible.
+    fn object(&mut self) -> io::Result<&mut dyn WriteFile> {
+        match &mut self.0 {
+            Some(object) => Ok(&mut **object),
+            None => Err(io::Error::other("the object is complete")),
+        }
+    }
+}
+
+impl OutputFile for ObjectOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.object()?.write(bytes).map_err(|error| error.source)
+    }
+
+    fn hold(&mut self, range: Range<u64>) {
+        self.0.iter_mut().for_each(|object| object.hold(range.clone()));
+    }
+
+    fn release(&mut self, range: Range<u64>) {
+        self.0.iter_mut().for_each(|object| object.release(range.clone()));
+    }
+
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.object()?.patch(offset, bytes).map_err(|error| error.source)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        let object = self.0.take();
+        object.map_or(Ok(()), |object| object.commit()).map_err(|error| error.source)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

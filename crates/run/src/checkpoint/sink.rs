@@ -34,7 +34,15 @@ pub trait CheckpointSink {
     /// The file system refused.
     fn put_tensor_crc32c(&mut self, number: u64, tensor: &Tensor) -> io::Result<u32>;
 
-    /// Replaces zeros that were appended at `offset` with `bytes`.
+    /// Appends `len` zeros, which are patched later.
+    ///
+    /// # Errors
+    /// The file system refused.
+    fn reserve(&mut self, len: usize) -> io::Result<()> {
+        self.put(&vec![0; len])
+    }
+
+    /// Replaces reserved zeros at `offset` with `bytes`.
     ///
     /// # Errors
     /// The file system refused.
@@ -114,8 +122,8 @@ impl<'o> PieceWriter<'o> {
         Ok(())
     }
 
-    /// Reserves up to `wanted` bytes of the piece, at least one.
-    fn reserve(&mut self, wanted: u64) -> io::Result<&mut [u8]> {
+    /// Returns the next bytes of the piece to fill, up to `wanted`, at least one.
+    fn space(&mut self, wanted: u64) -> io::Result<&mut [u8]> {
         if self.filled == self.piece.len() {
             self.flush()?;
         }
@@ -136,7 +144,7 @@ impl<'o> PieceWriter<'o> {
         let mut done = 0;
         while done < tensor.bytes() {
             let start = self.filled % self.piece.len();
-            let len = self.reserve((tensor.bytes() - done).min(CHUNK_BYTES))?.len();
+            let len = self.space((tensor.bytes() - done).min(CHUNK_BYTES))?.len();
             let chunk = &mut self.piece.aligned_like(0, start + len)[start..];
             self.content.fill(number, tensor, done, chunk);
             crc.update(chunk);
@@ -152,7 +160,7 @@ impl CheckpointSink for PieceWriter<'_> {
     fn put(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         self.crc.update(bytes);
         while !bytes.is_empty() {
-            let target = self.reserve(bytes.len() as u64)?;
+            let target = self.space(bytes.len() as u64)?;
             let (head, rest) = bytes.split_at(target.len());
             target.copy_from_slice(head);
             bytes = rest;
@@ -170,6 +178,12 @@ impl CheckpointSink for PieceWriter<'_> {
         Ok(crc)
     }
 
+    fn reserve(&mut self, len: usize) -> io::Result<()> {
+        let start = self.written + self.filled as u64;
+        self.output.hold(start..start + len as u64);
+        self.put(&vec![0; len])
+    }
+
     fn patch(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let after = self.written + self.filled as u64 - offset - bytes.len() as u64;
         self.crc = patch_checksum(&self.crc, self.written + self.filled as u64, bytes, after);
@@ -184,6 +198,7 @@ impl CheckpointSink for PieceWriter<'_> {
             let end = start + buffered.len();
             self.piece.aligned_like(0, end)[start..].copy_from_slice(buffered);
         }
+        self.output.release(offset..offset + bytes.len() as u64);
         Ok(())
     }
 }
@@ -237,7 +252,7 @@ mod tests {
             let content = StateContent::random(1, 5, "f");
             let done = AtomicU64::new(0);
             let mut writer = PieceWriter::new(content, piece, &mut memory, &done).unwrap();
-            writer.put(&[0; 10_000]).unwrap();
+            writer.reserve(10_000).unwrap();
             for offset in patches {
                 writer.patch(offset, b"abcd").unwrap();
             }

@@ -2,14 +2,16 @@
 //! overwritten or removed; foreign files are kept. Formats and plans are handled elsewhere.
 
 use super::manifest::{CheckpointFile, CheckpointFiles, CheckpointManifest, MANIFEST_BYTES_MAX};
+use super::object::{self, io_error};
 use crate::clock::Clock;
 use feedrate_data::lock::LOCK_FILE;
 use feedrate_data::manifest::LengthRun;
 use feedrate_data::names::{OwnFileVisit, OwnFiles, VisitedFiles};
 use feedrate_data::removal::{self, FolderContents};
-use feedrate_data::storage::{self, EntryKind, Storage, StorageError, WriteFile};
+use feedrate_data::storage::{self, EntryKind, EntryLookup, Storage, StorageError, WriteFile};
+use feedrate_spec::object_url::ObjectUrl;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -42,23 +44,37 @@ fn manifest_name(folder: &str) -> String {
 /// Lists the epoch and step of each checkpoint in `root`, in order. Checkpoints are recognised by names only: names of
 /// folders, and of the manifests or temporary files beside them.
 pub(super) fn list_steps(root: &Path) -> Result<BTreeSet<(u32, u64)>, StorageError> {
-    let names = storage::open("file", root)?.list("")?;
+    let names = storage::open_root(root)?.list("")?;
     let steps = names.iter().filter_map(|name| {
         let hidden = name.strip_prefix('.').and_then(|name| Some(name.split_once('.')?.0));
-        let folder = hidden.unwrap_or(name);
-        let (epoch, step) = folder.strip_prefix("global_epoch")?.split_once("_step")?;
-        let numbers = (epoch.parse().ok()?, step.parse().ok()?);
-        // Excludes names like `global_epoch01_step+1`, which parse as well.
-        (folder_name(numbers.0, numbers.1) == folder).then_some(numbers)
+        parse_folder_name(hidden.unwrap_or(name))
     });
     Ok(steps.collect())
+}
+
+/// Parses the name of a checkpoint's folder into epoch and step.
+fn parse_folder_name(name: &str) -> Option<(u32, u64)> {
+    let (epoch, step) = name.strip_prefix("global_epoch")?.split_once("_step")?;
+    let numbers = (epoch.parse().ok()?, step.parse().ok()?);
+    // Excludes names like `global_epoch01_step+1`, which parse as well.
+    (folder_name(numbers.0, numbers.1) == name).then_some(numbers)
+}
+
+/// Whether `name` is that of a checkpoint's folder.
+pub fn is_folder_name(name: &str) -> bool {
+    parse_folder_name(name).is_some()
+}
+
+/// Whether a path is the URL of a store, which has no folders and confirms only what is durable.
+pub(crate) fn is_in_store(path: &Path) -> bool {
+    path.to_str().is_some_and(ObjectUrl::has_scheme)
 }
 
 impl StepFolder {
     pub(super) fn new(sync_clock: Option<Clock>, root: &Path, epoch: u32, step: u64) -> Self {
         let path = root.join(folder_name(epoch, step));
         StepFolder {
-            sync_clock,
+            sync_clock: sync_clock.filter(|_| !is_in_store(root)),
             sync_ns: AtomicU64::new(0),
             root: root.to_path_buf(),
             epoch,
@@ -69,7 +85,7 @@ impl StepFolder {
 
     /// Returns the path of the manifest.
     pub(super) fn manifest_path(&self) -> PathBuf {
-        self.root.join(manifest_name(&folder_name(self.epoch, self.step)))
+        self.root.join(manifest_name(&self.folder()))
     }
 
     /// Parses the text of this checkpoint's manifest.
@@ -77,23 +93,34 @@ impl StepFolder {
         CheckpointManifest::parse(text, self.epoch, self.step)
     }
 
+    /// Returns the name of the folder, relative to the folder of all checkpoints.
+    pub(super) fn folder(&self) -> String {
+        folder_name(self.epoch, self.step)
+    }
+
     /// Reads the manifest, if there is one written by feedrate. The files that it names may be overwritten and removed.
     pub(super) fn read_manifest(&self) -> io::Result<Option<CheckpointManifest>> {
-        let path = self.manifest_path();
-        match EntryKind::at_path(&path)? {
+        let storage = self.storage()?;
+        let name = manifest_name(&self.folder());
+        match storage.kind(&name).map_err(io_error)? {
             Some(EntryKind::File { bytes })
-                if bytes <= MANIFEST_BYTES_MAX && self.is_folder()? => {}
+                if bytes <= MANIFEST_BYTES_MAX && self.is_folder(&*storage)? => {}
             _ => return Ok(None),
         }
-        let Ok(mut manifest) = self.parse(&fs::read(path)?) else { return Ok(None) };
+        let text = object::read(&*storage, &name, MANIFEST_BYTES_MAX)?;
+        let Ok(mut manifest) = self.parse(&text) else { return Ok(None) };
         // Names with a `/` would lead out of the folder.
         manifest.files.retain(|name, _| !name.contains('/'));
         Ok(Some(manifest))
     }
 
     /// Whether the checkpoint's path does not exist or is a folder. A link is refused, since it may lead to foreign files.
-    fn is_folder(&self) -> io::Result<bool> {
-        Ok(matches!(EntryKind::at_path(&self.path)?, None | Some(EntryKind::Folder)))
+    fn is_folder(&self, storage: &dyn Storage) -> io::Result<bool> {
+        if is_in_store(&self.root) {
+            return Ok(true);
+        }
+        let kind = storage.kind(&self.folder()).map_err(io_error)?;
+        Ok(matches!(kind, None | Some(EntryKind::Folder)))
     }
 
     /// Returns existing files that have the name of a planned file or of the manifest and were not written by feedrate.
@@ -102,21 +129,23 @@ impl StepFolder {
         planned: &BTreeSet<String>,
         manifest: Option<&CheckpointManifest>,
     ) -> io::Result<Vec<PathBuf>> {
-        if !self.is_folder()? {
+        let storage = self.storage()?;
+        if !self.is_folder(&*storage)? {
             return Ok(vec![self.path.clone()]);
         }
         let mut foreign = Vec::new();
+        let mut entries = EntryLookup::new(&*storage);
         for name in planned {
-            let path = self.path.join(name);
-            if let Some(kind) = EntryKind::at_path(&path)?
+            let kind = entries.kind(&format!("{}/{name}", self.folder())).map_err(io_error)?;
+            if let Some(kind) = kind
                 && !manifest.is_some_and(|manifest| manifest.has(name, kind))
             {
-                foreign.push(path);
+                foreign.push(self.path.join(name));
             }
         }
-        let manifest_path = self.manifest_path();
-        if manifest.is_none() && EntryKind::at_path(&manifest_path)?.is_some() {
-            foreign.push(manifest_path);
+        let manifest_kind = storage.kind(&manifest_name(&self.folder())).map_err(io_error)?;
+        if manifest.is_none() && manifest_kind.is_some() {
+            foreign.push(self.manifest_path());
         }
         Ok(foreign)
     }
@@ -128,6 +157,7 @@ impl StepFolder {
         planned: &BTreeSet<String>,
         older: Option<CheckpointManifest>,
     ) -> io::Result<()> {
+        let replaces_older = older.is_some();
         let older_files = older.map(|manifest| manifest.files).unwrap_or_default();
         // Older files keep their lengths in the manifest. A different length shows that another file has replaced an older one.
         let mut files = older_files.clone();
@@ -136,13 +166,15 @@ impl StepFolder {
         self.write_manifest(&incomplete)?;
         let storage = self.storage()?;
         let set = CheckpointSet::from_manifest(incomplete);
-        set.remove_unfinished(&*storage).map_err(|error| error.source)?;
+        if replaces_older {
+            set.remove_unfinished(&*storage).map_err(io_error)?;
+        }
         let obsolete_files: CheckpointFiles =
             older_files.into_iter().filter(|(name, _)| !planned.contains(name)).collect();
         if !obsolete_files.is_empty() {
             let obsolete = CheckpointManifest::new(self.epoch, self.step, obsolete_files);
             removal::remove_files(&CheckpointSet::from_manifest(obsolete), &*storage)
-                .map_err(|error| error.source)?;
+                .map_err(io_error)?;
         }
         Ok(())
     }
@@ -158,20 +190,18 @@ impl StepFolder {
 
     fn write_manifest(&self, manifest: &CheckpointManifest) -> io::Result<()> {
         write_manifest(manifest, &*self.storage()?, |file| self.sync_and_count(|| file.sync()))
-            .map_err(|error| error.source)
+            .map_err(io_error)
     }
 
-    fn storage(&self) -> io::Result<Box<dyn Storage>> {
-        storage::open("file", &self.root).map_err(|error| error.source)
+    pub(super) fn storage(&self) -> io::Result<Box<dyn Storage>> {
+        storage::open_root(&self.root).map_err(io_error)
     }
 
     /// Removes the files that the manifest names, and the manifest. Other files are kept.
     pub(super) fn remove(&self) -> io::Result<()> {
         if let Some(manifest) = self.read_manifest()? {
             let storage = self.storage()?;
-            CheckpointSet::from_manifest(manifest)
-                .remove(&*storage)
-                .map_err(|error| error.source)?;
+            CheckpointSet::from_manifest(manifest).remove(&*storage).map_err(io_error)?;
         }
         Ok(())
     }
@@ -252,8 +282,9 @@ pub(super) fn begin_removal(
 ) -> Result<(), StorageError> {
     let folder = folder_name(manifest.epoch, manifest.step);
     let mut files = BTreeMap::new();
+    let mut entries = EntryLookup::new(storage);
     for name in manifest.files.keys() {
-        if let Some(kind) = storage.kind(&format!("{folder}/{name}"))?
+        if let Some(kind) = entries.kind(&format!("{folder}/{name}"))?
             && manifest.has(name, kind)
         {
             files.insert(name.clone(), None);

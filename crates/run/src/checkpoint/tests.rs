@@ -36,6 +36,7 @@ pub(super) fn plan(folder: &Path, format: &str, fsync: bool) -> CheckpointPlan {
         alone: None,
         read_rank_shift: 0,
         folder: folder.to_string_lossy().into_owned(),
+        object: None,
         after_epoch: 1,
         epochs_between: 1,
         steps_between: None,

@@ -174,7 +174,7 @@ impl<'s> Requester<'s> {
             let (start, block_end) = self.blocks(&(needed.start..end));
             let skipped = (needed.start - start) as usize;
             let buffer = self.buffer.aligned_like(start, (block_end - start) as usize);
-            let bytes = self.io.read_at(handle, file, start, buffer)?;
+            let bytes = self.io.read_piece(handle, file, start, buffer, needed.end)?;
             let end = bytes.min((end - start) as usize);
             listed = lister.feed(&buffer[skipped.min(end)..end]);
             self.io.end_decoding();

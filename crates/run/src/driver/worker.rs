@@ -264,15 +264,16 @@ impl<'s> Worker<'s> {
                     let result = self.reader.feed(&length.to_le_bytes(), &mut self.sink);
                     result.map_err(|source| self.read_error(source))?;
                 }
-                Op::Read { offset, len } => {
-                    let bytes = self.read(lane, offset, len)?;
+                Op::Read { offset, len, end } => {
+                    let bytes = self.read(lane, offset..offset + len as u64, end)?;
                     self.feed(lane, offset, bytes)?;
                 }
                 Op::Again { offset, len } => {
                     let buffered = &self.buffered;
                     let is_buffered =
                         buffered.start <= offset && offset + len as u64 <= buffered.end;
-                    let bytes = if is_buffered { len } else { self.read(lane, offset, len)? };
+                    let end = offset + len as u64;
+                    let bytes = if is_buffered { len } else { self.read(lane, offset..end, end)? };
                     self.feed(lane, offset, bytes)?;
                 }
                 Op::Kept => self.feed(lane, self.buffered.start, 0)?,
@@ -343,8 +344,10 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Reads the whole blocks that contain a range into the buffer. Returns how many bytes of the range were read.
-    fn read(&mut self, lane: usize, offset: u64, len: usize) -> Result<usize, RunError> {
+    /// Reads the whole blocks that contain a range into the buffer. The reads that are expected next continue up to `end`. Returns how many
+    /// bytes of the range were read.
+    fn read(&mut self, lane: usize, range: Range<u64>, end: u64) -> Result<usize, RunError> {
+        let (offset, len) = (range.start, (range.end - range.start) as usize);
         let skipped = (offset % self.block_bytes as u64) as usize;
         let block_len = (skipped + len).next_multiple_of(self.block_bytes);
         if self.buffer.len() < block_len + ALIGN {
@@ -359,7 +362,7 @@ impl<'s> Worker<'s> {
             handle.is_reading.store(true, Relaxed);
             thread_cpu_ns()
         });
-        let read_bytes = io.read_at(self.reader.handle(), part, start, buffer)?;
+        let read_bytes = io.read_piece(self.reader.handle(), part, start, buffer, end)?;
         if let (Some(memory_read), Some(cpu_start_ns)) = (self.shared.memory_read, cpu_start_ns) {
             handle.is_reading.store(false, Relaxed);
             let excess_ns = memory_read.excess_ns(thread_cpu_ns() - cpu_start_ns, read_bytes);

@@ -93,6 +93,16 @@ impl ReadStorage for EmulatedStorage {
         self.serve(|| self.inner.read_at(file, offset, buffer), |bytes| *bytes)
     }
 
+    fn read_piece(
+        &self,
+        file: &Handle,
+        offset: u64,
+        buffer: &mut [u8],
+        end: u64,
+    ) -> Result<usize, StorageError> {
+        self.serve(|| self.inner.read_piece(file, offset, buffer, end), |bytes| *bytes)
+    }
+
     fn read_over(
         &self,
         file: &Handle,

@@ -129,11 +129,21 @@ impl ReadStorage for ReadOnceStorage {
         offset: u64,
         buffer: &mut [u8],
     ) -> Result<usize, StorageError> {
+        self.read_piece(file, offset, buffer, 0)
+    }
+
+    fn read_piece(
+        &self,
+        file: &Handle,
+        offset: u64,
+        buffer: &mut [u8],
+        end: u64,
+    ) -> Result<usize, StorageError> {
         let open = open_file(file)?;
         let key = ReadKey { path: Arc::clone(&open.path), part: Some((offset, buffer.len())) };
         let bytes = self.kept.take_or_read(key, || {
             let handle = self.inner_handle(open)?;
-            let read_bytes = self.inner.read_at(handle, offset, buffer)?;
+            let read_bytes = self.inner.read_piece(handle, offset, buffer, end)?;
             Ok(buffer[..read_bytes].into())
         })?;
         buffer[..bytes.len()].copy_from_slice(&bytes);

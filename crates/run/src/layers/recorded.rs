@@ -109,18 +109,19 @@ impl RecordedStorage {
         result
     }
 
-    /// Reads into `buffer` and returns the number of bytes read.
+    /// Reads into `buffer`, as [`ReadStorage::read_piece`], and returns the number of bytes read.
     ///
     /// # Errors
     /// The storage failed.
-    pub fn read_at(
+    pub fn read_piece(
         &mut self,
         file: &Handle,
         part: u64,
         offset: u64,
         buffer: &mut [u8],
+        end: u64,
     ) -> Result<usize, StorageError> {
-        let result = self.storage.read_at(file, offset, buffer);
+        let result = self.storage.read_piece(file, offset, buffer, end);
         self.count_read(part, offset, result.as_ref().ok().map(|&bytes| bytes as u64));
         result
     }

@@ -83,7 +83,7 @@ impl MachineActivity {
         Some(PlanDoubt {
             name: "device_not_quiet".into(),
             evidence: format!("before the run, {}", facts.join(", ")),
-            advice: "find out which other processes use the machine; mark the rows as pending (`N`) and run them again"
+            advice: "find out which other processes use the machine, and run again: in a study, mark the rows as pending (`N`); otherwise, `--again`"
                 .into(),
         })
     }

@@ -294,6 +294,8 @@ fn plan_for_foreign(
     foreign.dataset = DatasetPlan { files_eval, named_train, named_eval, ..foreign.dataset };
     let subset = plan.doubts.into_iter().filter(|doubt| doubt.name == data::SUBSET);
     foreign.doubts.extend(subset);
+    foreign.storage.object = plan.storage.object;
+    foreign.checkpoint = plan.checkpoint;
     if plan.evaluation.is_none() {
         foreign.evaluation = None;
     }

@@ -33,6 +33,9 @@ const ORDERED_SHARE_MIN: f64 = 0.9;
 /// Number of times the sample size is corrected to match the log's file size.
 const LENGTH_CORRECTIONS: usize = 2;
 
+const ONE_FILE_BATCHES: &str =
+    "batches of one file: the gaps after all files are alike, so decoding counts as compute";
+
 /// A workload that emulates the job of a log.
 #[derive(Clone, Debug, Serialize)]
 pub struct Emulation {
@@ -134,10 +137,7 @@ fn choose_samples(
     if !has_many_samples || batch_files.is_some() {
         let batch = batch_files.unwrap_or(1);
         match batch_files {
-            Some(1) => assumed.push(
-                "batches of one file: the gaps after all files are alike, so decoding counts as compute"
-                    .into(),
-            ),
+            Some(1) => assumed.push(ONE_FILE_BATCHES.into()),
             Some(_) => {}
             None => assumed.push("batches are unknown: batches of one file".into()),
         }
@@ -194,6 +194,9 @@ fn found_samples(job: &LogJob, found: &FoundFolder, assumed: &mut Vec<String>) -
             units::count(found.files)
         ));
     }
+    if job.batch.is_some_and(|batch| batch.files == Some(1)) {
+        assumed.push(ONE_FILE_BATCHES.into());
+    }
     let sample = (found.bytes as f64 / found.samples.max(1) as f64).max(1.0);
     let known_batch = job.batch.map(|batch| match batch.files {
         Some(files) => files * found.samples_per_file,
@@ -246,7 +249,9 @@ fn workload_text(
     let ranks = if reads_all { job.ranks } else { job.ranks.clamp(1, all_samples.max(1)) };
     if ranks < job.ranks {
         let [ranks, job_ranks] = [ranks, job.ranks].map(|count| units::counted(count, "rank"));
-        assumed.push(format!("{ranks}, because there are too few samples for {job_ranks}"));
+        assumed.push(format!(
+            "{ranks} instead of the job's {job_ranks}, because there are too few samples"
+        ));
     }
     let mut yaml = format!(
         "model:\n  name: {name}\n\nframework: pytorch\naccelerators: {ranks}\n\nworkflow:\n  train: True\n\n\
@@ -306,7 +311,7 @@ fn workload_text(
     match job.compute_ns {
         Some(ns) => yaml += &format!("  computation_time: {:.6}\n", ns as f64 / 1e9),
         None => assumed
-            .push("compute time is unknown: none, so the run measures the loader's ceiling".into()),
+            .push("compute time is unknown: none, so the run measures the loader's ceiling; `feedrate.watch` in the training loop measures it".into()),
     }
     if is_mapped(log) {
         yaml += "\nstorage:\n  engine: mmap\n";

@@ -6,6 +6,7 @@ mod emulation;
 pub use self::emulation::Emulation;
 
 use crate::log_files::{detect_file_kind, log_files, open_text};
+use feedrate_measure::record::file::read_folder;
 use feedrate_results::logs::{ImportedLog, Input, LogError, LogKind, LogPart};
 use feedrate_spec::refusal::{Refusal, refuse};
 use std::io::{self, BufReader, Read};
@@ -24,15 +25,7 @@ const MESSAGE_BYTES_MAX: u64 = 4 << 10;
 pub fn import(path: &Path) -> anyhow::Result<ImportedLog> {
     let files = log_files(path);
     let Some(kind) = files.first().and_then(|file| detect_file_kind(file)) else {
-        let exists = !files.is_empty() || path.exists();
-        return refuse(
-            if exists {
-                format!("`{}` is not a supported log", path.display())
-            } else {
-                format!("`{}` does not exist", path.display())
-            },
-            "give the output of `strace -f -ttt -T -y -o LOG`, DFTracer's `.pfw` or `.pfw.gz`, or Darshan's `.darshan`",
-        );
+        return Err(no_log(path, &files).into());
     };
     if files.len() > FILES_MAX {
         return refuse(
@@ -49,6 +42,27 @@ pub fn import(path: &Path) -> anyhow::Result<ImportedLog> {
         Input::Programs(programs) => return import_by_programs(kind, programs, &files),
     };
     imported.map_err(|error| refusal(path, &error))
+}
+
+/// Refuses a path whose `files` are no log.
+fn no_log(path: &Path, files: &[PathBuf]) -> Refusal {
+    let name = path.display();
+    let kinds = "give the output of `strace -f -ttt -T -y -o LOG`, DFTracer's `.pfw` or `.pfw.gz`, or Darshan's `.darshan`";
+    let is_empty = |file: &PathBuf| file.metadata().is_ok_and(|file| file.len() == 0);
+    if !files.is_empty() {
+        let state = if files.iter().all(is_empty) { "is empty" } else { "is not a supported log" };
+        return Refusal::new(format!("`{name}` {state}"), kinds);
+    }
+    if path.is_dir() {
+        return Refusal::new(format!("`{name}` contains no supported log"), kinds);
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let entries = read_folder(folder.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
+    let others: Vec<String> =
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let wanted = path.file_name().unwrap_or_default().to_string_lossy();
+    let message = format!("`{name}` does not exist");
+    Refusal::unknown_name(message, &wanted, others.iter().map(String::as_str), kinds)
 }
 
 fn refusal(path: &Path, error: &LogError) -> anyhow::Error {
@@ -120,7 +134,7 @@ fn import_by_programs(
             Ok(started) => printers.extend(started),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let python = Printer::start("python3", &["-c", DARSHAN_SCRIPT], file);
-                printers.push(python.map_err(|_| programs_missing(kind, programs))?);
+                printers.push(python.map_err(|_| programs_missing(programs))?);
             }
             Err(error) => return Err(error.into()),
         }
@@ -131,16 +145,16 @@ fn import_by_programs(
     let path = files.first().map_or(Path::new(""), PathBuf::as_path);
     match failed.first() {
         Some(message) if message.contains("No module named 'darshan'") => {
-            Err(programs_missing(kind, programs))
+            Err(programs_missing(programs))
         }
         Some(message) => refuse(format!("`{}`: {message}", path.display()), "give a complete log"),
         None => imported.map_err(|error| refusal(path, &error)),
     }
 }
 
-fn programs_missing(kind: &LogKind, programs: &[&str]) -> anyhow::Error {
+fn programs_missing(programs: &[&str]) -> anyhow::Error {
     Refusal::new(
-        format!("logs of {} need {}, which are not in PATH", kind.name, programs.join(" and ")),
+        format!("this log is read by {}, which are not in PATH", programs.join(" and ")),
         "install Darshan's utilities (`darshan-util`, by Spack, conda or your distribution), or `pip install darshan` for `python3`",
     )
     .into()

@@ -78,6 +78,11 @@ impl CoreConfig {
         self.values.insert(option.into(), value.map_or("null".into(), float_text));
     }
 
+    /// Returns the options that were added, such as `--scale`.
+    pub fn options(&self) -> impl Iterator<Item = &String> {
+        self.values.keys().filter(|key| key.starts_with("--"))
+    }
+
     /// Returns the hash: the first 16 hexadecimal digits of the SHA-256 sum of the settings as JSON.
     pub fn hash(&self) -> String {
         let fields = self.values.iter().map(|(key, value)| format!("{}:{value}", json_text(key)));

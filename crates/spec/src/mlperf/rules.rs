@@ -60,6 +60,8 @@ pub struct TrainingFacts {
     pub au_percent: Option<f64>,
     /// Required utilisation.
     pub au_min_percent: f64,
+    /// Whether the window has so few steps that batches loaded before it may fill it. A high utilisation then proves nothing.
+    pub has_short_window: bool,
     /// Changed settings that the rules fix for closed submissions.
     pub changed: Option<Vec<FixedSetting>>,
     /// Whether the run is in the open division.
@@ -151,6 +153,8 @@ pub struct OfficialRule {
     pub id: &'static str,
     /// The judged quantity in a few words.
     pub name: &'static str,
+    /// What to do if it is broken.
+    pub advice: &'static str,
     /// Editions whose rules contain it. For other editions in which its workloads existed, the outcome is unknown.
     pub editions: &'static [Edition],
     /// The function that judges it.
@@ -159,83 +163,98 @@ pub struct OfficialRule {
 
 use Edition::{V0_5, V1_0, V2_0, V3_0};
 
+const WINDOWED_AU: &str = "windowed AU";
+
 /// All rules that feedrate checks.
 pub static TABLE: [OfficialRule; 15] = [
     OfficialRule {
         id: "3.1.2 trainingRecalculateDatasetSize",
         name: "dataset ÷ memory",
+        advice: "use more files: `feedrate plan WORKLOAD --memory SIZE --hosts H` prints the number",
         editions: &[V0_5, V1_0, V2_0, V3_0],
         check: Check::Training(dataset_to_memory),
     },
     OfficialRule {
         id: "3.1.2 trainingRecalculateDatasetSize",
         name: "steps per epoch",
+        advice: "use more files: `feedrate plan WORKLOAD` prints the number",
         editions: &[V0_5, V1_0, V2_0, V3_0],
         check: Check::Training(steps_per_epoch),
     },
     OfficialRule {
         id: "3.3.2 trainingAcceleratorUtilizationCheck",
-        name: "windowed AU",
+        name: WINDOWED_AU,
+        advice: "make the storage faster or use fewer accelerators: `feedrate run` says what limits, `feedrate scale` how many accelerators it feeds",
         editions: &[V0_5, V1_0, V2_0, V3_0],
         check: Check::Training(utilisation),
     },
     OfficialRule {
         id: "3.6.2 trainingClosedSubmissionParameters",
         name: "changed settings",
+        advice: "leave out the named settings; `feedrate list mlperf` lists those that may change",
         editions: &[V0_5, V1_0, V2_0, V3_0],
         check: Check::Training(|facts| changed_settings(facts.changed.as_deref(), facts.is_open)),
     },
     OfficialRule {
         id: "2.1.17 runTimestamps",
         name: "runs",
+        advice: "make the missing runs, in a folder of their own: `feedrate run --rehearse` makes as many as required",
         editions: &[V1_0, V3_0],
         check: Check::Submission(|facts, edition| Some(number_of_runs(facts, edition))),
     },
     OfficialRule {
         id: "2.1.18 runTimestampGap",
         name: "gap between starts",
+        advice: "make all runs one after another without other work between them: `--rehearse --again` does",
         editions: &[V3_0],
         check: Check::Submission(|facts, edition| (V3_0 <= edition).then(|| start_gap(facts))),
     },
     OfficialRule {
         id: "4.3.1 checkpointDataSizeRatio",
         name: "written ÷ memory",
+        advice: "write more, use hosts with less memory, or drop the caches before the reads",
         editions: &[V3_0],
         check: Check::Checkpoints(written_to_memory),
     },
     OfficialRule {
         id: "4.3.2 checkpointFsyncVerification",
         name: "fsync",
+        advice: "set `checkpoint.fsync=True`",
         editions: &[V2_0, V3_0],
         check: Check::Checkpoints(fsync),
     },
     OfficialRule {
         id: "4.3.3 checkpointModelConfigurationReq",
         name: "bytes of a checkpoint",
+        advice: "leave out settings of the model",
         editions: &[V2_0, V3_0],
         check: Check::Checkpoints(checkpoint_bytes),
     },
     OfficialRule {
         id: "4.3.5 checkpointSubsetRunValidation",
         name: "subset mode",
+        advice: "leave out `checkpoint.mode=subset`",
         editions: &[V3_0],
         check: Check::Checkpoints(subset_mode),
     },
     OfficialRule {
         id: "4.6.1 checkpointClosedMpiProcesses",
         name: "processes",
+        advice: "start as many processes as required",
         editions: &[V3_0],
         check: Check::Checkpoints(processes),
     },
     OfficialRule {
         id: "4.6.2 checkpointClosedAcceleratorsPerHost",
         name: "processes per host",
+        advice: "use hosts whose number divides the processes",
         editions: &[V2_0, V3_0],
         check: Check::Checkpoints(processes_per_host),
     },
     OfficialRule {
         id: "4.6.3 checkpointClosedCheckpointParameters",
         name: "changed settings",
+        advice: "leave out the named settings; `feedrate list mlperf` lists those that may change",
         editions: &[V2_0, V3_0],
         check: Check::Checkpoints(|facts| {
             changed_settings(facts.changed.as_deref(), facts.is_open)
@@ -244,12 +263,14 @@ pub static TABLE: [OfficialRule; 15] = [
     OfficialRule {
         id: "4.7.1 checkpointCacheFlushValidation",
         name: "writes and reads",
+        advice: "leave out `checkpoint.num_checkpoints_write` and `checkpoint.num_checkpoints_read`",
         editions: &[V2_0, V3_0],
         check: Check::Checkpoints(writes_and_reads),
     },
     OfficialRule {
         id: "4.7.1 checkpointCacheFlushValidation",
         name: "gap between writes and reads",
+        advice: "read right after writing, or in the same invocation",
         editions: &[V3_0],
         check: Check::Checkpoints(gap),
     },
@@ -295,6 +316,21 @@ fn judge(edition: Edition, outcome: impl Fn(Check) -> Option<Outcome>) -> Vec<Ju
         Some(Judgement { rule, outcome })
     });
     judged.collect()
+}
+
+impl OfficialRule {
+    /// Returns what the rule requires, such as `at least 5`, if that does not depend on the workload.
+    pub fn requires(&self) -> Option<String> {
+        match self.check {
+            // The required utilisation is the workload's.
+            Check::Training(_) if self.name == WINDOWED_AU => {
+                Some("at least the workload's AU".into())
+            }
+            Check::Training(check) => Some(check(&TrainingFacts::default()).requires),
+            Check::Submission(check) => Some(check(&SubmissionFacts::default(), V3_0)?.requires),
+            Check::Checkpoints(_) => None,
+        }
+    }
 }
 
 /// Returns whether all rules are kept; `None` if none is broken but some are unknown.
@@ -379,17 +415,26 @@ fn steps_per_epoch(facts: &TrainingFacts) -> Outcome {
     }
 }
 
-/// Formats a utilisation in tenths of a percent, rounded down, so that 89.96 % does not look like 90 %.
-pub fn tenths(percent: f64) -> String {
-    format!("{:.1}", (units::round_noise(percent * 10.0)).floor() / 10.0)
+/// Formats a utilisation in tenths of a percent. A value below `target` is not rounded up to it, so that 89.96 % does not look like 90 %.
+pub fn tenths(percent: f64, target: f64) -> String {
+    let tenths = units::round_noise(percent * 10.0);
+    let is_misleading = percent < target && target <= tenths.round() / 10.0;
+    if is_misleading { format!("{:.1}", tenths.floor() / 10.0) } else { format!("{percent:.1}") }
 }
 
 fn utilisation(facts: &TrainingFacts) -> Outcome {
-    let text = |au: f64| format!("{} %", tenths(au));
+    let text = |au: f64| format!("{} %", tenths(au, facts.au_min_percent));
     Outcome {
-        keeps: facts.au_percent.map(|au| facts.au_min_percent <= au),
+        keeps: facts
+            .au_percent
+            .map(|au| facts.au_min_percent <= au)
+            .filter(|keeps| !(*keeps && facts.has_short_window)),
         judged: facts.au_percent.and_then(|au| number(au, text(au))),
-        requires: format!("at least {} %", facts.au_min_percent),
+        requires: format!(
+            "at least {} %{}",
+            facts.au_min_percent,
+            if facts.has_short_window { " over more steps than are loaded in advance" } else { "" }
+        ),
     }
 }
 
@@ -532,7 +577,10 @@ fn gap(facts: &CheckpointFacts) -> Outcome {
     };
     Outcome {
         keeps,
-        judged: facts.gap_s.and_then(|gap_s| number(gap_s, format!("{gap_s:.0} s"))),
+        judged: match facts.gap_s {
+            Some(gap_s) => number(gap_s, format!("{gap_s:.0} s")),
+            None => is_one.then(|| Judged::Names(vec!["one invocation".into()])),
+        },
         requires: format!("at most {GAP_MAX_S} s, or one invocation"),
     }
 }

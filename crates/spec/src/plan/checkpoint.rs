@@ -1,13 +1,17 @@
 //! The plan of a run's checkpoints: schedule, files and writers. [`state`] computes their content.
 
-use super::{TrainPlan, WriteInterface, evaluation, state};
+use super::{ObjectPlan, TrainPlan, WriteInterface, evaluation, state};
+use crate::object_url::ObjectUrl;
 use serde::{Deserialize, Serialize};
 
 /// The checkpoints of a run: after epochs, after steps, or without training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckpointPlan {
-    /// Folder of the checkpoints (`checkpoint.checkpoint_folder`).
+    /// Folder of the checkpoints (`checkpoint.checkpoint_folder`), or their URL in a store.
     pub folder: String,
+    /// How the store is reached; `None` for a folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectPlan>,
     /// Epoch after which the first checkpoint is written.
     pub after_epoch: u32,
     /// Number of epochs from one checkpoint to the next.
@@ -60,6 +64,11 @@ pub struct CheckpointOnlyPlan {
 }
 
 impl CheckpointPlan {
+    /// Whether the checkpoints are in a store of objects.
+    pub fn is_in_store(&self) -> bool {
+        ObjectUrl::has_scheme(&self.folder)
+    }
+
     /// Returns the number of checkpoints that a run of `train` writes.
     pub fn count(&self, train: &TrainPlan) -> u64 {
         if let Some(alone) = &self.alone {

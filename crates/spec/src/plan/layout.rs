@@ -225,6 +225,7 @@ mod tests {
             encoding: Encoding::default(),
             content_seed: 10,
             redundancy: Redundancy::default(),
+            stored_sample_bytes: None,
             members: vec![],
         }
     }

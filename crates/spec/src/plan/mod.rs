@@ -144,6 +144,9 @@ pub struct DatasetPlan {
     /// Samples in each training file of other programs, if the numbers differ. There may be more numbers than files are used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub file_samples: Vec<u64>,
+    /// Mean bytes on storage of a sample in files of other programs whose size depends on their content; `None` if it is estimated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored_sample_bytes: Option<u64>,
     /// Subfolders of `train/`; 0 and 1 mean flat.
     pub subfolders_train: u64,
     /// Subfolders of `valid/`; 0 and 1 mean flat.
@@ -204,8 +207,12 @@ impl DatasetPlan {
             .then(|| format!("it has {folders} subfolders, more than the limit of {FOLDERS_MAX}"))
     }
 
-    /// Returns the bytes of a file as in [`FormatEntry::file_bytes`], minus the savings of compression for this content.
+    /// Returns the bytes of a file as in [`FormatEntry::file_bytes`], minus the savings of compression for this content, or the mean bytes of
+    /// existing files.
     pub fn file_bytes(&self, format: &FormatEntry, shape: &FileShape) -> u64 {
+        if let Some(bytes) = self.stored_sample_bytes {
+            return bytes.saturating_mul(shape.samples);
+        }
         let bytes = (format.file_bytes)(shape, &self.encoding);
         if self.encoding.compression == Compression::None {
             return bytes;

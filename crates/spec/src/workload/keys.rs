@@ -340,7 +340,7 @@ keys! {
         evaluation_eval_after_epoch: u32 = Count32, "evaluation.eval_after_epoch", "1", "epochs", Effect::Now, "Epoch after which the first evaluation takes place.";
         evaluation_epochs_between_evals: u32 = Count32, "evaluation.epochs_between_evals", "1", "epochs", Effect::Now, "Epochs from one evaluation to the next.";
 
-        checkpoint_checkpoint_folder: String = Text, "checkpoint.checkpoint_folder", "./checkpoints/", "", Effect::Now, "Folder of the checkpoints.";
+        checkpoint_checkpoint_folder: String = Text, "checkpoint.checkpoint_folder", "./checkpoints/", "", Effect::Now, "Folder of the checkpoints, or a URL such as `s3://bucket/prefix`. A relative folder is below `--data`, or in the store of the data.";
         checkpoint_checkpoint_after_epoch: u32 = Count32, "checkpoint.checkpoint_after_epoch", "1", "epochs", Effect::Now,
             "Epoch after which the first checkpoint is written.";
         checkpoint_epochs_between_checkpoints: u32 = Count32, "checkpoint.epochs_between_checkpoints", "1", "epochs", Effect::Now,
@@ -384,7 +384,9 @@ keys! {
             "Storage of the dataset; `local_fs` (or `file`) is any mounted file system, and `direct_fs` the same, read with O_DIRECT as by MLPerf Storage v3's client. A URL as data folder (`s3://bucket/prefix`, `gs://`, `az://`) sets it.";
         storage_storage_root: String = Text, "storage.storage_root", "./", "", Effect::Now, "Folder or bucket that contains `dataset.data_folder`.";
         storage_storage_options: Vec<(String, String)> = Options, "storage.storage_options", "{}", "", Effect::Now,
-            "Options of object stores: `endpoint_url`, `region`, `access_key_id`, `secret_access_key`, `s3_force_path_style`, `s3_max_attempts`, and those of the crate `object_store`; environment variables apply where an option is missing. `storage_library: direct` and `uri_scheme: direct` read files with O_DIRECT, as `storage_type: direct_fs` does; `prefetch_window` is the number of files in a window, or of row groups that are read ahead (`reader.in_flight`).";
+            "Options of object stores: `endpoint_url`, `region`, `access_key_id`, `secret_access_key`, `s3_force_path_style`, `s3_max_attempts`, `connect_timeout` and `read_timeout` in seconds, and those of the crate `object_store`; environment variables apply where an option is missing. `storage_library: direct` and `uri_scheme: direct` read files with O_DIRECT, as `storage_type: direct_fs` does; `prefetch_window` is the number of files in a window, or of row groups that are read ahead (`reader.in_flight`).";
+        storage_storage_library: Option<String> = OptionalText, "storage.storage_library", "null", "", Effect::Now,
+            "As the option of this name in `storage.storage_options`.";
         storage_s3_force_path_style: Option<bool> = OptionalFlag, "storage.s3_force_path_style", "null", "", Effect::Now,
             "As the option of this name in `storage.storage_options`.";
     }
@@ -414,7 +416,7 @@ keys! {
         compute: Option<String> = OptionalText, "compute", "null", "",
             "How steps are executed: `sleep` (a wait, the default), `none`, or `cuda` (a copy of the batch's size and a kernel on a GPU).";
         expect_au: Option<f64> = OptionalTargetPercent, "expect.au", "null", "percent",
-            "Gate of `run`, `show` and `study run`: lowest accelerator utilisation. The section `expect` only decides exit codes and test results.";
+            "Gate of `run`, `show` and `study run`, and target of `scale`: lowest accelerator utilisation. The section `expect` only decides exit codes and test results.";
         expect_bytes_per_second: Option<f64> = OptionalRate, "expect.bytes_per_second", "null", "bytes per second",
             "Gate: lowest `delivered_bytes_per_second`, such as `2GB/s`.";
         expect_samples_per_second: Option<f64> = NumberOrNull, "expect.samples_per_second", "null", "samples per second",
@@ -483,6 +485,8 @@ keys! {
         storage_delay_read_seconds: f64 = Wait, "storage.delay.read_seconds", "0", "seconds", "Added latency of each read, in addition to `storage.delay_seconds`.";
         train_slow_accelerators: Vec<(u32, f64)> = Factors, "train.slow_accelerators", "{}", "",
             "Factors for the compute time of individual accelerators, numbered from 0: `{1: 2.0}` doubles the compute time of the second accelerator.";
+        dataset_stored_sample_bytes: Option<u64> = OptionalBytes, "dataset.stored_sample_bytes", "null", "bytes",
+            "Mean bytes on storage of a sample in existing files (`dataset.foreign`) whose size depends on their content, such as `jpeg`; estimated by default.";
         dataset_row_group_samples: u64 = Count, "dataset.row_group_samples", "64", "samples", "Samples in a row group of a parquet file.";
         dataset_content_seed: u64 = Count, "dataset.content_seed", "10", "", "Seed of the content of the files.";
         dataset_compressible_percent: u32 = Percent, "dataset.compressible_percent", "0", "percent",

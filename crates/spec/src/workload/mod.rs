@@ -24,7 +24,7 @@ pub use keys::{
 };
 pub use overrides::{Override, overridden_key};
 pub use parse::{Strictness, parse, parse_in};
-pub use suggest::{nearest, similar_names};
+pub use suggest::{alternatives, nearest, similar_names};
 pub use time::TimeSpec;
 pub use tree::{Content, Entry, Node};
 pub(crate) use value::FOLDERS_MAX;

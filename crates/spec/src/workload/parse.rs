@@ -16,6 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of problems in a list. Further problems are only counted.
 const PROBLEMS_MAX: usize = 100;
+/// Maximum number of keys of a section that a hint lists.
+const SMALL_SECTION_KEYS: usize = 5;
 
 /// Treatment of unknown keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,7 +180,10 @@ impl KeyWalk {
         let hint = match (hint_for_foreign_key(path), similar) {
             (Some(hint), _) => hint.to_string(),
             (None, Some(similar)) => format!("did you mean `{similar}`?"),
-            (None, None) => "`feedrate list keys` shows all keys".to_string(),
+            (None, None) => match keys_of_small_section(path) {
+                Some(keys) => format!("give one of {keys}"),
+                None => "`feedrate list keys` shows all keys".to_string(),
+            },
         };
         self.problems.push(problem.with_location(Some(location.clone())).hint(hint));
     }
@@ -188,6 +193,15 @@ fn similar_key(path: &str) -> Option<&'static str> {
     let keys: Vec<&str> =
         KEYS.iter().filter(|key| key.origin != Origin::Ignored).map(|key| key.path).collect();
     nearest_key(path, &keys)
+}
+
+/// The keys of the section of `path`, if it has few.
+fn keys_of_small_section(path: &str) -> Option<String> {
+    let (section, _) = path.rsplit_once('.')?;
+    let keys = KEYS.iter().filter(|key| key.origin != Origin::Ignored);
+    let keys = keys.filter(|key| is_below(key.path, section));
+    let keys: Vec<String> = keys.map(|key| format!("`{}`", key.path)).collect();
+    (1..=SMALL_SECTION_KEYS).contains(&keys.len()).then(|| keys.join(", "))
 }
 
 /// Whether `path` is the section of a key.

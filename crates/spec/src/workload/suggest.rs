@@ -1,5 +1,7 @@
 //! Finds known words that are similar to a misspelt word.
 
+/// Maximum number of names in a hint.
+const HINT_NAMES_MAX: usize = 10;
 /// Maximum length of words that are compared.
 const LENGTH_MAX: usize = 100;
 /// Minimum length of a part of a word that is accepted for the whole word.
@@ -8,22 +10,32 @@ const PREFIX_MIN: usize = 3;
 /// Returns the candidate that `word` most likely means: the candidate with the most similar spelling, else the only candidate that begins
 /// with `word`.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if word.is_empty() || word.len() > LENGTH_MAX {
-        return None;
-    }
     let lower_case = word.to_ascii_lowercase();
     let candidates: Vec<&str> = candidates.into_iter().collect();
-    let similar = candidates.iter().filter_map(|candidate| {
-        let distance = strsim::osa_distance(&lower_case, &candidate.to_ascii_lowercase());
-        let distance_max = (lower_case.len().max(candidate.len()) / 4).clamp(1, 6);
-        (distance <= distance_max).then_some((distance, *candidate))
-    });
-    if let Some((_, candidate)) = similar.min_by_key(|(distance, _)| *distance) {
+    if let Some(candidate) = nearest_spelling(word, candidates.iter().copied()) {
         return Some(candidate);
     }
     let mut with_prefix = candidates.iter().filter(|candidate| candidate.starts_with(&lower_case));
     let first = with_prefix.next().copied();
-    if PREFIX_MIN <= lower_case.len() && with_prefix.next().is_none() { first } else { None }
+    let has_length = (PREFIX_MIN..=LENGTH_MAX).contains(&lower_case.len());
+    if has_length && with_prefix.next().is_none() { first } else { None }
+}
+
+/// Returns the candidate with the most similar spelling, if it is similar enough.
+fn nearest_spelling<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    if word.is_empty() || word.len() > LENGTH_MAX {
+        return None;
+    }
+    let lower_case = word.to_ascii_lowercase();
+    let similar = candidates.into_iter().filter_map(|candidate| {
+        let distance = strsim::osa_distance(&lower_case, &candidate.to_ascii_lowercase());
+        let distance_max = (lower_case.len().max(candidate.len()) / 4).clamp(1, 6);
+        (distance <= distance_max).then_some((distance, candidate))
+    });
+    similar.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
 }
 
 /// Returns the candidates that `word` may mean: all that begin with `word`, else the candidate with the most similar spelling, else all
@@ -58,7 +70,13 @@ pub(super) fn nearest_key<'a>(path: &str, keys: &[&'a str]) -> Option<&'a str> {
         return Some(only);
     }
     nearest(path, keys.iter().copied()).or_else(|| {
-        let similar_word = nearest(word, keys.iter().map(|key| last_word(key)))?;
+        let section = path.strip_suffix(word).filter(|section| !section.is_empty());
+        let is_known =
+            section.is_some_and(|section| keys.iter().any(|key| key.starts_with(section)));
+        let words = keys.iter().map(|key| last_word(key));
+        // The beginning of a word in another section than the given one is hardly meant.
+        let similar_word =
+            if is_known { nearest_spelling(word, words) } else { nearest(word, words) }?;
         let mut similar = keys.iter().copied().filter(|key| last_word(key) == similar_word);
         let first = similar.next();
         if similar.next().is_none() { first } else { None }
@@ -68,6 +86,14 @@ pub(super) fn nearest_key<'a>(path: &str, keys: &[&'a str]) -> Option<&'a str> {
 /// Returns the last word of a dotted key.
 pub(super) fn last_word(path: &str) -> &str {
     path.rsplit('.').next().unwrap_or(path)
+}
+
+/// Joins names as "`a`, `b` or `c`"; `None` if there are no names.
+pub fn alternatives(names: &[&str]) -> Option<String> {
+    let quoted: Vec<String> =
+        names.iter().take(HINT_NAMES_MAX).map(|name| format!("`{name}`")).collect();
+    let (last, first) = quoted.split_last()?;
+    Some(if first.is_empty() { last.clone() } else { format!("{} or {last}", first.join(", ")) })
 }
 
 #[cfg(test)]
@@ -110,6 +136,8 @@ mod tests {
         check("train.batch_size", Some("reader.batch_size"));
         check("epoch", Some("train.epochs"));
         check("x", None);
+        check("model.bat", None);
+        check("models.nam", Some("model.name"));
         check("colour", None);
         check("", None);
         check(&"y".repeat(5000), None);

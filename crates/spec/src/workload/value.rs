@@ -116,7 +116,13 @@ pub(super) fn number(node: &Node) -> Result<f64, Problem> {
     let value = match scalar_value(node, "a number")?.1 {
         Plain::Int(int) => int as f64,
         Plain::Float(float) => float,
-        Plain::Null | Plain::Bool(_) | Plain::Text => return Err(wrong_kind(node, "a number")),
+        Plain::Null | Plain::Bool(_) | Plain::Text => {
+            let problem = wrong_kind(node, "a number");
+            return Err(match units::parse_seconds(&node.brief()) {
+                Some(seconds) => problem.hint(format!("times are in seconds: `{seconds}`")),
+                None => problem,
+            });
+        }
     };
     if !value.is_finite() {
         return Err(Problem::new(format!("`{}` is not a finite number", node.brief())));

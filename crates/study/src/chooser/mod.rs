@@ -60,9 +60,9 @@ pub trait Chooser {
         past.is_invalid()
     }
 
-    /// The metric reported for each finished run.
-    fn response(&self) -> &'static Metric {
-        &AU_ALL_STEPS
+    /// The metric reported for each finished run; `None` for the deciding utilisation of the run.
+    fn response(&self) -> Option<&'static Metric> {
+        Some(&AU_ALL_STEPS)
     }
 
     /// The name of row `number` of the study (from 1) in progress lines: `run 3: 4 accelerators`. `None` for the default: experiment, replicate and
@@ -71,8 +71,13 @@ pub trait Chooser {
         None
     }
 
+    /// Number of rows that will follow row `number`, which are not in the CSV yet; 0 if that depends on results.
+    fn rows_after(&self, _number: usize) -> usize {
+        0
+    }
+
     /// The verdict on a value of the response, such as `holds`.
-    fn verdict(&self, _value: f64) -> Option<&'static str> {
+    fn verdict(&self, _value: f64) -> Option<String> {
         None
     }
 

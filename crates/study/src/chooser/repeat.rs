@@ -1,7 +1,7 @@
 //! The chooser of `run --repeat` and `run --rehearse`: warm-ups and a fixed number of runs of one row, in their order, until one fails.
 
 use super::{Chooser, History, RunState};
-use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Metric};
+use feedrate_measure::metric::{AU_WINDOWED, Metric};
 use feedrate_results::row::{Row, UNCOUNTED_WARM_UP, WARM_UP};
 use feedrate_spec::catalog::Member;
 use std::path::PathBuf;
@@ -17,7 +17,8 @@ pub(super) static MEMBER: Member = Member {
 pub struct RepeatedRuns {
     /// The rows, in the order in which they run.
     rows: Vec<Row>,
-    response: &'static Metric,
+    /// The reported metric; `None` for the deciding utilisation.
+    response: Option<&'static Metric>,
 }
 
 impl RepeatedRuns {
@@ -25,7 +26,7 @@ impl RepeatedRuns {
     pub fn for_submission(row: &Row, runs: u64, has_warm_up: bool) -> Self {
         let warm_ups = u64::from(has_warm_up);
         RepeatedRuns {
-            response: &AU_WINDOWED,
+            response: Some(&AU_WINDOWED),
             ..Self::with_note(row, runs.saturating_sub(warm_ups), warm_ups, WARM_UP)
         }
     }
@@ -41,7 +42,7 @@ impl RepeatedRuns {
             let note = if u64::from(number) <= warm_ups { note } else { "" };
             Row { replicate: Some(number), note: note.into(), ..row.clone() }
         });
-        RepeatedRuns { rows: rows.collect(), response: &AU_ALL_STEPS }
+        RepeatedRuns { rows: rows.collect(), response: None }
     }
 
     /// Folders of the finished runs that count, in their order.
@@ -98,8 +99,12 @@ impl Chooser for RepeatedRuns {
         false
     }
 
-    fn response(&self) -> &'static Metric {
+    fn response(&self) -> Option<&'static Metric> {
         self.response
+    }
+
+    fn rows_after(&self, number: usize) -> usize {
+        self.rows.len().saturating_sub(number)
     }
 
     fn label(&self, row: &Row, number: usize) -> Option<String> {

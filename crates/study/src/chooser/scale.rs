@@ -4,7 +4,7 @@
 
 use super::{Chooser, ChooserEvent, FinishedRun, History, RunState};
 use crate::search::{Goal, Search};
-use feedrate_measure::metric::{Better, Metric};
+use feedrate_measure::metric::{Better, Metric, Unit};
 use feedrate_results::row::Row;
 use feedrate_spec::catalog::Member;
 use std::collections::BTreeMap;
@@ -301,8 +301,8 @@ impl<R: NumberRange> Chooser for ScaleSearch<R> {
         }
     }
 
-    fn response(&self) -> &'static Metric {
-        self.response
+    fn response(&self) -> Option<&'static Metric> {
+        Some(self.response)
     }
 
     fn label(&self, row: &Row, number: usize) -> Option<String> {
@@ -310,9 +310,20 @@ impl<R: NumberRange> Chooser for ScaleSearch<R> {
         Some(format!("run {number}: {}", self.range().describe(searched)))
     }
 
-    fn verdict(&self, value: f64) -> Option<&'static str> {
-        let holds = self.goal.threshold <= score(self.response, value);
-        Some(if holds { "holds" } else { "does not hold" })
+    fn verdict(&self, value: f64) -> Option<String> {
+        let reaches = self.goal.threshold <= score(self.response, value);
+        let relation = match (reaches, self.response.better) {
+            (true, _) => "reaches",
+            (false, Better::Higher) => "below",
+            (false, Better::Lower) => "above",
+        };
+        // The score is its own inverse.
+        let bound = score(self.response, self.goal.threshold);
+        let bound = match self.response.unit {
+            Unit::Percent => format!("{bound} %"),
+            unit => unit.text(bound),
+        };
+        Some(format!("{relation} {bound}"))
     }
 
     fn take_events(&mut self) -> Vec<ChooserEvent> {

@@ -386,8 +386,8 @@ impl Chooser for Trials<'_> {
         Some(format!("run {number}: {change}"))
     }
 
-    fn response(&self) -> &'static Metric {
-        self.response.metric
+    fn response(&self) -> Option<&'static Metric> {
+        Some(self.response.metric)
     }
 }
 

@@ -129,8 +129,8 @@ impl Chooser for ReplicateChooser {
         })
     }
 
-    fn response(&self) -> &'static Metric {
-        self.wanted.response
+    fn response(&self) -> Option<&'static Metric> {
+        Some(self.wanted.response)
     }
 
     fn take_events(&mut self) -> Vec<ChooserEvent> {

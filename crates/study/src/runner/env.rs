@@ -9,6 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// A metric of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct MetricValue {
+    /// The metric.
+    pub metric: &'static Metric,
+    /// Its value.
+    pub value: f64,
+}
+
 /// The parts of a row's plan that a runner needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowPlan {
@@ -102,6 +111,8 @@ pub enum RunnerEvent {
     },
     /// A row that this runner finished is `N` again, because an older CSV was saved over the current one.
     MarkOverwritten { label: String },
+    /// Some pending rows cannot be planned. They fail, and the others run.
+    Unplanned { count: usize, others: usize },
     /// Another process generates the dataset of a run. Other rows are run first.
     Busy { label: String, folder: PathBuf, holder: String },
     /// A dataset was not deleted, because another process reads it.
@@ -156,6 +167,11 @@ pub trait RunnerEnv {
     /// The row is invalid; returns the reason.
     fn plan(&mut self, row: &Row, settings: &StudySettings) -> Result<RowPlan, String>;
 
+    /// The least `--scale` at which a row can be planned, if a smaller one is the reason that it cannot.
+    fn scale_min(&self, _row: &Row, _settings: &StudySettings) -> Option<f64> {
+        None
+    }
+
     /// Whether all files of a row's dataset exist.
     fn has_complete_dataset(&mut self, row: &Row, settings: &StudySettings) -> bool;
 
@@ -198,8 +214,8 @@ pub trait RunnerEnv {
         plan: &RowPlan,
     ) -> Result<CheckResult, String>;
 
-    /// The response of a run with complete results; `None` if it has no value.
-    fn value(&mut self, run_dir: &Path, response: &Metric) -> Option<f64>;
+    /// The response of a run with complete results, by default the deciding utilisation, and its value. `None` if it has no value.
+    fn value(&mut self, run_dir: &Path, response: Option<&'static Metric>) -> Option<MetricValue>;
 
     /// All values of a run with complete results; empty if they cannot be read.
     fn observe(&mut self, run_dir: &Path) -> Observation;

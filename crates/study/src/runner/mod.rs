@@ -12,15 +12,15 @@ mod datasets;
 mod tests;
 
 pub use env::{
-    PreparedMachine, RowDataset, RowJob, RowPlace, RowPlan, RunnerEnv, RunnerEvent, RunnerTask,
-    TaskEnd,
+    MetricValue, PreparedMachine, RowDataset, RowJob, RowPlace, RowPlan, RunnerEnv, RunnerEvent,
+    RunnerTask, TaskEnd,
 };
 pub use plans::{Pace, Plans, RowProblem};
 pub use select::due_rows;
 
 use crate::chooser::{Chooser, History, Observation, RunState};
 use crate::datasets::Policy;
-use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED};
+use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED};
 use feedrate_measure::record::file::RecordFileError;
 use feedrate_results::files::{FilesError, Lock, StudyFiles};
 use feedrate_results::place::{label, short_label, sync};
@@ -58,6 +58,8 @@ pub struct RunnerReport {
     pub failed: Vec<(String, String)>,
     /// Whether the user stopped the runner.
     pub is_stopped: bool,
+    /// Whether a run was stopped with it, which has no result.
+    pub is_interrupted: bool,
 }
 
 /// The study after one start of the runner.
@@ -201,7 +203,11 @@ impl<'a> Runner<'a> {
             // They probably have a common cause, such as a variable that is not set.
             let is_start = self.attempts.is_empty() && !self.options.retry;
             if is_start && refused.len() == pending.len() {
-                RowProblem::refuse(&refused, &rows).map_err(RunnerError::Rows)?;
+                self.refuse(&refused, &rows)?;
+            }
+            if !refused.is_empty() {
+                let others = pending.len() - refused.len();
+                self.env.report(RunnerEvent::Unplanned { count: refused.len(), others });
             }
             for RowProblem { index, reason } in refused {
                 pending.retain(|other| *other != index);
@@ -242,8 +248,7 @@ impl<'a> Runner<'a> {
             None => {
                 // A row that cannot be planned must not be appended.
                 let refused = self.plan_all(std::slice::from_ref(chosen), &[0])?;
-                RowProblem::refuse(&refused, std::slice::from_ref(chosen))
-                    .map_err(RunnerError::Rows)?;
+                self.refuse(&refused, std::slice::from_ref(chosen))?;
                 self.files.edit_table(|table| {
                     table.push(Row { done: false, ..chosen.clone() });
                     true
@@ -259,6 +264,11 @@ impl<'a> Runner<'a> {
         let next = RowRef { rows: &current_rows, index };
         let chooser_adds_rows = known.is_none();
         Ok(self.fits_time(next) && self.run_row(next, &pending, chooser_adds_rows, chooser)?)
+    }
+
+    fn refuse(&self, problems: &[RowProblem], rows: &[Row]) -> Result<(), RunnerError> {
+        let scale_min = |row: &Row| self.env.scale_min(row, &self.settings);
+        RowProblem::refuse(problems, rows, scale_min).map_err(RunnerError::Rows)
     }
 
     /// The rows with their results, as `chooser` needs them.
@@ -382,6 +392,7 @@ impl<'a> Runner<'a> {
             Err(AttemptError::Runner(error)) => Err(error),
             Err(AttemptError::Run(TaskEnd::Stopped)) => {
                 self.env.report(RunnerEvent::Interrupted);
+                self.report.is_interrupted = true;
                 self.state.attempts[attempt].give_up(None)?;
                 Ok(false)
             }
@@ -433,7 +444,11 @@ impl<'a> Runner<'a> {
         let place = RowPlace { number: self.done + 1, count };
         self.place = next.label_by(chooser).is_none().then_some(place);
         self.name = next.name(chooser);
-        let left_s = self.expected_s(next.rows, pending);
+        let mut left_s = self.expected_s(next.rows, pending);
+        if let Some(plan) = self.plans.get(next.row()) {
+            let row_s = self.plans.pace(&self.state).row_s(plan);
+            left_s += chooser.rows_after(next.index + 1) as f64 * row_s;
+        }
         let label = self.name.clone();
         self.env.report(RunnerEvent::RowStarted { label, place: self.place, left_s });
     }
@@ -461,17 +476,16 @@ impl<'a> Runner<'a> {
         self.report.finished += 1;
         let label = self.name.clone();
         let place = self.place;
-        let response = chooser.response();
-        let value = self.env.value(&run_dir, response);
-        let name = match response.id {
-            id if id == AU_ALL_STEPS.id => "AU",
-            id if id == AU_WINDOWED.id => "windowed AU",
-            id => id.name(),
-        };
-        let result = value.map(|value| {
+        let response = self.env.value(&run_dir, chooser.response());
+        let result = response.map(|MetricValue { metric, value }| {
+            let name = match metric.id {
+                id if id == AU_ALL_STEPS.id || id == AU_SUSTAINED.id => "AU",
+                id if id == AU_WINDOWED.id => "windowed AU",
+                id => id.name(),
+            };
             let verdict =
                 chooser.verdict(value).map_or(String::new(), |verdict| format!(", {verdict}"));
-            format!("{name} {}{verdict}", response.unit.text(value))
+            format!("{name} {}{verdict}", metric.unit.text(value))
         });
         self.env.report(RunnerEvent::Finished { label, place, duration_s, result, doubts });
         Ok(())

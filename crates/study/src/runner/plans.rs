@@ -34,26 +34,65 @@ pub struct RowProblem {
     pub reason: String,
 }
 
+/// Rows with the same problem.
+struct ProblemGroup<'p> {
+    reason: &'p str,
+    /// The least scale at which all rows can be planned, if a smaller one is the reason.
+    scale_min: Option<f64>,
+    indices: Vec<usize>,
+}
+
 impl RowProblem {
-    /// Returns an error if there are problems. A problem that several rows share is reported once.
+    /// Returns an error if there are problems, with their [`messages`](RowProblem::messages).
     ///
     /// # Errors
     /// The problems, each with its rows.
-    pub fn refuse(problems: &[RowProblem], rows: &[Row]) -> Result<(), Vec<String>> {
-        let mut by_reason: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for RowProblem { index, reason } in problems {
-            by_reason.entry(reason).or_default().push(*index);
-        }
-        let messages = by_reason.into_iter().map(|(reason, indices)| {
-            let first = indices[0];
-            let names = match indices.len() {
-                1 => format!("row {} ({})", first + 1, label(&rows[first], rows)),
-                count => format!("row {} and {} more", first + 1, count - 1),
-            };
-            format!("{names}: {reason}")
-        });
-        let messages: Vec<String> = messages.collect();
+    pub fn refuse(
+        problems: &[RowProblem],
+        rows: &[Row],
+        scale_min: impl FnMut(&Row) -> Option<f64>,
+    ) -> Result<(), Vec<String>> {
+        let messages = RowProblem::messages(problems, rows, scale_min);
         if messages.is_empty() { Ok(()) } else { Err(messages) }
+    }
+
+    /// A message for each problem with its rows, in the order of the rows. `scale_min` is the least `--scale` at which a row can be planned;
+    /// rows that only need a larger one share a message.
+    pub fn messages(
+        problems: &[RowProblem],
+        rows: &[Row],
+        mut scale_min: impl FnMut(&Row) -> Option<f64>,
+    ) -> Vec<String> {
+        let mut groups: Vec<ProblemGroup> = Vec::new();
+        for RowProblem { index, reason } in problems {
+            let scale = scale_min(&rows[*index]);
+            let is_same = |group: &&mut ProblemGroup| {
+                group.reason == reason || scale.is_some() && group.scale_min.is_some()
+            };
+            match groups.iter_mut().find(is_same) {
+                Some(group) => {
+                    let scales = scale.zip(group.scale_min);
+                    group.scale_min = scales.map(|(scale, known)| scale.max(known));
+                    group.indices.push(*index);
+                }
+                None => {
+                    groups.push(ProblemGroup { reason, scale_min: scale, indices: vec![*index] });
+                }
+            }
+        }
+        let messages = groups.into_iter().map(|ProblemGroup { reason, scale_min, indices }| {
+            let first = indices[0];
+            match (indices.len(), scale_min) {
+                (1, _) => format!("row {} ({}): {reason}", first + 1, label(&rows[first], rows)),
+                (count, Some(scale)) => format!(
+                    "row {} and {} more: the scale leaves too few samples for a step\n  hint: give `--scale {scale}` or more",
+                    first + 1,
+                    count - 1
+                ),
+                (count, None) => format!("row {} and {} more: {reason}", first + 1, count - 1),
+            }
+        });
+        messages.collect()
     }
 }
 
@@ -235,7 +274,7 @@ mod tests {
         let problems = |pending: &[usize], plans: &mut Plans| {
             plans
                 .plan_rows(&rows, pending, |_| Err("no such workload".into()))
-                .and_then(|refused| RowProblem::refuse(&refused, &rows))
+                .and_then(|refused| RowProblem::refuse(&refused, &rows, |_| None))
                 .unwrap_err()
         };
         let same_name =
@@ -244,5 +283,18 @@ mod tests {
         assert_eq!(problems(&[0, 2], &mut plans), ["row 1 and 1 more: no such workload"]);
         assert_eq!(problems(&[1], &mut plans), ["row 2 (b/1): no such workload"]);
         assert!(plans.get(&rows[0]).is_none());
+        let problem = |index, reason: &str| RowProblem { index, reason: reason.into() };
+        let scaled =
+            [problem(0, "1 of 4 samples"), problem(1, "typo"), problem(2, "1 of 8 samples")];
+        let scale_min = |row: &Row| match row.model.as_str() {
+            "a" => Some(0.17),
+            "c" => Some(0.34),
+            _ => None,
+        };
+        let expected = [
+            "row 1 and 1 more: the scale leaves too few samples for a step\n  hint: give `--scale 0.34` or more",
+            "row 2 (b/1): typo",
+        ];
+        assert_eq!(RowProblem::messages(&scaled, &rows, scale_min), expected);
     }
 }

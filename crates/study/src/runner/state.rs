@@ -71,7 +71,7 @@ impl Runner<'_> {
         self.store_settings()?;
         self.retire_older_attempt(failed, chooser)?;
         let attempt = self.start_attempt(failed)?;
-        self.name = failed.name(chooser);
+        self.name = format!("row {} ({})", failed.index + 1, failed.name(chooser));
         self.place = None;
         self.fail(failed, attempt, reason)
     }

@@ -113,13 +113,15 @@ impl<'a> SearchRange<'a> {
         resolved.report_warnings(listener);
         if resolved.plan.is_checkpoint_only() {
             let name = &user.workload;
+            // Stores have no page cache.
+            let is_in_store =
+                resolved.plan.checkpoint.as_ref().is_some_and(|plan| plan.is_in_store());
+            let options = if is_in_store { "" } else { " checkpoint.fsync=true --cold" };
             return refuse(
                 format!(
                     "`{name}` only writes and reads checkpoints, so no accelerator waits for data"
                 ),
-                format!(
-                    "measure its checkpoints: `feedrate run {name} checkpoint.fsync=true --cold`"
-                ),
+                format!("measure its checkpoints: `feedrate run {name}{options}`"),
             );
         }
         if resolved.workload.dataset_foreign
@@ -134,6 +136,9 @@ impl<'a> SearchRange<'a> {
         let target_percent = resolved.plan.metric.au_target_percent;
         let bound = match options.bound {
             Some(bound) => checked_bound(bound, response)?,
+            None if is_au && !is_given(&data, AU_TARGET) => {
+                resolved.plan.metric.expect.au_percent.unwrap_or(target_percent)
+            }
             None if is_au => target_percent,
             None => {
                 let message = format!("`{}` has no default target", response.id.name());
@@ -263,7 +268,7 @@ impl<'a> SearchRange<'a> {
             }
             Ok((_, Some(short))) => {
                 let spare = if short.is_limited_by_storage() {
-                    ", with the smaller dataset and a tenth of the space kept free"
+                    " after subtracting the smaller datasets and a reserve of a tenth"
                 } else {
                     ""
                 };

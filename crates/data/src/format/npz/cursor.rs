@@ -151,13 +151,14 @@ impl Cursor for NpzCursor {
             NpzPhase::Length => Ok(Need::Length { part: 0 }),
             NpzPhase::Directory => {
                 let (offset, len) = self.directory.need()?;
-                Ok(Need::Bytes { part: 0, offset, len })
+                Ok(Need::Bytes { part: 0, offset, len, end: self.directory.end() })
             }
             NpzPhase::Done => Ok(Need::Done),
             NpzPhase::Member => {
-                self.requested =
-                    piece_len(self.sizes, self.offset, self.member.remaining(self.offset));
-                Ok(Need::Bytes { part: 0, offset: self.offset, len: self.requested })
+                let remaining = self.member.remaining(self.offset);
+                self.requested = piece_len(self.sizes, self.offset, remaining);
+                let end = self.offset.saturating_add(remaining);
+                Ok(Need::Bytes { part: 0, offset: self.offset, len: self.requested, end })
             }
         }
     }

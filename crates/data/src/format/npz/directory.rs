@@ -226,6 +226,11 @@ impl DirectoryReader {
         Ok((offset, self.requested))
     }
 
+    /// End of the range that is searched.
+    pub(super) fn end(&self) -> u64 {
+        self.range.end
+    }
+
     /// Takes the requested bytes. Returns the offset of `bytes` in the file once the members are found.
     ///
     /// # Errors

@@ -21,6 +21,25 @@ fn reads(
     samples: impl IntoIterator<Item = u64>,
     expected: Option<&FileShape>,
 ) -> (Vec<(u64, usize)>, u64) {
+    let (reads, repeated) = reads_with_ends(cursor, file, samples, expected);
+    (reads.into_iter().map(|read| (read.offset, read.len)).collect(), repeated)
+}
+
+#[derive(Debug)]
+struct Read {
+    offset: u64,
+    len: usize,
+    /// End of the bytes that are expected to be requested next.
+    end: u64,
+}
+
+/// As [`reads`], with the expected ends.
+fn reads_with_ends(
+    cursor: &mut dyn Cursor,
+    file: &[u8],
+    samples: impl IntoIterator<Item = u64>,
+    expected: Option<&FileShape>,
+) -> (Vec<Read>, u64) {
     let (mut reads, mut repeated) = (Vec::new(), 0);
     for sample in samples {
         cursor.begin(0, sample, expected);
@@ -33,8 +52,8 @@ fn reads(
                     repeated += 1;
                     &file[offset as usize..][..len]
                 }
-                Need::Bytes { offset, len, .. } => {
-                    reads.push((offset, len));
+                Need::Bytes { offset, len, end, .. } => {
+                    reads.push(Read { offset, len, end });
                     &file[offset as usize..][..len]
                 }
             };
@@ -61,6 +80,20 @@ fn pieces_of_any_length_are_read() {
                 assert_eq!(content.matches(sample, 0, shape.element, &payload), Ok(()));
             }
         }
+    }
+}
+
+#[test]
+fn only_a_pass_over_the_file_is_expected_to_continue_to_its_end() {
+    let shape = shape(&[1000], Element::Uint8, 100);
+    let file = &encode_default(&FORMAT, &shape, 1000)[0];
+    let length = file.len() as u64;
+    for expected in [Some(&shape), None] {
+        let mut cursor = (FORMAT.cursor)(&options(16384));
+        let (pass, _) = reads_with_ends(&mut *cursor, file, 0..100, expected);
+        assert!(pass.len() > 2 && pass[1..].iter().all(|read| read.end == length), "{pass:?}");
+        let (others, _) = reads_with_ends(&mut *cursor, file, [0, 50, 51, 70, 0, 60], expected);
+        assert!(others.iter().all(|read| read.end < length), "{others:?}");
     }
 }
 

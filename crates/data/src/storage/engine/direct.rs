@@ -38,7 +38,7 @@ impl Engine for Direct {
             && buffer.len().is_multiple_of(BLOCK_BYTES)
             && buffer.as_ptr().addr().is_multiple_of(BLOCK_BYTES)
         {
-            return pread_all(fd, offset, buffer, BLOCK_BYTES);
+            return pread_all(fd, offset, buffer, block);
         }
         read_through_bounce_buffer(fd, offset, buffer)
     }
@@ -76,7 +76,7 @@ fn read_through_bounce_buffer(
     while filled < buffer.len() {
         let position = offset + filled as u64;
         let skip = (position % BLOCK_BYTES as u64) as usize;
-        let read_bytes = pread_all(fd, position - skip as u64, bounce, BLOCK_BYTES)?;
+        let read_bytes = pread_all(fd, position - skip as u64, bounce, BLOCK_BYTES as u64)?;
         let bytes = read_bytes.saturating_sub(skip).min(buffer.len() - filled);
         buffer[filled..filled + bytes].copy_from_slice(&bounce[skip..skip + bytes]);
         filled += bytes;

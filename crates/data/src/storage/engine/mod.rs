@@ -85,6 +85,8 @@ pub trait Engine: Send + Sync {
 
 /// Maximum number of parts of a vectored read (`IOV_MAX`).
 const PARTS_MAX: usize = 1024;
+/// Maximum length of a read (`MAX_RW_COUNT`).
+const READ_BYTES_MAX: u64 = 0x7fff_f000;
 
 /// Calls `preadv` for `len` bytes with parts that all lie in `buffer`, so that the memory of one part receives them all. Repeats the call
 /// until all are read or the file ends, as [`pread_all`] does.
@@ -106,7 +108,7 @@ fn preadv_over(
             left -= iov_len as u64;
             count += 1;
         }
-        let position = (offset + done) as libc::off_t;
+        let (requested, position) = (len - done - left, (offset + done) as libc::off_t);
         // SAFETY: the first `count` parts lie in `buffer`, which this function borrows exclusively. They overlap, and no one reads them.
         let read =
             unsafe { libc::preadv(fd.as_raw_fd(), parts.as_ptr(), count as libc::c_int, position) };
@@ -114,7 +116,7 @@ fn preadv_over(
             Ok(0) => break,
             Ok(bytes) => {
                 done += bytes;
-                if !done.is_multiple_of(block) {
+                if is_at_end(offset + done, bytes, requested, block) {
                     break;
                 }
             }
@@ -130,21 +132,27 @@ fn preadv_over(
     Ok(done)
 }
 
-/// Calls `pread` until `buffer` is full or the file ends. A read that returns no multiple of `block` bytes also marks
-/// the end of the file.
+/// Whether a read of `bytes` of `requested` bytes, which ended at `position`, reached the end of the file: before it, the system ends reads
+/// only between blocks of `block` bytes.
+fn is_at_end(position: u64, bytes: u64, requested: u64, block: u64) -> bool {
+    bytes < requested.min(READ_BYTES_MAX) && !position.is_multiple_of(block)
+}
+
+/// Calls `pread` until `buffer` is full or the file ends, which a read of 0 bytes or a short read within a block marks.
 fn pread_all(
     fd: BorrowedFd<'_>,
     offset: u64,
     buffer: &mut [u8],
-    block: usize,
+    block: u64,
 ) -> Result<usize, Errno> {
     let mut filled = 0;
     while filled < buffer.len() {
         match rustix::io::pread(fd, &mut buffer[filled..], offset + filled as u64) {
             Ok(0) => break,
             Ok(bytes) => {
+                let requested = buffer.len() - filled;
                 filled += bytes;
-                if !filled.is_multiple_of(block) {
+                if is_at_end(offset + filled as u64, bytes as u64, requested as u64, block) {
                     break;
                 }
             }

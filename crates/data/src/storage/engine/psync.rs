@@ -4,6 +4,9 @@ use super::{Engine, Handle, pread_all, preadv_over};
 use feedrate_spec::catalog::Member;
 use rustix::io::Errno;
 
+/// Length of a page of the page cache, or a divisor of it.
+const PAGE_BYTES: u64 = 4096;
+
 pub(super) struct Psync;
 
 static MEMBER: Member =
@@ -15,8 +18,7 @@ impl Engine for Psync {
     }
 
     fn read_at(&self, file: &Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
-        // With blocks of 1 byte, only a read of 0 bytes is the end of the file.
-        pread_all(self.fd(file)?, offset, buffer, 1)
+        pread_all(self.fd(file)?, offset, buffer, PAGE_BYTES)
     }
 
     fn read_over(
@@ -26,6 +28,6 @@ impl Engine for Psync {
         len: u64,
         buffer: &mut [u8],
     ) -> Result<u64, Errno> {
-        preadv_over(self.fd(file)?, offset, len, buffer, 1)
+        preadv_over(self.fd(file)?, offset, len, buffer, PAGE_BYTES)
     }
 }

@@ -143,8 +143,9 @@ const CAUSES: &[KnownCause] = &[
     ),
 ];
 
-const NO_CREDENTIALS: &str = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, for example with `eval \"$(aws configure export-credentials --format env)\"`, \
-                              or `access_key_id` and `secret_access_key` of `storage.storage_options`";
+const NO_CREDENTIALS: &str = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (for example with `eval \"$(aws configure export-credentials --format env)\"`), \
+                              GOOGLE_SERVICE_ACCOUNT, or AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, \
+                              or write keys in `storage.storage_options`, such as `access_key_id` and `secret_access_key`";
 const ENDPOINT: &str = "check `endpoint_url` of `storage.storage_options`, or AWS_ENDPOINT_URL, and that the server runs";
 
 impl Failure {

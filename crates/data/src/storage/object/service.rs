@@ -97,7 +97,7 @@ impl Cause {
 }
 
 /// Whether an error of the transport may pass. Wrong names, certificates and settings do not.
-fn may_pass(error: &Error) -> bool {
+pub(super) fn may_pass(error: &Error) -> bool {
     use ErrorKind::{
         BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, HostUnreachable,
         NetworkUnreachable, NotConnected, TimedOut, UnexpectedEof,
@@ -158,7 +158,7 @@ impl Repetition {
     }
 }
 
-/// Counts of the requests to a store.
+/// Counts of the requests that read objects of a store.
 #[derive(Default)]
 pub(super) struct Counts(Mutex<TransferCounts>);
 
@@ -234,8 +234,11 @@ impl HttpService for Transport {
 impl Transport {
     fn send(&self, request: &HttpRequest, payload: &[Bytes]) -> Result<HttpResponse, Error> {
         let slot = request.extensions().get::<BodySlot>();
+        // Checkpoints may be written to the bucket whose reads are measured.
+        let not_reported = Counts::default();
+        let counts = if slot.is_some() { &*self.counts } else { &not_reported };
         if slot.is_none_or(|slot| !slot.continues) {
-            let mut counts = lock(&self.counts.0);
+            let mut counts = lock(&counts.0);
             counts.requests += 1;
             counts.attempts += 1;
         }
@@ -251,7 +254,7 @@ impl Transport {
                 Err(error) if may_pass(&error) => (Cause::from_error(&error), error),
                 Err(error) => return Err(error),
             };
-            if !repetition.wait(cause, started, &self.counts) {
+            if !repetition.wait(cause, started, counts) {
                 return Err(Error::new(error.kind(), repetition.describe(&error)));
             }
         }

@@ -18,6 +18,10 @@ pub(in crate::storage) enum Fault {
     Status(u16, &'static str),
     /// The connection is closed without an answer.
     Close,
+    /// Nothing is sent until the client closes the connection.
+    Stall,
+    /// The request takes effect, and the connection is closed without an answer.
+    Lost,
     /// The connection is closed after so many bytes of the body.
     Cut(usize),
     /// The body and its length header are shorter than the range header says.
@@ -26,10 +30,14 @@ pub(in crate::storage) enum Fault {
     WrongRange,
 }
 
+/// Objects on a page of a listing.
+const PAGE_OBJECTS: usize = 100;
+
 #[derive(Default)]
 struct Bucket {
     objects: BTreeMap<String, (Vec<u8>, u64)>,
-    uploads: BTreeMap<u64, BTreeMap<u32, Vec<u8>>>,
+    /// Names and parts of unfinished uploads.
+    uploads: BTreeMap<u64, (String, BTreeMap<u32, Vec<u8>>)>,
     next: u64,
     faults: VecDeque<Fault>,
     requests: Vec<String>,
@@ -43,6 +51,11 @@ pub(in crate::storage) struct TestServer {
 
 impl TestServer {
     pub(in crate::storage) fn start() -> Self {
+        TestServer::with_options(&[])
+    }
+
+    /// A server whose clients have additional options.
+    pub(in crate::storage) fn with_options(more: &[(&str, &str)]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let endpoint = format!("http://{address}");
@@ -61,8 +74,10 @@ impl TestServer {
             ("secret_access_key", "hunter2"),
             ("s3_max_attempts", "4"),
         ];
+        let options = options.iter().chain(more);
         let options = options.map(|(name, value)| (name.to_string(), value.to_string()));
-        super::configure(&ObjectUrl::parse(&server.url()).unwrap(), &options);
+        let url = ObjectUrl::parse(&server.url()).unwrap();
+        super::configure(&url, &options.collect::<Vec<_>>());
         server
     }
 
@@ -75,7 +90,7 @@ impl TestServer {
         lock(&self.bucket).faults = faults.iter().copied().collect();
     }
 
-    /// Takes the requests since the last call, such as `GET deep/root/a 0-99`.
+    /// Takes the requests since the last call, such as `GET folder/a 0-99`, or `0-` for a range without an end.
     pub(in crate::storage) fn requests(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.bucket).requests)
     }
@@ -84,25 +99,54 @@ impl TestServer {
         lock(&self.bucket).put(key, bytes.to_vec());
     }
 
+    /// Number of unfinished uploads.
     pub(in crate::storage) fn uploads(&self) -> usize {
         lock(&self.bucket).uploads.len()
+    }
+
+    /// Begins an upload as a process that is killed then.
+    pub(in crate::storage) fn begin_upload(&self, key: &str) {
+        let mut bucket = lock(&self.bucket);
+        bucket.next += 1;
+        let id = bucket.next;
+        bucket.uploads.insert(id, (key.into(), BTreeMap::new()));
     }
 }
 
 impl Bucket {
+    /// Notes a request, and takes its fault.
+    fn next_fault(&mut self, Request { method, key, range, .. }: &Request) -> Fault {
+        let range_text = match range {
+            None => String::new(),
+            Some(Range { start, end: usize::MAX }) => format!(" {start}-"),
+            Some(Range { start, end }) => format!(" {start}-{}", end - 1),
+        };
+        self.requests.push(format!("{method} {key}{range_text}"));
+        self.faults.pop_front().unwrap_or(Fault::None)
+    }
+
     fn put(&mut self, key: &str, bytes: Vec<u8>) {
         self.next += 1;
         self.objects.insert(key.into(), (bytes, self.next));
     }
 
-    fn list(&self, prefix: &str) -> String {
-        let mut text = "<ListBucketResult><IsTruncated>false</IsTruncated>".to_string();
+    /// The keys below a prefix: a page of all of them, or those without a delimiter after the prefix.
+    fn list(&self, query: &BTreeMap<String, String>) -> String {
+        let prefix = query.get("prefix").map_or("", String::as_str);
+        let first = query.get("continuation-token").map_or(prefix, String::as_str);
+        let mut text = "<ListBucketResult>".to_string();
         let mut folders = BTreeSet::new();
-        for (key, (bytes, version)) in self.objects.range(prefix.to_string()..) {
+        for ((key, (bytes, version)), listed) in self.objects.range(first.to_string()..).zip(0..) {
             let Some(rest) = key.strip_prefix(prefix) else { break };
-            if let Some((folder, _)) = rest.split_once('/') {
+            if let Some((folder, _)) =
+                rest.split_once('/').filter(|_| query.contains_key("delimiter"))
+            {
                 folders.insert(folder);
                 continue;
+            }
+            if listed == PAGE_OBJECTS {
+                write!(text, "<NextContinuationToken>{key}</NextContinuationToken>").unwrap();
+                break;
             }
             let bytes = bytes.len();
             write!(text, "<Contents><Key>{key}</Key><Size>{bytes}</Size><LastModified>2026-01-01T00:00:00Z</LastModified><ETag>\"{version}\"</ETag></Contents>").unwrap();
@@ -113,12 +157,28 @@ impl Bucket {
         }
         text + "</ListBucketResult>"
     }
+
+    /// Lists one upload a page.
+    fn list_uploads(&self, prefix: &str, after: Option<u64>) -> String {
+        let mut found = self.uploads.iter().filter(|(id, (key, _))| {
+            key.starts_with(prefix) && after.is_none_or(|after| after < **id)
+        });
+        let mut text = "<ListMultipartUploadsResult>".to_string();
+        if let Some((id, (key, _))) = found.next() {
+            write!(text, "<Upload><Key>{key}</Key><UploadId>{id}</UploadId></Upload>").unwrap();
+            write!(text, "<NextKeyMarker>{key}</NextKeyMarker>").unwrap();
+            write!(text, "<NextUploadIdMarker>{id}</NextUploadIdMarker>").unwrap();
+        }
+        let is_truncated = found.next().is_some();
+        text + &format!("<IsTruncated>{is_truncated}</IsTruncated></ListMultipartUploadsResult>")
+    }
 }
 
 struct Request {
     method: String,
     key: String,
     query: BTreeMap<String, String>,
+    /// The end of an open range is the largest number.
     range: Option<Range<usize>>,
     if_match: Option<String>,
     body: Vec<u8>,
@@ -153,7 +213,8 @@ fn read_request(reader: &mut BufReader<TcpStream>) -> Option<Request> {
             "if-match" => request.if_match = Some(value.to_string()),
             "range" => {
                 let (start, last) = value.strip_prefix("bytes=").unwrap().split_once('-').unwrap();
-                request.range = Some(start.parse().unwrap()..last.parse::<usize>().unwrap() + 1);
+                let end = last.parse().map_or(usize::MAX, |last: usize| last + 1);
+                request.range = Some(start.parse().unwrap()..end);
             }
             _ => {}
         }
@@ -167,28 +228,27 @@ fn serve(stream: TcpStream, bucket: &Mutex<Bucket>) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut stream = stream;
     while let Some(request) = read_request(&mut reader) {
-        let (head, body, sent) = answer(&request, &mut lock(bucket));
-        if head.is_empty() {
-            return;
+        let fault = lock(bucket).next_fault(&request);
+        match fault {
+            Fault::Close => return,
+            Fault::Stall => return drop(reader.read(&mut [0])),
+            _ => {}
         }
+        let (head, body, sent) = answer(&request, fault, &mut lock(bucket));
         stream.write_all(head.as_bytes()).unwrap();
         if request.method == "HEAD" {
             continue;
         }
-        stream.write_all(&body[..sent]).unwrap();
-        if sent < body.len() {
+        // A client may close the connection within the body.
+        if stream.write_all(&body[..sent]).is_err() || sent < body.len() {
             return;
         }
     }
 }
 
-/// The head and body of an answer, and how much of the body is sent before the connection is closed. An empty head closes it at once.
-fn answer(request: &Request, bucket: &mut Bucket) -> (String, Vec<u8>, usize) {
+/// The head and body of an answer, and how much of the body is sent before the connection is closed.
+fn answer(request: &Request, fault: Fault, bucket: &mut Bucket) -> (String, Vec<u8>, usize) {
     let Request { method, key, query, range, if_match, body } = request;
-    let range_text =
-        range.as_ref().map_or(String::new(), |range| format!(" {}-{}", range.start, range.end - 1));
-    bucket.requests.push(format!("{method} {key}{range_text}"));
-    let fault = bucket.faults.pop_front().unwrap_or(Fault::None);
     let head = |status: u16, bytes: usize, more: &str| {
         format!("HTTP/1.1 {status} X\r\ncontent-length: {bytes}\r\n{more}\r\n")
     };
@@ -199,17 +259,17 @@ fn answer(request: &Request, bucket: &mut Bucket) -> (String, Vec<u8>, usize) {
     };
     let error =
         |status, code: &str| whole(status, format!("<Error><Code>{code}</Code></Error>"), "");
-    match fault {
-        Fault::Status(status, code) => return error(status, code),
-        Fault::Close => return (String::new(), Vec::new(), 0),
-        _ => {}
+    if let Fault::Status(status, code) = fault {
+        return error(status, code);
     }
     let upload = query.get("uploadId").map(|id| id.parse::<u64>().unwrap());
     match (method.as_str(), upload) {
-        ("GET", _) if key.is_empty() => {
+        ("GET", _) if key.is_empty() && query.contains_key("uploads") => {
             let prefix = query.get("prefix").map_or("", String::as_str);
-            whole(200, bucket.list(prefix), "")
+            let after = query.get("upload-id-marker").map(|id| id.parse().unwrap());
+            whole(200, bucket.list_uploads(prefix, after), "")
         }
+        ("GET", _) if key.is_empty() => whole(200, bucket.list(query), ""),
         ("GET" | "HEAD", _) => {
             let Some((bytes, version)) = bucket.objects.get(key) else {
                 return error(404, "NoSuchKey");
@@ -240,7 +300,7 @@ fn answer(request: &Request, bucket: &mut Bucket) -> (String, Vec<u8>, usize) {
         ("POST", None) => {
             bucket.next += 1;
             let id = bucket.next;
-            bucket.uploads.insert(id, BTreeMap::new());
+            bucket.uploads.insert(id, (key.clone(), BTreeMap::new()));
             let text = format!(
                 "<InitiateMultipartUploadResult><UploadId>{id}</UploadId></InitiateMultipartUploadResult>"
             );
@@ -248,12 +308,17 @@ fn answer(request: &Request, bucket: &mut Bucket) -> (String, Vec<u8>, usize) {
         }
         ("PUT", Some(id)) => {
             let part = query["partNumber"].parse().unwrap();
-            bucket.uploads.get_mut(&id).unwrap().insert(part, body.clone());
+            bucket.uploads.get_mut(&id).unwrap().1.insert(part, body.clone());
             whole(200, String::new(), &format!("etag: \"part{part}\"\r\n"))
         }
         ("POST", Some(id)) => {
-            let parts = bucket.uploads.remove(&id).unwrap();
+            let Some((_, parts)) = bucket.uploads.remove(&id) else {
+                return error(404, "NoSuchUpload");
+            };
             bucket.put(key, parts.into_values().flatten().collect());
+            if fault == Fault::Lost {
+                return (String::new(), Vec::new(), 0);
+            }
             let text =
                 "<CompleteMultipartUploadResult><ETag>\"x\"</ETag></CompleteMultipartUploadResult>";
             whole(200, text.into(), "")

@@ -2,9 +2,13 @@
 
 use super::test_server::{Fault, TestServer};
 use super::*;
+use crate::file_index::{FileIndex, NamedFiles};
+use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::transfers::TransferCounts;
 
 const KB64: usize = 64 << 10;
+/// Longer than the server takes for small objects.
+const SHORT_TIMEOUT: (&str, &str) = ("read_timeout", "2");
 
 fn content(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i % 251) as u8).collect()
@@ -90,12 +94,14 @@ fn retries(counts: &TransferCounts) -> [u64; 5] {
 fn passing_faults_are_repeated_and_counted_and_the_bytes_are_right() {
     for (fault, expected) in [
         (Fault::Status(503, "SlowDown"), [1, 0, 0, 0, 0]),
+        (Fault::Status(429, "SlowDown"), [1, 0, 0, 0, 0]),
         (Fault::Status(500, "InternalError"), [0, 1, 0, 0, 0]),
         (Fault::Close, [0, 0, 1, 0, 0]),
+        (Fault::Stall, [0, 0, 0, 1, 0]),
         (Fault::Cut(70_000), [0, 0, 0, 0, 1]),
         (Fault::Short(50_000), [0, 0, 0, 0, 1]),
     ] {
-        let server = TestServer::start();
+        let server = TestServer::with_options(&[SHORT_TIMEOUT]);
         server.put("p/a", &content(100_000));
         let storage = open_bucket(&server);
         server.inject(&[fault]);
@@ -120,12 +126,19 @@ fn a_body_is_continued_where_it_ended() {
 
 #[test]
 fn lasting_faults_are_errors_with_name_cause_and_attempts() {
-    let server = TestServer::start();
+    let server = TestServer::with_options(&[SHORT_TIMEOUT]);
     server.put("p/a", &content(KB64 * 2));
     let storage = open_bucket(&server);
     for (faults, expected) in [
         (vec![Fault::Status(503, "SlowDown"); 4], "503 Service Unavailable, after 4 attempts"),
+        (
+            vec![Fault::Status(500, "InternalError"); 4],
+            "500 Internal Server Error, after 4 attempts",
+        ),
+        (vec![Fault::Status(429, "SlowDown"); 4], "429 Too Many Requests, after 4 attempts"),
         (vec![Fault::Close; 4], "closed before a response, after 4 attempts"),
+        (vec![Fault::Stall; 4], "no bytes arrived in time, after 4 attempts"),
+        (vec![Fault::Cut(0); 4], "closed within the body, after 4 attempts"),
         (vec![Fault::Short(0); 4], "bytes shorter than its range, after 4 attempts"),
         (vec![Fault::WrongRange], "Requested 0..131072, got 1..131072"),
         (vec![Fault::Status(403, "AccessDenied")], "denies access (status 403, AccessDenied)"),
@@ -141,43 +154,138 @@ fn lasting_faults_are_errors_with_name_cause_and_attempts() {
 }
 
 #[test]
-fn an_object_that_is_replaced_while_it_is_read_is_an_error() {
+fn an_object_that_is_replaced_or_refused_while_it_is_read_is_an_error() {
+    let server = TestServer::start();
+    for (fault, expected, has_hint) in [
+        (Fault::None, "replaced while it was read", true),
+        // A refused range within the known length is no end of the object.
+        (Fault::Status(416, "InvalidRange"), "status 416", false),
+    ] {
+        server.put("p/a", &content(300_000));
+        let storage = open_bucket(&server);
+        let file = storage.open("a").unwrap();
+        let mut buffer = vec![0; 100_000];
+        storage.read_at(&file, 0, &mut buffer).unwrap();
+        server.inject(&[fault]);
+        server.put("p/a", &content(300_000));
+        let error = storage.read_at(&file, 100_000, &mut buffer).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+        assert_eq!(error.hint().is_some(), has_hint, "{error}");
+    }
+}
+
+/// Reads a range in pieces of 20,000 bytes, which are expected to continue up to `end`.
+fn read_pieces(storage: &dyn Storage, file: &Handle, range: std::ops::Range<u64>, end: u64) {
+    let mut piece = [0; 20_000];
+    for offset in range.step_by(piece.len()) {
+        let read_bytes = storage.read_piece(file, offset, &mut piece, end).unwrap();
+        assert_eq!(piece[..read_bytes], content(300_000)[offset as usize..][..read_bytes]);
+    }
+}
+
+#[test]
+fn pieces_that_follow_one_another_are_one_request() {
     let server = TestServer::start();
     server.put("p/a", &content(300_000));
     let storage = open_bucket(&server);
     let file = storage.open("a").unwrap();
-    let mut buffer = vec![0; 100_000];
-    storage.read_at(&file, 0, &mut buffer).unwrap();
-    server.put("p/a", &content(300_000));
-    let error = storage.read_at(&file, 100_000, &mut buffer).unwrap_err();
-    assert!(error.to_string().contains("replaced while it was read"), "{error}");
-    assert!(error.hint().is_some());
+    for (range, end, expected) in [
+        (0..300_000, u64::MAX, &["GET p/a 0-"][..]),
+        (20_000..220_000, 220_000, &["GET p/a 20000-219999"]),
+        // The next piece is elsewhere, so the rest of the body is not needed.
+        (100_000..140_000, 260_000, &["GET p/a 100000-259999"]),
+        (20_000..60_000, 110_000, &["GET p/a 20000-109999"]),
+        // The next piece continues the body and exceeds it.
+        (60_000..140_000, 140_000, &["GET p/a 110000-139999"]),
+    ] {
+        read_pieces(&*storage, &file, range.clone(), end);
+        assert_eq!(server.requests(), expected, "{range:?}");
+    }
+    storage.close(file);
+    let counts = storage.transfers().unwrap();
+    assert_eq!((counts.requests, counts.attempts, counts.first_byte.count()), (5, 5, 5));
 }
 
 #[test]
-fn a_refused_range_within_the_known_length_is_no_end_of_the_object() {
+fn a_body_that_breaks_between_pieces_is_continued_as_a_repeated_request() {
     let server = TestServer::start();
     server.put("p/a", &content(300_000));
     let storage = open_bucket(&server);
     let file = storage.open("a").unwrap();
-    let mut buffer = vec![0; 100_000];
-    storage.read_at(&file, 0, &mut buffer).unwrap();
-    server.inject(&[Fault::Status(416, "InvalidRange")]);
-    let error = storage.read_at(&file, 100_000, &mut buffer).unwrap_err();
-    assert!(error.to_string().contains("status 416"), "{error}");
+    server.inject(&[Fault::Cut(90_000)]);
+    read_pieces(&*storage, &file, 0..300_000, 300_000);
+    assert_eq!(server.requests(), ["GET p/a 0-299999", "GET p/a 90000-299999"]);
+    let counts = storage.transfers().unwrap();
+    assert_eq!((retries(&counts), counts.requests, counts.attempts), ([0, 0, 0, 0, 1], 1, 2));
 }
 
 #[test]
-fn a_large_object_is_written_in_parts_and_can_be_patched_near_its_ends() {
+fn threads_that_read_one_handle_get_their_bytes() {
     let server = TestServer::start();
+    server.put("p/a", &content(300_000));
     let storage = open_bucket(&server);
+    let file = storage.open("a").unwrap();
+    std::thread::scope(|scope| {
+        for start in [0, 20_000, 100_000, 220_000] {
+            let (storage, file) = (&*storage, &file);
+            scope.spawn(move || read_pieces(storage, file, start..300_000, 300_000));
+        }
+    });
+}
+
+#[test]
+fn a_foreign_prefix_is_listed_once_and_without_requests_for_lengths() {
+    let server = TestServer::start();
+    for number in 0..120 {
+        server.put(&format!("p/train/{}/{number:03}.raw", number % 2), &[number; 50]);
+        server.put(&format!("p/val/{number:03}.raw"), &[number; 60]);
+    }
+    for key in ["p/train/a.md", "p/.git/x.raw", "p/train/.x.raw", "q/y.raw"] {
+        server.put(key, b"text");
+    }
+    // Some programs mark folders so.
+    server.put("p/train/2/", b"");
+    let (root, folder) = (format!("{}/p", server.url()), tempfile::tempdir().unwrap());
+    let (storage, index) = (open_bucket(&server), folder.path().join("names"));
+    let listing = crate::listing::list(Path::new(&root), &*storage, &index).unwrap();
+    let format = listing.main_format().unwrap();
+    let files = listing.select(format).unwrap();
+    assert_eq!((files.train.files, files.train.bytes, files.train.folders), (120, 6000, 2));
+    let expected = [("to evaluate on", 120), ("hidden", 2), ("empty", 1), ("md", 1)];
+    assert_eq!(files.left_out, expected.map(|(kind, files)| (kind.to_string(), files)));
+    let plan =
+        DatasetPlan { prefix: "img".into(), extension: "raw".into(), ..DatasetPlan::default() };
+    let named = NamedFiles::new(storage, FileIndex::open(&index).unwrap(), &plan);
+    assert_eq!(named.stat("train/img_119_of_120.raw").unwrap(), Some(50));
+    assert_eq!(named.real_path("train/img_119_of_120.raw"), "train/1/119.raw");
+    assert_eq!(named.stat("valid/img_119_of_120.raw").unwrap(), Some(60));
+    // Three pages, and the start of an object of each extension until it is recognised.
+    let requests = server.requests();
+    let pages = requests.iter().filter(|request| *request == "GET ").count();
+    assert_eq!((pages, requests.iter().any(|request| request.starts_with("HEAD"))), (3, false));
+    assert!(requests.len() < 40, "{requests:?}");
+}
+
+#[test]
+fn a_large_object_is_written_in_parts_and_patched_where_it_is_held() {
+    let server = TestServer::start();
+    check_large_object(&*open_bucket(&server));
+    assert_eq!(server.uploads(), 0);
+}
+
+/// Writes an object of several parts, and reads it back.
+pub(in crate::storage) fn check_large_object(storage: &dyn Storage) {
     let mut expected = content(100 << 20);
     let mut file = storage.create("large").unwrap();
+    // The second range is in two parts.
+    let patches: [u64; 3] = [0, (16 << 20) - 1, (100 << 20) - 3];
+    patches.iter().for_each(|&offset| file.hold(offset..offset + 3));
     for piece in expected.chunks(5 << 20) {
         file.write(piece).unwrap();
     }
-    for offset in [0, 100, (100 << 20) - 3] {
+    for offset in patches {
         file.patch(offset, b"xyz").unwrap();
+        file.release(offset..offset + 3);
         expected[offset as usize..offset as usize + 3].copy_from_slice(b"xyz");
     }
     assert!(file.patch(30 << 20, b"xyz").is_err());
@@ -187,7 +295,18 @@ fn a_large_object_is_written_in_parts_and_can_be_patched_near_its_ends() {
     let mut stored = vec![0; expected.len()];
     assert_eq!(storage.read_at(&file, 0, &mut stored).unwrap(), expected.len());
     assert!(stored == expected);
-    assert_eq!(server.uploads(), 0);
+}
+
+#[test]
+fn an_object_that_marks_a_folder_is_not_in_it() {
+    let server = TestServer::start();
+    server.put("p/train/", b"");
+    let storage = open_bucket(&server);
+    assert_eq!(storage.list("train").unwrap(), [""; 0]);
+    assert_eq!(storage.lengths("train").unwrap(), Some(vec![]));
+    server.put("p/train/a", b"content");
+    assert_eq!(storage.list("train").unwrap(), ["a"]);
+    assert_eq!(storage.lengths("train").unwrap(), Some(vec![("a".to_string(), 7)]));
 }
 
 #[test]
@@ -200,6 +319,47 @@ fn an_upload_that_is_not_committed_is_aborted() {
     drop(file);
     assert_eq!(server.uploads(), 0);
     assert_eq!(storage.stat("large").unwrap(), None);
+}
+
+#[test]
+fn an_upload_whose_last_answer_is_lost_is_complete() {
+    let server = TestServer::start();
+    let storage = open_bucket(&server);
+    for (fault, is_stored) in [(Fault::Lost, true), (Fault::Status(403, "AccessDenied"), false)] {
+        // An older object of the same length is not mistaken for the new one.
+        server.put("p/large", &[1; 20 << 20]);
+        let mut file = storage.create("large").unwrap();
+        file.write(&content(20 << 20)).unwrap();
+        // Two parts are being sent, and the third one precedes the completion.
+        let mut sent = 0;
+        while sent < 2 {
+            sent += server.requests().iter().filter(|text| text.starts_with("PUT")).count();
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        server.inject(&[Fault::None, fault]);
+        let committed = file.commit();
+        assert_eq!(committed.is_ok(), is_stored, "{committed:?}");
+        assert_eq!(server.uploads(), 0);
+        let file = storage.open("large").unwrap();
+        let mut first = [0; 3];
+        storage.read_at(&file, 0, &mut first).unwrap();
+        assert_eq!(first, if is_stored { [0, 1, 2] } else { [1; 3] });
+    }
+}
+
+#[test]
+fn only_own_unfinished_uploads_are_aborted() {
+    let server = TestServer::start();
+    let storage = open_bucket(&server);
+    for key in ["p/train/a", "p/train/b", "p/other", "pp/train/a", "p/train/a"] {
+        server.begin_upload(key);
+    }
+    storage.abort_uploads(&|path| path.starts_with("train/")).unwrap();
+    assert_eq!(server.uploads(), 2);
+    // A store that lists no uploads has none.
+    server.inject(&[Fault::Status(501, "NotImplemented")]);
+    storage.abort_uploads(&|_| true).unwrap();
+    assert_eq!(server.uploads(), 2);
 }
 
 #[test]
@@ -245,10 +405,10 @@ fn a_description_has_the_sources_of_settings_and_no_secret() {
         "AWS_REGION" => Some("eu-1".to_string()),
         _ => None,
     };
-    let options = [("storage_library", "s3dlio"), ("timeout", "1s"), ("secret_access_key", "")];
+    let options = [("secure", "false"), ("timeout", "1s"), ("secret_access_key", "")];
     let options = options.map(|(name, value)| (name.to_string(), value.to_string()));
     let (plan, unused) = describe(&url, &options, &environment);
-    assert_eq!(unused, ["storage_library", "timeout"]);
+    assert_eq!(unused, ["secure", "timeout"]);
     assert_eq!(plan.endpoint.as_deref(), Some("http://store:9000"));
     assert_eq!(plan.endpoint_source.as_deref(), Some("environment: AWS_ENDPOINT_URL"));
     assert_eq!(plan.region.as_deref(), Some("eu-1"));
@@ -258,4 +418,21 @@ fn a_description_has_the_sources_of_settings_and_no_secret() {
     assert_eq!((plan.credentials_source.as_str(), unused.len()), ("storage.storage_options", 0));
     configure(&url, &given);
     assert!(!format!("{plan:?} {:?}", all_settings()).contains("hunter2"));
+}
+
+#[test]
+fn timeouts_are_seconds_and_others_are_refused() {
+    let url = ObjectUrl::parse("s3://timeouts").unwrap();
+    let open = |text: &str| {
+        configure(&url, &[("read_timeout".into(), text.into())]);
+        super::super::open("s3", Path::new("s3://timeouts")).map(drop)
+    };
+    for text in ["30", "0.5", "30s", "1.5 s"] {
+        open(text).unwrap();
+    }
+    for text in ["0", "-1", "soon", "inf", "5m"] {
+        let error = open(text).unwrap_err();
+        assert!(error.to_string().contains(&format!("no time in seconds: `{text}`")), "{error}");
+        assert!(error.hint().is_some());
+    }
 }

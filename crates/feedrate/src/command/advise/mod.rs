@@ -3,6 +3,7 @@
 mod predict;
 mod try_out;
 
+use super::study::conclusion::{interrupted, relative_to_working_folder};
 use super::study::runner_host;
 use crate::cli::{CacheArguments, DataArguments, OUTPUT, name_of};
 use crate::exit::Exit;
@@ -10,7 +11,7 @@ use crate::progress::TERMINAL;
 use crate::{messages, text, time};
 use clap::Args;
 use feedrate_analysis::advice::{self, Advice, Case, Cost, Proposal, RULES};
-use feedrate_analysis::answer::AnsweredSummary;
+use feedrate_analysis::answer::{AnswerKind, AnsweredSummary};
 use feedrate_analysis::predict::{NotPredictable, PipelinePool};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::Record;
@@ -22,11 +23,11 @@ use feedrate_report::words::{advice as words, unpredicted};
 use feedrate_results::load_run;
 use feedrate_results::replan::Replan;
 use feedrate_results::trials::Outcome;
-use feedrate_session::failure::Interrupted;
 use feedrate_session::request::Request;
 use feedrate_session::template::RunTemplate;
 use feedrate_session::{resolve, result_folder};
 use feedrate_spec::bundled;
+use feedrate_spec::escape::path_text;
 use feedrate_spec::refusal::refuse;
 use feedrate_spec::units;
 use feedrate_study::chooser::{BASELINE, Trials, UTILISATION};
@@ -134,7 +135,12 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
     let opening = words::opening(&answered.answer, &derived);
     let case = Case::new(&derived, &answered.answer, &answered.summary.doubts);
     let rows = advice_rows(&template, &case.with_replicates(&replicates));
-    let has_candidates = !rows.is_empty() || !also.is_empty() || arguments.goal.is_some();
+    let is_setting = |row: &AdviceRow| !row.advice.proposal.overrides.is_empty();
+    let has_candidates =
+        rows.iter().any(is_setting) || !also.is_empty() || arguments.goal.is_some();
+    if arguments.try_out && !has_candidates {
+        messages::note("nothing to try: no advised change is a setting of the workload");
+    }
     if arguments.try_out && has_candidates {
         let advice = rows.into_iter().map(|row| row.advice).collect();
         let trials = TryOut {
@@ -234,6 +240,7 @@ fn changes_to_try(template: &RunTemplate, also: &[String]) -> anyhow::Result<Vec
         if overrides.is_empty() {
             return refuse("`--also` is empty", "write `--also KEY=VALUE`");
         }
+        chosen::refuse_secrets(overrides.iter().map(String::as_str))?;
         template.resolve(&overrides)?;
         Ok(overrides)
     });
@@ -263,8 +270,11 @@ fn run_baseline(
     let end = study.run(&mut chooser, observe)?;
     let trial = chooser.trial(&end.history, BASELINE);
     match (trial.runs.first(), trial.skip_reason) {
-        _ if end.report.is_stopped => Err(Interrupted(study.folder.display().to_string()).into()),
-        (Some(run), _) => Ok((run.run_dir.display().to_string(), load_run(&run.run_dir)?)),
+        _ if end.report.is_stopped => Err(interrupted(study)),
+        (Some(run), _) => {
+            let folder = path_text(&relative_to_working_folder(&run.run_dir));
+            Ok((folder, load_run(&run.run_dir)?))
+        }
         (None, why) => anyhow::bail!("the unchanged workload failed: {}", why.unwrap_or_default()),
     }
 }
@@ -350,6 +360,9 @@ fn advice_blocks(run: &AnsweredSummary, rows: &[AdviceRow]) -> Vec<Block> {
     if rows.is_empty() {
         let says = match run.answer.fed {
             Some(true) => "Nothing is advised: the accelerators were fed.",
+            _ if run.answer.kind == AnswerKind::Rate => {
+                return vec![Block::Sentence(format!("{}.", words::NO_COMPUTE))];
+            }
             _ if run.summary.verdict.name == Bound::ClientBound => {
                 "No known change would help: the time is spent in the job's own code, which faster storage does not speed up. Measure it by `feedrate calibrate SCRIPT.py:make_dataset`."
             }

@@ -1,7 +1,9 @@
 //! `feedrate advise --try`: selects the changes to try and shows their outcomes as a table and as JSON. The chooser decides the order of
 //! the runs.
 
-use crate::command::study::conclusion::{TRIALS, conclude, lines_of};
+use crate::command::study::conclusion::{
+    TRIALS, conclude, interrupted, lines_of, relative_to_working_folder,
+};
 use crate::exit::Exit;
 use crate::{messages, text};
 use clap::ValueEnum;
@@ -25,8 +27,8 @@ use feedrate_results::replan::Replan;
 use feedrate_results::trials::{
     COMBINATION, Outcome, REQUESTED, TRIALS_FILE, TrialRuns, TrialsResult, TriedAdvice,
 };
-use feedrate_session::failure::Interrupted;
 use feedrate_session::template::RunTemplate;
+use feedrate_spec::escape::path_text;
 use feedrate_spec::plan::Plan;
 use feedrate_spec::units;
 use feedrate_study::chooser::{
@@ -155,7 +157,7 @@ impl TryOut<'_> {
         conclude(study, &conclusion, self.json)?;
         written?;
         if end.report.is_stopped {
-            return Err(Interrupted(study.folder.display().to_string()).into());
+            return Err(interrupted(study));
         }
         if let Some(why) = failed {
             anyhow::bail!("the unchanged workload failed: {why}");
@@ -267,7 +269,7 @@ impl Outcomes<'_> {
             runs: trials.count(history) as u64,
             took_s: trials.seconds(history),
             oldest_run: study.oldest_run.clone(),
-            results: study.folder.display().to_string(),
+            results: path_text(&relative_to_working_folder(&study.folder)),
         }
     }
 

@@ -13,6 +13,7 @@ fn run(is_warm_up: bool, unusable: Option<&str>) -> RehearsedRun {
         is_warm_up,
         au_windowed_percent: None,
         au_all_steps_percent: Some(80.0),
+        target_percent: 90.0,
         written_bytes_per_second: None,
         read_bytes_per_second: None,
         unusable: unusable.map(Into::into),
@@ -31,6 +32,7 @@ fn rehearsal(scale: f64, keeps: Option<bool>, runs: Vec<RehearsedRun>) -> Rehear
         keeps: None,
         rules: vec![RehearsedRule::new(summary("gap", keeps), None, scale < 1.0)],
         runs,
+        answer: Some("NO for all 5 runs".into()),
         results: "results".into(),
         is_checkpoint_only: false,
     };

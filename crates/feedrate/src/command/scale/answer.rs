@@ -1,6 +1,7 @@
 //! Computes the result of a search from its runs, with the reason for the limit. The result is also the JSON output.
 
 use super::plain_read::PlainRead;
+use crate::command::study::conclusion::relative_to_working_folder;
 use feedrate_analysis::answer::{AnswerKind, AnsweredSummary, relevant_doubts};
 use feedrate_analysis::precision::sequential_mean;
 use feedrate_measure::doubt::{Doubt, Severity, find_origin_doubt};
@@ -10,6 +11,7 @@ use feedrate_measure::stats::{self, Interval};
 use feedrate_measure::verdict::Bound;
 use feedrate_report::words::{answer, client};
 use feedrate_results::load_run;
+use feedrate_spec::escape::path_text;
 use feedrate_study::chooser::{Observation, ScaleRuns, ScaleSearch, score};
 use feedrate_study::chosen::ChosenStudy;
 use feedrate_study::scale::{ScaleOptions, SearchRange, SearchedDataset};
@@ -121,6 +123,30 @@ impl SearchResult {
         self.searched_at(number).find_map(|searched| searched.mean)
     }
 
+    /// Whether the cores of this machine were busy in the runs at all undecided numbers.
+    pub(super) fn is_undecided_by_busy_cores(&self) -> bool {
+        let is_busy = |tried: &SearchedNumber| tried.verdict == Bound::CpuSaturated.name();
+        let mut undecided = self.undecided().peekable();
+        undecided.peek().is_some() && undecided.all(is_busy)
+    }
+
+    /// The rate that the largest undecided number needs, with the number; `None` if all are decided or the rate is unknown.
+    pub(super) fn needed_if_undecided(&self) -> Option<(u64, f64)> {
+        let largest = self.undecided().max_by_key(|tried| tried.number)?;
+        Some((largest.number, largest.needed_bytes_per_second?))
+    }
+
+    /// The undecided numbers that were tried.
+    fn undecided(&self) -> impl Iterator<Item = &SearchedNumber> {
+        let limits = self.found.not_decided;
+        let is_undecided = move |number| {
+            limits.is_some_and(|(low, high): (u64, u64)| (low..=high).contains(&number))
+        };
+        self.numbers
+            .iter()
+            .filter(move |tried| is_undecided(tried.number) && !tried.values.is_empty())
+    }
+
     fn searched_at(&self, number: Option<u64>) -> impl Iterator<Item = &SearchedNumber> {
         self.numbers.iter().filter(move |searched| Some(searched.number) == number)
     }
@@ -157,7 +183,9 @@ impl<'a> SearchAnswer<'a> {
         let range = self.search.range();
         let client_limits = self.search.client_limits();
         let failing = found.fails.and_then(|number| self.summaries.get(&number));
-        let is_max = found.certain == Some(range.max) && self.options.find == SearchTarget::Largest;
+        let is_largest = self.options.find == SearchTarget::Largest;
+        let undecided = found.not_decided.map(|(_, high)| high);
+        let is_max = is_largest && [found.certain, undecided].contains(&Some(range.max));
         let client_percent = found.fails.and_then(|number| client_limits.get(&number));
         let why = match failing {
             Some(runs) => self.miss_reason(runs).unwrap_or_default(),
@@ -199,7 +227,7 @@ impl<'a> SearchAnswer<'a> {
             dataset: range.dataset().ok().flatten(),
             overrides: range.added_overrides(),
             notes: range.notes.clone(),
-            results: study.folder.display().to_string(),
+            results: path_text(&relative_to_working_folder(&study.folder)),
         }
     }
 

@@ -52,7 +52,9 @@ pub(super) fn print(
         rows.push(("each run reads", format!("{first} to {last}")));
         rows.push(("time", format!("at least {least} for {}", units::counted(runs, "run"))));
     }
-    rows.push(("set by the search", forecast.overrides.join(" ")));
+    if !forecast.overrides.is_empty() {
+        rows.push(("set by the search", forecast.overrides.join(" ")));
+    }
     messages::print_page(&text::rows(&rows))?;
     if !forecasts.is_empty() {
         messages::print_page(&format!("\n{}", table(forecasts, range)))?;

@@ -1,14 +1,14 @@
 //! `feedrate scale`: searches for the largest or smallest number of accelerators, or value of a numeric key, at which a metric reaches its
 //! target, and explains the limit.
 
-mod answer;
 mod plain_read;
+mod answer;
 mod words;
 mod dry_run;
 
 pub(super) use answer::SearchResult;
 
-use super::study::conclusion::{SCALE, conclude, lines_of};
+use super::study::conclusion::{SCALE, conclude, interrupted, lines_of};
 use super::study::runner_host;
 use crate::cli::{CacheArguments, DataArguments, OUTPUT, metric, parse_count};
 use crate::exit::Exit;
@@ -23,7 +23,6 @@ use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_measure::metric::{Metric, Unit};
 use feedrate_results::conclusion::Conclusion;
 use feedrate_results::load_run;
-use feedrate_session::failure::Interrupted;
 use feedrate_session::request::Request;
 use feedrate_session::{result_folder, room};
 use feedrate_spec::refusal::refuse;
@@ -51,8 +50,8 @@ Examples:
 Exit codes: 0 a number was found; 1 a run failed; 2 bad usage or workload; 3 no number reaches the target; 4 not decided; 130 interrupted.")]
 pub(super) struct ScaleArguments {
     #[command(flatten)]
-    data: DataArguments,
-    /// Target of the metric, in percent for utilisations [default: the workload's `metric.au`].
+    pub(super) data: DataArguments,
+    /// Target of the metric [default: `expect.au` or `metric.au`].
     #[arg(long, help_heading = SEARCH, visible_alias = "at-least", value_name = "VALUE")]
     au: Option<f64>,
     /// Metric that must reach the target. If low values are good, the target is an upper limit.
@@ -70,18 +69,18 @@ pub(super) struct ScaleArguments {
     /// Largest number to try [default: as far as the dataset or its space suffices].
     #[arg(long, help_heading = SEARCH, value_name = "N", value_parser = parse_count::<u64>)]
     max: Option<u64>,
-    /// Limit the total size of generated datasets, such as `200GB`.
-    #[arg(long, help_heading = SEARCH, value_name = "SIZE", value_parser = parse_bytes, hide_short_help = true)]
+    /// Total size of generated datasets, as `200GB`.
+    #[arg(long, help_heading = SEARCH, value_name = "SIZE", value_parser = parse_bytes)]
     max_data: Option<u64>,
     /// Maximum number of runs.
     #[arg(long, help_heading = SEARCH, value_name = "N", value_parser = parse_count::<u64>, default_value_t = 20, hide_short_help = true)]
     max_runs: u64,
-    /// Limit the total time of the runs, without generating datasets.
+    /// Time for all runs.
     #[arg(long, help_heading = SEARCH, value_name = "TIME", value_parser = time::seconds, default_value = "30m")]
     budget: f64,
     /// Forecast the runs and their time; run nothing.
     #[arg(long, help_heading = SEARCH)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
     /// Folder of all results [default: `output.folder`].
     #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     results: Option<PathBuf>,
@@ -89,7 +88,7 @@ pub(super) struct ScaleArguments {
     #[arg(long, help_heading = SEARCH, hide_short_help = true)]
     again: bool,
     #[command(flatten)]
-    exports: ExportArguments,
+    pub(super) exports: ExportArguments,
     #[command(flatten)]
     cache: CacheArguments,
 }
@@ -162,7 +161,7 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
         conclude(&study, &conclusion, arguments.data.json)?;
     }
     if end.report.is_stopped {
-        return Err(Interrupted(study.folder.display().to_string()).into());
+        return Err(interrupted(&study));
     }
     if let ScaleEnd::Failed { run, reason, .. } = search.end(&end.history) {
         anyhow::bail!("run {run} failed: {reason}");

@@ -134,6 +134,13 @@ fn limit(search: &SearchResult) -> String {
         Some((low, high)) if low + 1 == high => format!("; {low} and {high} not decided"),
         Some((low, high)) => format!("; {low} to {high} not decided"),
     };
+    if search.is_undecided_by_busy_cores() {
+        text += ", as the cores were busy";
+    }
+    if let Some((number, needed)) = search.needed_if_undecided() {
+        let rate = units::bytes_per_second_rounded(needed);
+        text += &format!("; {number} {} {rate}", verb(search, number, "need"));
+    }
     if let Some(fails) = search.found.fails {
         text += &match search.lacks_bytes_per_second {
             _ if search.ends_at_busy_cores() => {
@@ -272,6 +279,25 @@ mod tests {
             relevant_doubts: doubts.iter().map(|name| (*name).to_string()).collect(),
             run_dirs: Vec::new(),
         }
+    }
+
+    #[test]
+    fn undecided_numbers_name_busy_cores_and_the_needed_rate() {
+        let undecided = |verdict: &str| SearchedNumber {
+            values: vec![80.0, 95.0],
+            needed_bytes_per_second: Some(475e6),
+            ..searched(5, verdict, &[])
+        };
+        let set = |search: &mut SearchResult, verdict: &str| {
+            search.found.not_decided = Some((1, 5));
+            search.why = "for 6 H100s, the dataset needs 4 GB".into();
+            search.numbers = vec![undecided(verdict)];
+        };
+        let limit = "Limit: for 6 H100s, the dataset needs 4 GB";
+        let busy = "Nothing at ≥ 90 % AU for certain; 1 to 5 not decided, as the cores were busy; 5 need 475 MB/s";
+        check(|search| set(search, "cpu-saturated"), &[busy, limit]);
+        let noisy = "Nothing at ≥ 90 % AU for certain; 1 to 5 not decided; 5 need 475 MB/s";
+        check(|search| set(search, "storage-bound"), &[noisy, limit]);
     }
 
     #[test]

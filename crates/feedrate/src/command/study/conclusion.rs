@@ -5,7 +5,10 @@ use anyhow::Context;
 use feedrate_report::document::{Block, Document};
 use feedrate_report::output::Schema;
 use feedrate_results::conclusion::Conclusion;
+use feedrate_session::failure::Interrupted;
+use feedrate_spec::escape::path_text;
 use feedrate_study::chosen::ChosenStudy;
+use std::path::{Path, PathBuf};
 
 /// Names of the schemas of conclusions.
 pub(in crate::command) const SCALE: &str = "scale";
@@ -28,6 +31,17 @@ pub(in crate::command) fn conclude(
     study.note_earlier_runs();
     print(conclusion, json)?;
     saved
+}
+
+/// The path as the user would type it.
+pub(in crate::command) fn relative_to_working_folder(folder: &Path) -> PathBuf {
+    let working_folder = std::env::current_dir().unwrap_or_default();
+    folder.strip_prefix(working_folder).unwrap_or(folder).into()
+}
+
+/// The error of an interrupted study, which names its folder.
+pub(in crate::command) fn interrupted(study: &ChosenStudy) -> anyhow::Error {
+    Interrupted(path_text(&relative_to_working_folder(&study.folder))).into()
 }
 
 /// Prints a conclusion.

@@ -3,12 +3,16 @@
 
 use crate::exit::Exit;
 use crate::messages::{self, StdoutError};
-use crate::text;
+use feedrate_report::document::{Block, Document};
 use feedrate_report::output::Schema;
-use feedrate_results::place::label;
+use feedrate_report::table::ReportTable;
+use feedrate_results::place::{label, short_label};
+use feedrate_results::row::Row;
+use feedrate_results::state::StudySettings;
 use feedrate_spec::units;
 use feedrate_study::datasets::{CurrentDataset, DiskChange, Forecast};
 use feedrate_study::ledger::Ledger;
+use feedrate_study::machine::ThisMachine;
 use feedrate_study::runner::{
     Plans, RowDataset, RowPlan, RowProblem, RunnerEnv, RunnerError, RunnerOptions, due_rows,
 };
@@ -36,6 +40,8 @@ pub(in crate::command) struct StudyDryRunOutput<'a> {
 struct ForecastRun {
     row: usize,
     label: String,
+    #[serde(skip)]
+    short_label: String,
     /// Name of the bundled workload, or the file that is used.
     workload: String,
     run_s: f64,
@@ -56,7 +62,8 @@ pub(super) fn dry_run(ledger: Ledger, options: &RunnerOptions, json: bool) -> an
     let refused = plans.plan_rows(&rows, &pending, |row| machine.plan(row, &settings));
     let refused = refused.map_err(RunnerError::Rows)?;
     if refused.len() == pending.len() {
-        RowProblem::refuse(&refused, &rows).map_err(RunnerError::Rows)?;
+        let refused = RowProblem::refuse(&refused, &rows, |row| machine.scale_min(row, &settings));
+        refused.map_err(RunnerError::Rows)?;
     }
     let planned = pending.iter().filter_map(|&index| Some((index, plans.get(&rows[index])?)));
     let planned: Vec<(usize, &RowPlan)> = planned.collect();
@@ -77,6 +84,7 @@ pub(super) fn dry_run(ledger: Ledger, options: &RunnerOptions, json: bool) -> an
         runs.push(ForecastRun {
             row: index + 1,
             label: label(row, &rows),
+            short_label: short_label(row, &rows),
             workload: plan.workload.clone(),
             run_s: pace.row_s(plan),
             generation_s: if change.generate_bytes > 0 { plan.generation_s } else { 0.0 },
@@ -85,11 +93,26 @@ pub(super) fn dry_run(ledger: Ledger, options: &RunnerOptions, json: bool) -> an
         });
     }
     print_forecast(&runs, json)?;
-    for RowProblem { index, reason } in &refused {
-        let label = label(&rows[*index], &rows);
-        messages::say(format!("row {} ({label}) cannot run: {reason}", index + 1));
+    let problems = RowProblem::messages(&refused, &rows, |row| machine.scale_min(row, &settings));
+    problems.iter().for_each(|problem| messages::say(format!("cannot run: {problem}")));
+    if state.settings.is_none() {
+        note_page_cache(&machine, pending.first().map(|&index| &rows[index]), &settings);
     }
     Ok(if refused.is_empty() { Exit::Fine } else { Exit::Failed })
+}
+
+/// Notes that the page cache can hold the dataset of the first row, so its runs may not measure the storage. The cache of a study cannot be changed later.
+pub(super) fn note_page_cache(
+    machine: &ThisMachine,
+    first: Option<&Row>,
+    settings: &StudySettings,
+) {
+    let planned = first.and_then(|row| machine.plan_row(row, settings).ok());
+    if planned.is_some_and(|planned| planned.may_be_cached) {
+        messages::note(
+            "note: memory can hold the dataset, so runs may measure memory instead of the storage; `--cache cold` removes it from memory before each epoch",
+        );
+    }
 }
 
 fn print_forecast(runs: &[ForecastRun], json: bool) -> Result<(), StdoutError> {
@@ -105,8 +128,9 @@ fn print_forecast(runs: &[ForecastRun], json: bool) -> Result<(), StdoutError> {
     if runs.is_empty() {
         return messages::print_page("nothing is pending");
     }
-    let header = ["Row", "Run", "Takes about", "Dataset", "Before the run"];
-    messages::print_page(&text::table(header, runs.iter().map(cells)))?;
+    let header = ["Row", "Run", "Takes about", "Before the run"];
+    let table = ReportTable::from_text("", header, runs.iter().map(cells));
+    messages::print_document(&Document::from(vec![Block::Table(table)]), true)?;
     messages::print_page(&format!(
         "\n{}: about {} for running and {} for generating {}; {}",
         units::counted(runs.len() as u64, "run"),
@@ -117,7 +141,7 @@ fn print_forecast(runs: &[ForecastRun], json: bool) -> Result<(), StdoutError> {
     ))
 }
 
-fn cells(run: &ForecastRun) -> [String; 5] {
+fn cells(run: &ForecastRun) -> [String; 4] {
     let DiskChange { generate_bytes, delete, short_bytes } = &run.change;
     let mut before: Vec<String> =
         delete.iter().map(|folder| format!("delete {}", folder_name(folder))).collect();
@@ -127,13 +151,7 @@ fn cells(run: &ForecastRun) -> [String; 5] {
     before.extend(
         short_bytes.map(|short| format!("not enough space: {} short", units::bytes(short))),
     );
-    [
-        format!("#{}", run.row),
-        run.label.clone(),
-        units::seconds(run.run_s),
-        text::known(run.dataset.as_deref(), folder_name),
-        before.join(", "),
-    ]
+    [format!("#{}", run.row), run.short_label.clone(), units::seconds(run.run_s), before.join(", ")]
 }
 
 /// Name of a folder without its parents.

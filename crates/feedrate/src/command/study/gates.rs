@@ -1,6 +1,6 @@
 //! Judges the finished runs of a study by the limits of their workloads, per experiment, and describes rows and gates for other programs.
 
-use crate::export::{self, CaseState, MetricSet, TestCase, TestSuite};
+use crate::export::{self, CaseState, ErrorKind, MetricSet, RUN_CASE, TestCase, TestSuite};
 use crate::gate::{GateArguments, GateResult};
 use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_measure::record::Record;
@@ -106,12 +106,14 @@ impl JudgedStudy {
             let (case_state, says) = match state.status {
                 Status::Done if state.result().is_none() => (CaseState::Skipped, "no result"),
                 Status::Done => (CaseState::Passed, "the run is complete"),
-                Status::Failed => (CaseState::Error, state.reason().unwrap_or("failed")),
+                Status::Failed => {
+                    (CaseState::Error(ErrorKind::Failed), state.reason().unwrap_or("failed"))
+                }
                 status => (CaseState::Skipped, status.name()),
             };
             TestCase {
                 subject: label(row, rows),
-                name: "run".into(),
+                name: RUN_CASE.into(),
                 duration_s: state
                     .result()
                     .and_then(|attempt| attempt.checked())

@@ -9,14 +9,16 @@ use clap::Args;
 use feedrate_measure::record::file::read_text;
 use feedrate_report::output::Schema;
 use feedrate_results::file_kind::FileKind;
-use feedrate_results::row::Row;
+use feedrate_results::row::{Row, RowKey};
+use feedrate_results::setting::Setting;
 use feedrate_results::table::Table;
-use feedrate_session::output::{refuse_existing, write_output};
+use feedrate_session::output::{refuse_existing, refuse_missing_folder, write_output};
 use feedrate_session::resolve::{self, WorkloadSource};
 use feedrate_session::surroundings::ProcessSurroundings;
 use feedrate_spec::problem::Problems;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::workload::{self as spec, Content, Strictness, Workload};
+use feedrate_study::chosen::refuse_secrets;
 use feedrate_study::design::Aliases;
 use feedrate_study::design_file::{self, DesignText};
 use feedrate_study::randomization::{Blocking, RunOrder};
@@ -120,6 +122,9 @@ pub(crate) fn new(arguments: &StudyNewArguments) -> anyhow::Result<Exit> {
         parse_model(model)?;
     }
     let drawn = resolved.create_study()?;
+    let settings = drawn.rows.iter().flat_map(|row| &row.settings);
+    let texts: BTreeSet<String> = settings.map(Setting::text).collect();
+    refuse_secrets(texts.iter().map(String::as_str))?;
     let csv = Table::new(drawn.rows.clone(), &drawn.comments).text();
     if path == Path::new(STDOUT) {
         messages::print(csv.trim_end())?;
@@ -127,7 +132,12 @@ pub(crate) fn new(arguments: &StudyNewArguments) -> anyhow::Result<Exit> {
     }
     write(&path, &csv, arguments.force)?;
     note_local_workloads(drawn.rows.iter().map(|row| &*row.model), &path, None, &TERMINAL);
-    warn_of_refused(&drawn.rows, &resolved.hooks, &path)?;
+    let planned = plan_rows(&drawn.rows, &resolved.hooks, &path)?;
+    for key in factors_without_effect(&resolved, &planned) {
+        messages::say(format!(
+            "warning: `{key}` has no effect: the plans of its levels are equal, as far as they were compared, so its runs repeat others"
+        ));
+    }
     print_study(arguments, &resolved, &drawn, &path)?;
     Ok(Exit::Fine)
 }
@@ -201,39 +211,67 @@ fn output_path(arguments: &StudyNewArguments) -> PathBuf {
 /// Writes the CSV. An existing CSV may have results, so only `--force` replaces it.
 fn write(path: &Path, csv: &str, force: bool) -> anyhow::Result<()> {
     refuse_existing(path, Some(force))?;
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("cannot make `{}`", folder.display()))?;
-    }
+    refuse_missing_folder(path)?;
     write_output(path, csv.as_bytes(), Some(force))
 }
 
-/// Warns of runs that would be refused on this machine. They are no error, since the study may be for another machine.
-fn warn_of_refused(
-    rows: &[Row],
+/// Finds the keys of factors whose levels have the same plans, with otherwise equal settings. `planned` are rows with the fingerprints of their
+/// plans.
+fn factors_without_effect<'a>(
+    resolved: &'a ResolvedDesign,
+    planned: &[(&Row, String)],
+) -> Vec<&'a str> {
+    let keys = resolved.factors.iter().map(|factor| factor.key.as_str());
+    let has_no_effect = |key: &&str| {
+        let mut groups: BTreeMap<RowKey, Vec<&str>> = BTreeMap::new();
+        for (row, fingerprint) in planned {
+            let mut other = Row { replicate: None, block: None, ..(*row).clone() };
+            other.settings.retain(|setting| setting.key != *key);
+            groups.entry(other.key()).or_default().push(fingerprint);
+        }
+        let varied = groups.values().filter(|plans| 1 < plans.len());
+        let are_equal = |plans: &Vec<&str>| plans.iter().all(|plan| *plan == plans[0]);
+        !key.starts_with("study.")
+            && planned.iter().any(|(row, _)| row.settings.iter().any(|setting| setting.key == *key))
+            && varied.clone().next().is_some()
+            && varied.into_iter().all(are_equal)
+    };
+    keys.filter(has_no_effect).collect()
+}
+
+/// Plans the experiments, and warns of runs that would be refused on this machine. They are no error, since the study may be for another
+/// machine. Returns planned rows with the fingerprints of their plans.
+fn plan_rows<'a>(
+    rows: &'a [Row],
     hooks: &BTreeMap<String, String>,
     csv: &Path,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Vec<(&'a Row, String)>> {
     let folder = std::env::current_dir().context("the working directory is unknown")?;
     let settings = settings::defaults(csv, &folder);
     let mut experiments = BTreeSet::new();
     let mut reported: Vec<String> = Vec::new();
+    let mut planned = Vec::new();
     for row in rows {
         let experiment = Row { replicate: None, block: None, ..row.clone() };
         if experiments.len() == PLANNED_MAX || !experiments.insert(experiment.key()) {
             continue;
         }
         let command = RowCommand::new(row, &settings, hooks, csv);
-        if let Err(problem) = command.map_err(Problems::from)?.plan()
-            && !reported.contains(&problem)
-        {
+        let problem = match command.map_err(Problems::from)?.plan() {
+            Ok(found) => {
+                planned.push((row, found.plan.fingerprint));
+                continue;
+            }
+            Err(problem) => problem,
+        };
+        if !reported.contains(&problem) {
             let order = row.order.unwrap_or_default();
             let why = problem.trim_start_matches("error: ");
             messages::say(format!("warning: run {order} cannot be made here: {why}"));
             reported.push(problem);
         }
     }
-    Ok(())
+    Ok(planned)
 }
 
 fn print_study(

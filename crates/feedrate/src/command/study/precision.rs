@@ -22,12 +22,16 @@ pub(super) fn parse_difference(text: &str) -> Result<f64, &'static str> {
     parse_share(text).ok_or("write a difference as `5%`")
 }
 
-/// The precision as blocks of a document.
-pub(super) fn blocks(precision: &Precision) -> [Block; 2] {
+/// The precision as a table. Names of experiments are without the model if there is only one.
+pub(super) fn table(precision: &Precision) -> Block {
     let unit = precision.response.unit;
+    let model = |name: &str| name.split_once('/').map(|(model, _)| format!("{model}/"));
+    let first = precision.experiments.first().and_then(|(name, _)| model(name));
+    let is_shared = precision.experiments.iter().all(|(name, _)| model(name) == first);
+    let shared = first.filter(|_| is_shared).unwrap_or_default();
     let rows = precision.experiments.iter().map(|(name, status)| {
         [
-            name.clone(),
+            name.strip_prefix(&*shared).unwrap_or(name).to_string(),
             status.replicates.to_string(),
             text::known(status.middle, |interval| unit.text(interval.estimate)),
             text::known(status.half_width, |share| format!("{:.1} %", 100.0 * share)),
@@ -37,14 +41,12 @@ pub(super) fn blocks(precision: &Precision) -> [Block; 2] {
             },
         ]
     });
-    let header = ["Experiment", "Runs", precision.response.id.name(), "±", "Runs needed"];
-    [
-        Block::Table(ReportTable::from_text("", header, rows)),
-        Block::Sentence(runs_needed(precision)),
-    ]
+    let header = ["Experiment", "Runs", precision.response.title, "±", "Runs needed"];
+    Block::Table(ReportTable::from_text("", header, rows))
 }
 
-fn runs_needed(precision: &Precision) -> String {
+/// The number of runs that the precision and the difference need.
+pub(super) fn runs_needed(precision: &Precision) -> String {
     let Some(estimate) = precision.estimate else {
         return "The number of runs needed is unknown until an experiment has two.".into();
     };

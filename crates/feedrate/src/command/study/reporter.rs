@@ -3,7 +3,7 @@
 use crate::progress::{self, LiveLines, Progress, Terminal};
 use crate::text;
 use feedrate_analysis::precision::NextStep;
-use feedrate_session::progress_text::{join, rough_seconds};
+use feedrate_session::progress_text::{SEPARATOR, join, rough_seconds};
 use feedrate_spec::listener::Listener;
 use feedrate_spec::{escape, units};
 use feedrate_study::chooser::ChooserEvent;
@@ -50,7 +50,11 @@ impl CurrentRow {
         }
         let progress = progress::lines_in_file(self.live_file.as_deref(), elapsed);
         let (progress, table) = progress.split_once('\n').unwrap_or((&progress, ""));
-        let progress = progress.to_string();
+        // The process names its action too.
+        let action = self.preparation.split(' ').next().unwrap_or_default();
+        let progress =
+            progress.strip_prefix(action).filter(|_| !action.is_empty()).unwrap_or(progress);
+        let progress = progress.trim_start_matches(SEPARATOR).to_string();
         let name = text::cut(&escape::one_line(&self.name), NAME_COLUMNS);
         let preparation = escape::one_line(&self.preparation);
         let first = first.trim_end().to_string();
@@ -156,6 +160,11 @@ fn line(event: &RunnerEvent) -> Option<String> {
         }
         RunnerEvent::Recovered { label, is_complete: false } => {
             format!("{label}: an earlier runner died during the run, so it is run again")
+        }
+        RunnerEvent::Unplanned { count, others } => {
+            let rows = units::counted(*count as u64, "row");
+            let others = units::counted(*others as u64, "other row");
+            format!("{rows} cannot run, for the reasons below; {others} can")
         }
         RunnerEvent::Superseded { label, folder } => {
             format!("{label}: marked to run again; the old result is in {}", folder.display())
@@ -266,6 +275,11 @@ mod tests {
         row.preparation = "generating its dataset".into();
         row.live_file = None;
         let generates = "[3/40] ≈ 12 min left · generating its dataset · 2 s · 2_read_threads_1 …";
+        assert_eq!(row.lines(seconds(2)), generates);
+        std::fs::write(&file, "generating · 1 GB of ≈ 4 GB").unwrap();
+        row.live_file = Some(file.clone());
+        let generates =
+            "[3/40] ≈ 12 min left · generating its dataset · 1 GB of ≈ 4 GB · 2_read_threads_1 …";
         assert_eq!(row.lines(seconds(2)), generates);
     }
 }

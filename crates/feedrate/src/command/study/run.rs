@@ -1,6 +1,6 @@
 //! `feedrate study run`: runs the pending rows of a study, one after another.
 
-use super::dry_run::dry_run;
+use super::dry_run::{dry_run, note_page_cache};
 use super::gates::{ExperimentGate, JudgedStudy};
 use super::precision::parse_until;
 use super::run_settings::{StudyLaunch, StudyRunSettings};
@@ -27,7 +27,7 @@ use feedrate_study::datasets::Policy;
 use feedrate_study::ledger::{Ledger, select_rows};
 use feedrate_study::machine::ThisMachine;
 use feedrate_study::row_command::note_local_workloads;
-use feedrate_study::runner::{Runner, RunnerEnd, RunnerOptions, RunnerReport};
+use feedrate_study::runner::{Runner, RunnerEnd, RunnerOptions, RunnerReport, due_rows};
 use feedrate_study::select::is_selected;
 use feedrate_study::settings::{self, lock};
 use schemars::JsonSchema;
@@ -54,7 +54,7 @@ pub(in crate::command) struct StudyRunArguments {
     time_budget: Option<f64>,
     /// Print which rows would run, their time and the space for datasets; run nothing.
     #[arg(long)]
-    dry_run: bool,
+    pub(in crate::command) dry_run: bool,
     /// Also run rows that failed before.
     #[arg(long)]
     retry: bool,
@@ -76,7 +76,7 @@ pub(in crate::command) struct StudyRunArguments {
     #[command(flatten)]
     settings: StudyRunSettings,
     #[command(flatten)]
-    exports: ExportArguments,
+    pub(in crate::command) exports: ExportArguments,
 }
 
 /// Runs a study.
@@ -104,6 +104,11 @@ pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     let needs_trust =
         !StudyLaunch::default().stored_commands(&settings.launching, &machine.hooks).is_empty();
     settings::change_to_start_folder(&settings)?;
+    if state.settings.is_none() {
+        let rows = Vec::from_iter(table.rows().cloned());
+        let due = due_rows(&rows, &state, &options);
+        note_page_cache(&machine, due.first().map(|&index| &rows[index]), &settings);
+    }
     if !machine.wait_for_earlier_runs(state.settings.as_ref())? {
         return Ok(Exit::Interrupted);
     }
@@ -222,7 +227,10 @@ fn print_report(
             _ => String::new(),
         };
         let rows = rows.len();
-        messages::print_page(&format!("{now} finished now; {done} of {rows} done{left}{next}"))?;
+        let stopped = if report.is_interrupted { ", 1 stopped" } else { "" };
+        messages::print_page(&format!(
+            "{now} finished now{stopped}; {done} of {rows} done{left}{next}"
+        ))?;
     }
     let mut failed = (0..rows.len()).filter(|&index| places[index].status == Status::Failed);
     Ok(if report.is_stopped {

@@ -118,14 +118,18 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     blocks
         .extend(list_blocks("Left by a runner that died; the next `study run` checks them:", left));
     blocks.extend(missing_results(&places).map(Block::Sentence));
-    blocks.extend(known.iter().flat_map(precision::blocks));
+    blocks.extend(known.iter().map(precision::table));
     blocks.extend(row_blocks(&ledger, &places, arguments.all));
     blocks.extend([
         Block::Table(factor_table(&overview.factors)),
         Block::Table(model_table(&overview.matrix)),
     ]);
     let mut document = Document::from(blocks);
-    document.summary = progress(&ledger, &places, &overview.counts, left_s);
+    document.summary = progress(&ledger, &places, &overview, left_s);
+    // At the end, so that it is on the screen even if the tables are not.
+    if let Some(known) = &known {
+        document.summary = format!("{}\n{}", precision::runs_needed(known), document.summary);
+    }
     messages::print_document(&document, arguments.all)?;
     Ok(Exit::Fine)
 }
@@ -168,10 +172,16 @@ fn missing_results(places: &[RowState]) -> Option<String> {
 fn progress(
     ledger: &Ledger,
     places: &[RowState],
-    counts: &StatusCounts,
+    overview: &Overview,
     left_s: Option<f64>,
 ) -> String {
-    let mut words = vec![format!("{} of {} done", counts.done, counts.total())];
+    let counts = &overview.counts;
+    let elsewhere = overview.done_elsewhere;
+    let mut words = vec![match elsewhere {
+        0 => format!("{} of {} done", counts.done, counts.total()),
+        _ => format!("{} of {} done here", counts.done - elsewhere, counts.total()),
+    }];
+    words.extend((0 < elsewhere).then(|| format!("{elsewhere} marked `Y` without a result")));
     let stages: Vec<&str> = places.iter().map(|place| ledger.stage(place)).collect();
     for name in ["running", "preparing", "pending", "failed"] {
         let rows = stages.iter().filter(|stage| **stage == name).count();

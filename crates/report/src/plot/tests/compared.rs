@@ -104,6 +104,7 @@ fn the_status_has_bars_for_each_factor() {
     let bars = |models: &[&str]| {
         let overview = Overview {
             counts,
+            done_elsewhere: 0,
             factors: vec![factor("reader.read_threads"), factor("processes")],
             matrix: models.iter().map(|model| cell(model)).collect(),
         };
@@ -144,12 +145,54 @@ fn the_baseline_is_in_every_panel_that_compares_with_it() {
     let mut runs = one_at_a_time();
     runs.pop();
     let baseline = |at: f64| ("baseline".to_string(), at);
-    // Each of two factors in AU and throughput.
+    // Each of three factors in AU and throughput.
     let panels = rules("factor_levels", runs.clone(), ONE_AT_A_TIME);
-    assert_eq!(panels, [50.0, 10.0, 50.0, 10.0].map(|at| vec![baseline(at)]));
+    assert_eq!(panels, [50.0, 10.0, 50.0, 10.0, 50.0, 10.0].map(|at| vec![baseline(at)]));
     // The most common settings are not a declared baseline.
     let bare = "model,epochs,processes,overrides,run\n";
     assert!(rules("factor_levels", runs, bare).iter().all(Vec::is_empty));
+}
+
+/// Marks of other numbers of processes at the baseline's level would say nothing about the factor.
+#[test]
+fn processes_that_no_factor_crosses_have_a_panel_of_their_own() {
+    let plot = find("factor_levels").unwrap();
+    let mut data = data_of(one_at_a_time());
+    let panels = |data: &Data| {
+        let figure = figure(plot, data).unwrap();
+        let panels = figure.panels.iter().filter(|panel| panel.axes.y.label.starts_with("Through"));
+        let panels = panels.map(|panel| (panel.axes.x.label.clone(), panel.points().count()));
+        (panels.collect::<Vec<_>>(), figure.caption)
+    };
+    let expected = [("Processes (emulated accelerators)", 2), ("format", 2), ("read_threads", 2)];
+    let expected = expected.map(|(name, marks)| (name.to_string(), marks));
+    assert_eq!(panels(&data).0, expected);
+    // The user's choice.
+    data.chosen_factors = vec!["format".into()];
+    assert_eq!(panels(&data).0, expected[1..2]);
+}
+
+#[test]
+fn factors_that_do_not_fit_a_page_are_named() {
+    let run_with = |factor: usize, level: u32| {
+        let mut run =
+            run("a", (1.0, 1.0, "npz"), 50.0, 1e6 + 1e5 * factor as f64 * f64::from(level));
+        for other in 0..8 {
+            let level = if other == factor { level } else { 0 };
+            run.settings.insert(format!("x.f{other}"), level.to_string());
+        }
+        run
+    };
+    let baseline = run_with(0, 0);
+    let runs = std::iter::once(baseline).chain((0..8).map(|factor| run_with(factor, 1)));
+    let mut data = data_of(runs.collect());
+    let plot = find("factor_levels").unwrap();
+    let all = figure(plot, &data).unwrap();
+    assert_eq!(all.panels.len(), 8);
+    let words = "`--factor` draws others: `x.f0`, `x.f1`, `x.f2`, `x.f3`.";
+    assert!(all.caption.contains(words), "{}", all.caption);
+    data.chosen_factors = (0..8).map(|factor| format!("x.f{factor}")).collect();
+    assert_eq!(figure(plot, &data).unwrap().panels.len(), 16);
 }
 
 #[test]

@@ -171,7 +171,7 @@ fn overview(models: &[&str]) -> Overview {
     let counts = StatusCounts { done: 3, running: 1, pending: 2, failed: 1 };
     let cell = |model: &str, processes| ModelCounts { model: model.into(), processes, counts };
     let matrix = models.iter().flat_map(|model| [1, 2, 4].map(|processes| cell(model, processes)));
-    Overview { counts, factors: Vec::new(), matrix: matrix.collect() }
+    Overview { counts, done_elsewhere: 0, factors: Vec::new(), matrix: matrix.collect() }
 }
 
 /// Data for a plot of these runs: one run for a timeline, one number of processes if there would be too many lines.

@@ -124,7 +124,7 @@ fn levels_of_a_factor_are_drawn_for_any_response() {
     let levels = find("factor_levels").unwrap();
     let figure = levels.figure(&data, Some(&LOAD_S)).unwrap();
     let labels = figure.panels.iter().map(|panel| panel.axes.y.label.as_str());
-    assert_eq!(labels.collect::<Vec<_>>(), ["time waiting for data (s)"; 2]);
+    assert_eq!(labels.collect::<Vec<_>>(), ["time waiting for data (s)"; 3]);
     assert!(figure.title.ends_with(" by level of each factor"), "{}", figure.title);
     let missing = levels.figure(&data, Some(&STALL_SKEW)).unwrap_err();
     assert_eq!(missing.message, "no run has the metric `stall_skew_s`");

@@ -42,7 +42,7 @@ fn repeated_runs_show_how_many_runs_are_needed() {
     let found = findings_on(&runs, &[RATE]);
     let open: Vec<Finding> =
         found.into_iter().filter(|finding| finding.kind == FindingKind::CannotTell).collect();
-    insta::assert_snapshot!(sentence(&open[0]), @"inconclusive, because there is one run of each (no replicates): the effect of `file_shuffle`, `format`, `processes` and `read_threads` on throughput; with the noise of throughput in repeated runs (1.0 %), 6 runs of each are needed to detect 2 %");
+    insta::assert_snapshot!(sentence(&open[0]), @"inconclusive, because some combinations were run once (no replicates): the effect of `file_shuffle`, `format`, `processes` and `read_threads` on throughput; with the noise of throughput in repeated runs (1.0 %), 6 runs of each are needed to detect 2 %");
 }
 
 #[test]

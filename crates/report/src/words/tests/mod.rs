@@ -162,16 +162,16 @@ fn experiments_without_replicates_are_described_but_not_tested() {
     assert!(found.iter().all(|finding| tested(finding.kind)
         && finding.is_supported == (finding.kind == FindingKind::CannotTell)));
     insta::assert_snapshot!(text(&found), @"
-    1. not tested: `processes` and throughput: at 1 it is 0.28 × that at 4; at 2 it is 0.54 × that at 4; at 8 it is 1.69 × that at 4; at 6 it is 34.3 % above that at 4
+    1. not tested: `processes` and throughput: at 1 it is 0.28 × that at 4; at 2 it is 0.54 × that at 4; at 6 it is 34.3 % above that at 4; at 8 it is 1.69 × that at 4
          doubt: a combination was run once: noise was not measured
     2. not tested: `format` and throughput: hdf5 is 2.65 × npz; png is 0.39 × npz
          doubt: a combination was run once: noise was not measured
-    3. not tested: `read_threads` and throughput: at 1 it is 0.48 × that at 4; at 16 it is 2.4 % below that at 4; at 8 it is 0.1 % above that at 4
+    3. not tested: `read_threads` and throughput: at 1 it is 0.48 × that at 4; at 8 it is 0.1 % above that at 4; at 16 it is 2.4 % below that at 4
          doubt: a combination was run once: noise was not measured
-    4. not tested: throughput at 8 `processes` is 75 % of what 1 would grow to linearly, one run of each
+    4. not tested: throughput at 8 `processes` is 75 % of what 1 would grow to linearly, n = 1, as a combination was run once
     5. not tested: `file_shuffle` and throughput: random is 3.6 % below seed; off is 0.2 % below seed
          doubt: a combination was run once: noise was not measured
-    6. inconclusive, because there is one run of each (no replicates): the effect of `file_shuffle`, `format`, `processes` and `read_threads` on throughput; run each at least twice to measure the noise, better 5 times (none was repeated, so the number needed is unknown)
+    6. inconclusive, because some combinations were run once (no replicates): the effect of `file_shuffle`, `format`, `processes` and `read_threads` on throughput; run each at least twice to measure the noise, better 5 times (none was repeated, so the number needed is unknown)
     7. inconclusive, because not all combinations of their levels were run: interactions of factors (6 of 6 pairs); a full factorial or a 2^k design shows them
     ");
 }
@@ -196,7 +196,7 @@ fn planted_effects_are_found_with_their_intervals() {
     let runs = one_at_a_time(5, 0.01, &mut LegacyRandom::new(2));
     let found = findings_on(&runs, &[RATE]);
     insta::assert_snapshot!(text(&found), @"
-    1. `processes` matters most to throughput (48 % of its variation): at 1 it is 0.287 × that at 4 [0.285, 0.289]; at 2 it is 0.547 × that at 4 [0.539, 0.556]; at 8 it is 1.69 × that at 4 [1.68, 1.71]; at 6 it is 38 % above that at 4 [36 %, 40 %], n = 5 (p < 0.0001, corrected for 16 tests)
+    1. `processes` matters most to throughput (48 % of its variation): at 1 it is 0.287 × that at 4 [0.285, 0.289]; at 2 it is 0.547 × that at 4 [0.539, 0.556]; at 6 it is 38 % above that at 4 [36 %, 40 %]; at 8 it is 1.69 × that at 4 [1.68, 1.71], n = 5 (p < 0.0001, corrected for 16 tests)
     2. `format` explains 42 % of the variation of throughput: hdf5 is 2.70 × npz [2.68, 2.72]; png is 0.398 × npz [0.391, 0.405], n = 5 (p < 0.0001, corrected for 16 tests)
     3. `read_threads` explains 8 % of the variation of throughput: at 1 it is 0.502 × that at 4 [0.497, 0.507], n = 5 (p < 0.0001, corrected for 16 tests); no measurable difference from 4 at 8 and 16
     4. throughput at 8 `processes` is 73.8 % [73.1 %, 74.5 %] of what 1 would grow to linearly, n = 5
@@ -394,7 +394,7 @@ fn more_than_linear_growth_is_doubted() {
     assert_eq!(found[0].kind, FindingKind::Superlinear);
     insta::assert_snapshot!(text(&found), @"
     1. throughput grows more than linearly: at 2 `processes` it is 121 % [119 %, 123 %] of what 1 would grow to, n = 5 (p < 0.0001, corrected for 7 tests); suspect a cache or the measurement window until this is explained
-    2. `processes` explains more than 99 % of the variation of throughput: at 8 it is 9.6 × that at 1 [9.4, 9.8]; at 4 it is 4.79 × that at 1 [4.71, 4.88]; at 2 it is 2.42 × that at 1 [2.38, 2.46], n = 5 (p < 0.0001, corrected for 7 tests)
+    2. `processes` explains more than 99 % of the variation of throughput: at 2 it is 2.42 × that at 1 [2.38, 2.46]; at 4 it is 4.79 × that at 1 [4.71, 4.88]; at 8 it is 9.6 × that at 1 [9.4, 9.8], n = 5 (p < 0.0001, corrected for 7 tests)
     ");
 }
 

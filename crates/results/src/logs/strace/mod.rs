@@ -38,6 +38,8 @@ const MAP: &str = "mmap";
 const BACKWARD_DIVISOR: u64 = 8;
 /// Upper limit of the time that strace adds to a call. Calls of a few microseconds take 15 to 40 µs under strace.
 const OVERHEAD_NS: u64 = 40_000;
+const NO_DATA_HINT: &str =
+    "record training while it reads data, with `-f` for the processes that it starts";
 const UNFINISHED: &str = "<unfinished ...>";
 
 fn has_call(rest: &str) -> bool {
@@ -47,6 +49,7 @@ fn has_call(rest: &str) -> bool {
 fn read(parts: Vec<LogPart>) -> Result<Tally, LogError> {
     let mut reader = StraceReader::default();
     reader.tally.ranks_are_final = false;
+    reader.tally.no_data_hint = NO_DATA_HINT;
     let mut lines = merge_parts(parts)?;
     let mut untimed = 0;
     while let Some((file_pid, text)) = lines.next()? {
@@ -63,7 +66,7 @@ fn read(parts: Vec<LogPart>) -> Result<Tally, LogError> {
     lines.parts.iter().for_each(|(_, part)| part.report_lost(&mut tally));
     if calls == 0 || backward * BACKWARD_DIVISOR > calls {
         let problem = if calls == 0 {
-            "it contains no call of `strace` with a time since 1970"
+            "its lines have no times since 1970"
         } else {
             "its times often go backwards, as with `strace -r`"
         };
@@ -187,7 +190,7 @@ impl StraceReader {
     /// Reads a complete call.
     fn read_call(&mut self, pid: u64, start_ns: u64, text: &str) {
         let Some(call) = line::parse_call(text) else {
-            return self.tally.lose("line", "that was not understood or is cut off");
+            return self.tally.lose("line", "not understood or cut off");
         };
         self.calls += 1;
         self.timed_calls += u64::from(call.ns.is_some());
@@ -239,8 +242,7 @@ impl StraceReader {
                 self.tally.lose_reads("call", why, 1);
             }
             "sendfile" | "copy_file_range" | "splice" => {
-                self.tally
-                    .lose("call", "that copies between descriptors and is not counted as a read");
+                self.tally.lose("call", "copying between descriptors, not counted as a read");
             }
             _ => {}
         }
@@ -304,8 +306,7 @@ impl StraceReader {
             if event.process.borrow().is_complete {
                 self.tally.add_pause(thread, event.call.ns, bytes > 0);
             } else {
-                self.tally
-                    .lose("read", "of a pipe, or of a file that was opened before the log began");
+                self.tally.lose("read", "of a pipe, or of a file opened before the log began");
             }
             return;
         };

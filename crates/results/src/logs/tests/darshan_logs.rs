@@ -220,6 +220,7 @@ fn program_files_and_written_files_are_not_data() {
     let written = COUNTERS.replace("BYTES_READ", "BYTES_WRITTEN");
     let import_error = |more: &str| import("t.darshan", &format!("{written}{more}")).unwrap_err();
     assert!(import_error("").hint().contains("num_workers=0"), "{}", import_error("").hint());
+    assert_eq!(import_error("").to_string(), "the recorded processes wrote data and read none");
     let partial = "# *WARNING*: The POSIX module contains incomplete data!";
     assert!(
         import_error(partial).hint().contains("DARSHAN_EXCLUDE_DIRS"),

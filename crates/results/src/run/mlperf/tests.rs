@@ -70,6 +70,15 @@ fn each_rule_is_checked_and_unknown_values_are_not_violations() {
     check(|run| run.reported.clear(), None, &[]);
     check(|run| run.format = None, None, &[]);
     check(|run| run.batch_size = Some(8), Some(false), &["reader.batch_size"]);
+    // No class is published for this accelerator.
+    let scaled = |run: &mut Run| {
+        run.workload = "unet3d_mi355".into();
+        drop(run.settings.insert("train.compute.mean".into(), "0.162".into()));
+        let mut config = CoreConfig::default();
+        config.add_option("--scale", Some(0.01));
+        run.core_config = Some(config);
+    };
+    check(scaled, Some(false), &["--scale"]);
     let slow = |run: &mut Run| drop(run.settings.insert("train.compute.mean".into(), "0.4".into()));
     check(slow, Some(false), &["train.computation_time"]);
     let png = |run: &mut Run| {
@@ -94,6 +103,16 @@ fn each_rule_is_checked_and_unknown_values_are_not_violations() {
         run.batch_size = Some(8);
     };
     check(open_batch, Some(false), &["reader.batch_size"]);
+    let short = |run: &mut Run| {
+        let kind = feedrate_measure::doubt::find(SHORT_WINDOW).unwrap();
+        run.doubts.push(kind.with_facts(Facts::new()));
+    };
+    check(short, None, &[]);
+    let short_and_low = |run: &mut Run| {
+        short(run);
+        run.reported = [("train_au_mean_percentage".into(), 89.9)].into();
+    };
+    check(short_and_low, Some(false), &[]);
     // The doubt alone leaves everything unknown; a contradicted key that the rules fix counts as changed.
     let contradicted = |run: &mut Run| {
         let kind = feedrate_measure::doubt::find(CONFIG_DISAGREES).unwrap();

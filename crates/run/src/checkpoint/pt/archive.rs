@@ -34,7 +34,7 @@ impl<'s> Archive<'s> {
         let path = format!("archive/{name}");
         let offset = self.position;
         let crc = crc32fast::hash(bytes);
-        self.write_header(&path, bytes.len() as u64, crc)?;
+        self.write_header(&path, bytes.len() as u64, Some(crc))?;
         self.put(bytes)?;
         self.add_entry(&path, offset, bytes.len() as u64, crc);
         Ok(())
@@ -45,7 +45,7 @@ impl<'s> Archive<'s> {
     pub(super) fn add_tensor(&mut self, number: u64, tensor: &Tensor) -> io::Result<()> {
         let name = format!("archive/data/{number}");
         let offset = self.position;
-        self.write_header(&name, tensor.bytes(), 0)?;
+        self.write_header(&name, tensor.bytes(), None)?;
         let crc = self.sink.put_tensor(number, tensor)?;
         self.position += tensor.bytes();
         self.sink.patch(offset + CRC_OFFSET, &crc.to_le_bytes())?;
@@ -53,8 +53,8 @@ impl<'s> Archive<'s> {
         Ok(())
     }
 
-    /// Writes the local header of a member of `bytes` bytes.
-    fn write_header(&mut self, name: &str, bytes: u64, crc: u32) -> io::Result<()> {
+    /// Writes the local header of a member of `bytes` bytes. Without `crc`, the checksum is reserved.
+    fn write_header(&mut self, name: &str, bytes: u64, crc: Option<u32>) -> io::Result<()> {
         let mut extra = Vec::new();
         if bytes >= ZIP64_LIMIT {
             put16(&mut extra, &[zip::ZIP64, 16]);
@@ -67,7 +67,17 @@ impl<'s> Archive<'s> {
         extra.resize(extra.len() + padding as usize, b'Z');
         let mut header = b"PK\x03\x04".to_vec();
         put16(&mut header, &[zip::VERSION, 0, 0, 0, zip::DATE]);
-        put32(&mut header, &[crc, saturating_u32(bytes), saturating_u32(bytes)]);
+        debug_assert_eq!(header.len() as u64, CRC_OFFSET);
+        self.put(&header)?;
+        match crc {
+            Some(crc) => self.put(&crc.to_le_bytes())?,
+            None => {
+                self.sink.reserve(size_of::<u32>())?;
+                self.position += size_of::<u32>() as u64;
+            }
+        }
+        let mut header = Vec::new();
+        put32(&mut header, &[saturating_u32(bytes), saturating_u32(bytes)]);
         put16(&mut header, &[name.len() as u16, extra.len() as u16]);
         header.extend(name.as_bytes());
         header.extend(extra);

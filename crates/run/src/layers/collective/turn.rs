@@ -41,6 +41,17 @@ impl ReadStorage for SerialStorage {
         self.inner.read_at(file, offset, buffer)
     }
 
+    fn read_piece(
+        &self,
+        file: &Handle,
+        offset: u64,
+        buffer: &mut [u8],
+        end: u64,
+    ) -> Result<usize, StorageError> {
+        let _turn = self.turns.enter();
+        self.inner.read_piece(file, offset, buffer, end)
+    }
+
     fn close(&self, file: Handle) {
         self.inner.close(file);
     }

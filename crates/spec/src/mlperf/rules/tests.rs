@@ -15,6 +15,7 @@ fn training() -> TrainingFacts {
         steps_min: 500,
         au_percent: Some(92.0),
         au_min_percent: 90.0,
+        has_short_window: false,
         changed: Some(Vec::new()),
         is_open: false,
     }

@@ -1,8 +1,10 @@
 //! Plans checkpoints: schedule, content and writing ranks.
 
+use super::storage::BUILD_WITH_OBJECTS;
 use super::{Builder, WAIT_MAX_S};
+use crate::object_url::ObjectUrl;
 use crate::plan::state::{Layers, StatePlan, StateType, Transformer, Writers};
-use crate::plan::{CheckpointOnlyPlan, CheckpointPlan, TrainPlan};
+use crate::plan::{Cache, CheckpointOnlyPlan, CheckpointPlan, TrainPlan};
 use crate::workload::Framework;
 
 /// Maximum number of ranks of all copies of a model.
@@ -29,6 +31,9 @@ impl Builder<'_> {
             return None;
         }
         self.check_checkpoint_settings();
+        if ObjectUrl::has_scheme(&w.checkpoint_checkpoint_folder) {
+            self.check_checkpoint_store(&w.checkpoint_checkpoint_folder);
+        }
         if alone.is_none() {
             self.warn_of_checkpoint_only_keys();
         }
@@ -36,6 +41,7 @@ impl Builder<'_> {
         let state = self.state(u64::from(accelerators))?;
         Some(CheckpointPlan {
             folder: w.checkpoint_checkpoint_folder.clone(),
+            object: None,
             format: self.checkpoint_format(),
             after_epoch: w.checkpoint_checkpoint_after_epoch,
             epochs_between: w.checkpoint_epochs_between_checkpoints,
@@ -52,6 +58,33 @@ impl Builder<'_> {
             alone,
             read_rank_shift: u64::from(w.checkpoint_recovery_rank_shift),
         })
+    }
+
+    /// Refuses an unusable store, and warns of settings without effect in a store.
+    fn check_checkpoint_store(&mut self, folder: &str) {
+        const KEY: &str = "checkpoint.checkpoint_folder";
+        match ObjectUrl::parse(folder) {
+            None => {
+                let message = format!("`{folder}` names no bucket");
+                self.error(KEY, message, "write `s3://bucket/prefix`");
+            }
+            Some(url) if self.catalog.storage(url.storage).is_none() => {
+                let message = format!("this build of feedrate has no storage `{}`", url.storage);
+                self.error(KEY, message, BUILD_WITH_OBJECTS);
+            }
+            Some(_) => {}
+        }
+        for key in ["checkpoint.fsync", "checkpoint.interface"] {
+            if self.w.is_given(key) {
+                let message =
+                    "checkpoints are in a store, where an object is durable once it is stored";
+                self.warning(key, message.into(), "");
+            }
+        }
+        if self.is_checkpoint_only() && self.options.cache == Cache::Cold {
+            let message = "`--cold` empties the page cache, which a store of objects does not have";
+            self.error(KEY, message.into(), "leave `--cold` out");
+        }
     }
 
     /// Returns the configured format, or by default a format that the framework can load.

@@ -63,6 +63,7 @@ impl Builder<'_> {
             named_eval: None,
             samples_per_file,
             file_samples: w.dataset_samples_in_files.clone(),
+            stored_sample_bytes: w.dataset_stored_sample_bytes.filter(|_| w.dataset_foreign),
             subfolders_train: w.dataset_num_subfolders_train,
             subfolders_eval: w.dataset_num_subfolders_eval,
             prefix: self.prefix(),
@@ -212,7 +213,8 @@ impl Builder<'_> {
         let dims = &w.dataset_record_dims;
         self.check_record_dims(dims);
         let record_bytes = if dims.is_empty() {
-            (w.dataset_record_length_bytes * shrink).max(1.0)
+            let bytes = w.dataset_record_length_bytes * shrink;
+            if shrink == 1.0 { bytes.max(1.0) } else { bytes.round().max(1.0) }
         } else {
             dims.iter().map(|&extent| extent as f64).product::<f64>() * element.bytes() as f64
         };

@@ -345,8 +345,8 @@ impl Builder<'_> {
         let rereads_fit = self.check_rereads(dataset, loader, accelerators);
         if rereads_fit && steps == 0 && samples > 0 && self.trains() {
             self.refuse_too_few_samples(
-                samples,
-                loader.batch_size,
+                dataset,
+                loader,
                 sharing_accelerators(loader, accelerators),
             );
             if let Some(problem) = self.problems.0.last_mut().filter(|_| self.options.as_dlio) {

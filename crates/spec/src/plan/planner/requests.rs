@@ -81,8 +81,9 @@ impl Builder<'_> {
     fn reads_objects_as_mlperf(&self) -> bool {
         let storage = self.catalog.storage(&self.w.storage_storage_type);
         let mut options = self.w.storage_storage_options.iter();
-        storage.is_some_and(|storage| storage.has(Ability::Remote))
-            && options.any(|(name, _)| name == LIBRARY_OPTION)
+        let has_library = self.w.storage_storage_library.is_some()
+            || options.any(|(name, _)| name == LIBRARY_OPTION);
+        has_library && storage.is_some_and(|storage| storage.has(Ability::Remote))
     }
 
     fn read_ahead(&mut self, unit: RequestUnit, in_flight: u32) -> ReadAhead {

@@ -14,6 +14,10 @@ const DIRECT_STORAGE: &str = "direct_fs";
 const DIRECT_OPTIONS: [&str; 2] = ["storage_library", "uri_scheme"];
 const DIRECT_VALUE: &str = "direct";
 
+/// Hint for a build without stores of objects.
+pub(super) const BUILD_WITH_OBJECTS: &str =
+    "build it with `--features object`, or mount the bucket";
+
 impl Builder<'_> {
     /// Returns the key of a setting that requires reading around the page cache, if there is one.
     pub(super) fn direct_setting(&self) -> Option<&'static str> {
@@ -25,6 +29,8 @@ impl Builder<'_> {
             Some("reader.odirect")
         } else if self.w.storage_storage_type == DIRECT_STORAGE {
             Some("storage.storage_type")
+        } else if self.w.storage_storage_library.as_deref() == Some(DIRECT_VALUE) {
+            Some("storage.storage_library")
         } else {
             options.iter().any(is_direct).then_some("storage.storage_options")
         }
@@ -38,7 +44,7 @@ impl Builder<'_> {
             let is_left_out = ObjectUrl::in_storage(&kind, "bucket").is_some();
             let (message, hint) = if is_left_out {
                 let message = format!("this build of feedrate has no storage `{kind}`");
-                (message, "build it with `--features object`, or mount the bucket")
+                (message, BUILD_WITH_OBJECTS)
             } else {
                 let message = format!("storage `{kind}` is not supported yet");
                 (message, "use `local_fs` for a mounted file system of any kind")

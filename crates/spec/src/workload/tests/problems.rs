@@ -134,6 +134,18 @@ fn messages_about_invalid_overrides_give_the_reason() {
         "unknown key `reader.batchsize`\n  hint: did you mean `reader.batch_size`?",
     );
     check(
+        "expect.read_latency_p99_s=20ms",
+        "expect.read_latency_p99_s: expected a number, found `20ms`\n  hint: times are in seconds: `0.02`",
+    );
+    check(
+        "train.computation_time=1.5 s",
+        "train.computation_time: expected a number, found `1.5 s`\n  hint: times are in seconds: `1.5`",
+    );
+    check(
+        "expect.latency=1",
+        "unknown key `expect.latency`\n  hint: give one of `expect.au`, `expect.bytes_per_second`, `expect.samples_per_second`, `expect.read_latency_p99_s`",
+    );
+    check(
         "reader.batch_size=1,2",
         "reader.batch_size: `1,2` is a sweep over several values\n  hint: an override sets one value: write `[a,b]` for a list; `feedrate study new` makes several runs",
     );

@@ -182,18 +182,20 @@ impl RunnerEnv for FakeEnv {
         }
     }
 
-    fn value(&mut self, run_dir: &Path, _: &Metric) -> Option<f64> {
+    fn value(&mut self, run_dir: &Path, response: Option<&'static Metric>) -> Option<MetricValue> {
         // Results of 4 processes are noisy.
         let text = run_dir.display().to_string();
         let noise = if text.contains("/4_") { 40.0 } else { 0.1 };
         let number: u32 = text.rsplit('-').next()?.parse().ok()?;
-        Some(80.0 + noise * f64::from(number % 2))
+        let value = 80.0 + noise * f64::from(number % 2);
+        Some(MetricValue { metric: response?, value })
     }
 
     fn observe(&mut self, run_dir: &Path) -> Observation {
-        let response = Metric::find("au_all_steps").unwrap();
-        self.value(run_dir, response)
-            .map_or_else(Observation::default, |value| Observation::with_value(response, value))
+        let response = self.value(run_dir, Some(&AU_ALL_STEPS));
+        response.map_or_else(Observation::default, |MetricValue { metric, value }| {
+            Observation::with_value(metric, value)
+        })
     }
 
     fn stamp(&self) -> String {
@@ -479,7 +481,13 @@ fn a_stop_leaves_its_row_pending() {
     let study = Study::new(STUDY);
     let mut env = FakeEnv { stops_after: Some(2), ..study.env() };
     let (report, _) = study.run(&mut env, RunnerOptions::default()).unwrap();
-    assert_eq!(report, RunnerReport { finished: 1, failed: Vec::new(), is_stopped: true });
+    let expected = RunnerReport {
+        finished: 1,
+        is_stopped: true,
+        is_interrupted: true,
+        ..RunnerReport::default()
+    };
+    assert_eq!(report, expected);
     assert_eq!(env.events.last(), Some(&RunnerEvent::Interrupted));
     assert_eq!(study.runs().len(), 1);
     assert_eq!(study.run(&mut study.env(), RunnerOptions::default()).unwrap().0.finished, 3);

@@ -1,0 +1,35 @@
+//! Looks up many entries of a storage.
+
+use super::{EntryKind, Storage, StorageError};
+use std::collections::HashMap;
+
+/// Finds entries by their paths. A storage that lists lengths is asked once for each folder, so the entries are those at that time.
+pub struct EntryLookup<'s> {
+    storage: &'s dyn Storage,
+    /// Lengths of the files in each folder; `None` if the storage is asked for each file.
+    folders: HashMap<String, Option<HashMap<String, u64>>>,
+}
+
+impl<'s> EntryLookup<'s> {
+    /// Creates a lookup in `storage`.
+    pub fn new(storage: &'s dyn Storage) -> Self {
+        EntryLookup { storage, folders: HashMap::new() }
+    }
+
+    /// As [`Storage::kind`].
+    ///
+    /// # Errors
+    /// The storage failed.
+    pub fn kind(&mut self, path: &str) -> Result<Option<EntryKind>, StorageError> {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if !self.folders.contains_key(folder) {
+            let lengths = self.storage.lengths(folder)?;
+            let lengths = lengths.map(|lengths| lengths.into_iter().collect());
+            self.folders.insert(folder.into(), lengths);
+        }
+        match &self.folders[folder] {
+            Some(lengths) => Ok(lengths.get(name).map(|&bytes| EntryKind::File { bytes })),
+            None => self.storage.kind(path),
+        }
+    }
+}
