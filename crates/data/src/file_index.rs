@@ -232,15 +232,6 @@ impl ReadStorage for NamedFiles {
         self.inner.len(file)
     }
 
-    fn read_at(
-        &self,
-        file: &Handle,
-        offset: u64,
-        buffer: &mut [u8],
-    ) -> Result<usize, StorageError> {
-        self.inner.read_at(file, offset, buffer)
-    }
-
     fn read_piece(
         &self,
         file: &Handle,

@@ -9,18 +9,19 @@ use crate::names::{
     FileNames, OwnFileVisit, OwnFiles, VisitedFiles, is_inside, join_path, linked_folders,
 };
 use crate::storage::{self, EntryKind, EntryLookup, Storage, StorageError};
-use crate::walk::{self, Watch};
+use crate::walk;
 use feedrate_spec::object_url::ObjectUrl;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 /// Upper limit on the foreign files that are reported.
 const REPORTED_MAX: usize = 3;
 
 /// Files that are removed at the same time. A store takes a request for each.
 const REMOVALS: usize = 16;
+/// Files whose names are kept until they are removed.
+const BATCH_FILES: usize = 4096;
 
 /// Result of removing the dataset in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,7 +121,7 @@ pub fn remove_locked<E: From<StorageError>>(
     holder: &str,
     remove: impl FnOnce() -> Result<Option<FolderContents>, E>,
 ) -> Result<Removal, E> {
-    if folder.to_str().is_some_and(ObjectUrl::has_scheme) {
+    if ObjectUrl::is_written_in(folder) {
         return Ok(remove()?.map_or(Removal::Foreign, Removal::Removed));
     }
     let lock = match DatasetLock::try_acquire(folder, LockAccess::Exclusive, holder)? {
@@ -230,6 +231,14 @@ pub fn inspect_files(
     Ok(found)
 }
 
+/// Removes files, and empties their list.
+fn remove_batch(paths: &mut Vec<String>, storage: &dyn Storage) -> Result<(), StorageError> {
+    let remove = |(): &mut (), number: u64| storage.remove(&paths[number as usize]);
+    walk::for_all(paths.len() as u64, REMOVALS, || (), remove)?;
+    paths.clear();
+    Ok(())
+}
+
 /// Removes `files` from the folder of `storage`, and subfolders that are empty afterwards.
 ///
 /// # Errors
@@ -238,20 +247,12 @@ pub fn remove_files(
     files: &dyn OwnFiles,
     storage: &dyn Storage,
 ) -> Result<FolderContents, StorageError> {
-    let mut unchanged = Vec::new();
+    let mut batch = Vec::with_capacity(BATCH_FILES);
     let mut found = visit_unchanged(files, storage, &mut |path| {
-        unchanged.push(path.to_string());
-        Ok(())
+        batch.push(path.to_string());
+        if batch.len() == BATCH_FILES { remove_batch(&mut batch, storage) } else { Ok(()) }
     })?;
-    let not_interrupted = AtomicBool::new(false);
-    let watch = Watch::new(&|_, _| {}, &not_interrupted);
-    walk::for_each(
-        unchanged.len() as u64,
-        REMOVALS,
-        &watch,
-        || (),
-        |(), number| storage.remove(&unchanged[number as usize]),
-    )?;
+    remove_batch(&mut batch, storage)?;
     files.remove_unfinished(storage)?;
     let folders = files.folders();
     let linked = linked_folders(&folders, storage)?;

@@ -82,6 +82,20 @@ impl FileShare {
     }
 }
 
+/// As [`for_each`], without progress, and to the end.
+///
+/// # Errors
+/// The first error of `work`.
+pub fn for_all<State, Error: Send>(
+    files: u64,
+    threads: usize,
+    state: impl Fn() -> State + Sync,
+    work: impl Fn(&mut State, u64) -> Result<(), Error> + Sync,
+) -> Result<(), Error> {
+    let never = AtomicBool::new(false);
+    for_each(files, threads, &Watch::new(&|_, _| {}, &never), state, work)
+}
+
 /// Calls `work` with each file number below `files`. Each thread has a separate state, created by `state`. The first
 /// error ends the walk.
 ///

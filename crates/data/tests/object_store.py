@@ -25,6 +25,8 @@ import urllib.request
 
 BUCKET = "bucket"
 START_S_MAX = 60
+# Another program may take a port between its choice and the start of the server.
+STARTS_MAX = 3
 BIN = pathlib.Path(sys.executable).parent
 KEYS = ("key", "secret-of-the-test")
 # The account of Azurite, which is public.
@@ -228,29 +230,31 @@ def usual_client():
 
 
 def wait_until_ready(process, bucket):
-    """Waits until the server stores an object in the bucket."""
+    """Waits until the server stores an object in the bucket. Returns false if it has ended."""
     store, deadline = CLIENTS[usual_client()](bucket), time.monotonic() + START_S_MAX
     while True:
         try:
             store.create_bucket()
             store.put("ready", b"ready")
             store.delete("ready")
-            return
+            return True
         except Exception as error:
-            if process.poll() is not None or time.monotonic() > deadline:
-                log = pathlib.Path("log").read_text(errors="replace")
-                sys.exit(f"the server does not answer: {error}\n{log[-2000:]}")
+            if process.poll() is not None:
+                return False
+            if time.monotonic() > deadline:
+                process.kill()
+                sys.exit(f"the server does not answer: {error}\n{end_of_log()}")
             time.sleep(0.05)
+
+
+def end_of_log():
+    return pathlib.Path("log").read_text(errors="replace")[-2000:]
 
 
 def serve(name, bucket=BUCKET):
     scheme, prepare, environment, client_environment = SERVERS[name]
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        port, command = prepare()
-        endpoint = f"http://127.0.0.1:{port}"
-        os.environ.update(client_environment(endpoint))
-
         # Servers keep their sockets in the folder of temporary files, and SeaweedFS would take keys of the environment.
         variables = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
 
@@ -258,9 +262,16 @@ def serve(name, bucket=BUCKET):
             with open("log", "ab") as log:
                 return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**variables, "TMPDIR": folder})
 
-        process = start()
+        for _ in range(STARTS_MAX):
+            port, command = prepare()
+            endpoint = f"http://127.0.0.1:{port}"
+            os.environ.update(client_environment(endpoint))
+            process = start()
+            if wait_until_ready(process, bucket):
+                break
+        else:
+            sys.exit(f"the server ends: {end_of_log()}")
         try:
-            wait_until_ready(process, bucket)
             started = {"url": f"{scheme}://{bucket}", "endpoint": endpoint}
             started |= {"environment": environment(endpoint), "client": client_environment(endpoint)}
             print(json.dumps(started), flush=True)

@@ -70,7 +70,7 @@ fn in_storage_root(workload: &Workload, path: &str) -> Option<ObjectUrl> {
 
 /// Whether a path names objects in a store.
 pub fn is_url(path: &Path) -> bool {
-    path.to_str().is_some_and(ObjectUrl::has_scheme)
+    ObjectUrl::is_written_in(path)
 }
 
 /// Configures the stores of a plan, those of its data and its checkpoints, and describes them in the plan. Returns warnings.
@@ -106,7 +106,7 @@ pub(crate) fn configure(plan: &mut Plan, workload: &Workload, root: &Path) -> Ve
 /// Configures a bucket. Returns its description and the options without effect.
 fn configure_bucket(url: &ObjectUrl, options: &[(String, String)]) -> (ObjectPlan, Vec<String>) {
     let variable = |name: &str| ProcessSurroundings::at_no_time().variable(name);
-    object::configure_with_profile(url, options, &variable);
+    object::configure(url, options, &variable);
     object::describe(url, options, &variable)
 }
 

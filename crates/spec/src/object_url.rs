@@ -1,6 +1,7 @@
 //! Addresses of objects: `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix`.
 
 use std::fmt;
+use std::path::Path;
 
 /// Schemes with the storage that each one means; the first one of a storage is the usual one.
 const SCHEMES: [(&str, &str); 4] = [("s3", "s3"), ("gs", "gcs"), ("az", "azure"), ("gcs", "gcs")];
@@ -36,6 +37,11 @@ impl ObjectUrl {
     pub fn has_scheme(text: &str) -> bool {
         let scheme = text.split_once("://").map(|(scheme, _)| scheme);
         scheme.is_some_and(|scheme| SCHEMES.iter().any(|(name, _)| *name == scheme))
+    }
+
+    /// As [`ObjectUrl::has_scheme`], for a path.
+    pub fn is_written_in(path: &Path) -> bool {
+        path.to_str().is_some_and(Self::has_scheme)
     }
 
     /// Name of an object below the prefix.

@@ -123,7 +123,10 @@ pub fn reason(messages: &Path, problem: &str) -> String {
         // The messages may not have fit on the file system.
         Ok(bytes) if bytes < FULL_BYTES => {
             let free = units::bytes(bytes);
-            format!("{problem} without a message, and `{}` has only {free} free", folder.display())
+            format!(
+                "{problem} without a message, and `{}` has only {free} of free space",
+                folder.display()
+            )
         }
         _ => problem.into(),
     }
@@ -476,7 +479,7 @@ mod tests {
         let failure = |messages: &Path| ScriptEnd::Exited(1).failure(messages).unwrap();
         assert_eq!(failure(&messages), "it ended with code 1");
         // A file system that never has free space.
-        let full = "it ended with code 1 without a message, and `/proc` has only 0 B free";
+        let full = "it ended with code 1 without a message, and `/proc` has only 0 B of free space";
         assert_eq!(failure(Path::new("/proc/stderr")), full);
         std::fs::write(&messages, "a\nerror: b\n  hint: c\n").unwrap();
         assert_eq!(failure(&messages), "it ended with code 1: b\n  hint: c");

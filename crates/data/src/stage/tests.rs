@@ -35,13 +35,14 @@ impl ReadStorage for CountingStorage {
         self.inner.len(file)
     }
 
-    fn read_at(
+    fn read_piece(
         &self,
         file: &Handle,
         offset: u64,
         buffer: &mut [u8],
+        end: u64,
     ) -> Result<usize, StorageError> {
-        let read = self.inner.read_at(file, offset, buffer)?;
+        let read = self.inner.read_piece(file, offset, buffer, end)?;
         self.bytes.fetch_add(read as u64, Relaxed);
         Ok(read)
     }

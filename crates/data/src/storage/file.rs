@@ -89,11 +89,12 @@ impl ReadStorage for FileSystem {
             .map_err(|errno| self.error_in_file("stat", file, errno))
     }
 
-    fn read_at(
+    fn read_piece(
         &self,
         file: &Handle,
         offset: u64,
         buffer: &mut [u8],
+        _end: u64,
     ) -> Result<usize, StorageError> {
         self.engine
             .read_at(file, offset, buffer)

@@ -69,11 +69,12 @@ impl ReadStorage for MemoryStorage {
         Ok(read_lock(&self.files).contents("stat", file)?.len() as u64)
     }
 
-    fn read_at(
+    fn read_piece(
         &self,
         file: &Handle,
         offset: u64,
         buffer: &mut [u8],
+        _end: u64,
     ) -> Result<usize, StorageError> {
         let table = read_lock(&self.files);
         let bytes = table.contents("read", file)?;

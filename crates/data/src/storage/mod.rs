@@ -168,8 +168,14 @@ pub trait ReadStorage: Send + Sync {
     ///
     /// # Errors
     /// The operation failed.
-    fn read_at(&self, file: &Handle, offset: u64, buffer: &mut [u8])
-    -> Result<usize, StorageError>;
+    fn read_at(
+        &self,
+        file: &Handle,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<usize, StorageError> {
+        self.read_piece(file, offset, buffer, 0)
+    }
 
     /// Like [`ReadStorage::read_at`], for a piece of the bytes up to `end`, which are expected to be read one after another: a storage can
     /// serve all of them by one request. No other read is expected if `end` is not beyond the piece.
@@ -181,10 +187,8 @@ pub trait ReadStorage: Send + Sync {
         file: &Handle,
         offset: u64,
         buffer: &mut [u8],
-        _end: u64,
-    ) -> Result<usize, StorageError> {
-        self.read_at(file, offset, buffer)
-    }
+        end: u64,
+    ) -> Result<usize, StorageError>;
 
     /// Reads `len` bytes from `offset` on and drops them: they are read into `buffer`, one part over another. Returns their number, which
     /// is smaller only at the end of the file. Takes one request if the storage can, else one for each length of the buffer.

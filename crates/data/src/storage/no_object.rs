@@ -20,10 +20,7 @@ pub enum Access {
 }
 
 /// Does nothing.
-pub fn configure(_url: &ObjectUrl, _options: &[(String, String)]) {}
-
-/// Does nothing.
-pub fn configure_with_profile(
+pub fn configure(
     _url: &ObjectUrl,
     _options: &[(String, String)],
     _variable: &dyn Fn(&str) -> Option<String>,

@@ -32,11 +32,12 @@ impl ReadStorage for NullStorage {
         Ok(FILE_BYTES)
     }
 
-    fn read_at(
+    fn read_piece(
         &self,
         _file: &Handle,
         _offset: u64,
         buffer: &mut [u8],
+        _end: u64,
     ) -> Result<usize, StorageError> {
         Ok(buffer.len())
     }

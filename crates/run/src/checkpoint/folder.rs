@@ -15,7 +15,7 @@ use crate::comm::CommError;
 use crate::live::{Live, Signals};
 use crate::ranks::Ranks;
 use feedrate_data::storage;
-use feedrate_data::walk::{self, Watch};
+use feedrate_data::walk;
 use feedrate_measure::record::RankCheckpoint;
 use feedrate_spec::plan::CheckpointPlan;
 use feedrate_spec::plan::state::StateFile;
@@ -25,8 +25,8 @@ use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Number of ranks that write or read in parallel even with fewer processors, because they mostly wait for the storage.
@@ -425,11 +425,9 @@ impl CheckpointFolder {
     ) -> Result<Vec<RankCheckpoint>, CheckpointError> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let records = Mutex::new(Vec::new());
-        let not_interrupted = AtomicBool::new(false);
-        walk::for_each(
+        walk::for_all(
             local.end - local.start,
             processors.max(PARALLEL_RANKS_MIN),
-            &Watch::new(&|_, _| {}, &not_interrupted),
             || (),
             |(), number| {
                 let start_ns = self.clock.now_ns();

@@ -3,10 +3,10 @@
 use crate::buffer::AlignedBuffer;
 use crc32fast::Hasher;
 use feedrate_data::storage::{Storage, StorageError};
-use feedrate_data::walk::{self, Watch};
+use feedrate_data::walk;
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 /// Bytes of a request. A store needs several large requests at a time for its full rate.
@@ -43,11 +43,9 @@ pub(super) fn crc32(
     }
     let hashers = Mutex::new(BTreeMap::new());
     let range_bytes = RANGE_BYTES as u64;
-    let not_interrupted = AtomicBool::new(false);
-    walk::for_each(
+    walk::for_all(
         bytes.div_ceil(range_bytes),
         IN_FLIGHT,
-        &Watch::new(&|_, _| {}, &not_interrupted),
         || AlignedBuffer::new(RANGE_BYTES),
         |buffer, number| {
             let buffer = buffer.as_mut().map_err(|error| io::Error::from(error.kind()))?;

@@ -67,7 +67,7 @@ pub fn is_folder_name(name: &str) -> bool {
 
 /// Whether a path is the URL of a store, which has no folders and confirms only what is durable.
 pub(crate) fn is_in_store(path: &Path) -> bool {
-    path.to_str().is_some_and(ObjectUrl::has_scheme)
+    ObjectUrl::is_written_in(path)
 }
 
 impl StepFolder {

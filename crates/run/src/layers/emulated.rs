@@ -84,15 +84,6 @@ impl ReadStorage for EmulatedStorage {
         self.inner.len(file)
     }
 
-    fn read_at(
-        &self,
-        file: &Handle,
-        offset: u64,
-        buffer: &mut [u8],
-    ) -> Result<usize, StorageError> {
-        self.serve(|| self.inner.read_at(file, offset, buffer), |bytes| *bytes)
-    }
-
     fn read_piece(
         &self,
         file: &Handle,

@@ -123,15 +123,6 @@ impl ReadStorage for ReadOnceStorage {
         Ok(bytes.as_ref().try_into().map_or(0, u64::from_le_bytes))
     }
 
-    fn read_at(
-        &self,
-        file: &Handle,
-        offset: u64,
-        buffer: &mut [u8],
-    ) -> Result<usize, StorageError> {
-        self.read_piece(file, offset, buffer, 0)
-    }
-
     fn read_piece(
         &self,
         file: &Handle,

@@ -284,13 +284,14 @@ mod tests {
             self.inner.len(file)
         }
 
-        fn read_at(
+        fn read_piece(
             &self,
             file: &Handle,
             offset: u64,
             buffer: &mut [u8],
+            end: u64,
         ) -> Result<usize, StorageError> {
-            self.inner.read_at(file, offset, buffer)
+            self.inner.read_piece(file, offset, buffer, end)
         }
 
         fn close(&self, file: Handle) {

@@ -62,11 +62,12 @@ impl ReadStorage for SharedFileStorage {
         Ok(self.open_file(file)?.bytes)
     }
 
-    fn read_at(
+    fn read_piece(
         &self,
         file: &Handle,
         offset: u64,
         buffer: &mut [u8],
+        _end: u64,
     ) -> Result<usize, StorageError> {
         // Some libraries report bytes beyond the end of the file as read.
         let OpenSharedFile { file, bytes } = self.open_file(file)?;

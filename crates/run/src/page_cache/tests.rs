@@ -91,7 +91,7 @@ impl ReadStorage for LoggingStorage {
         unimplemented!()
     }
 
-    fn read_at(&self, _: &Handle, _: u64, _: &mut [u8]) -> Result<usize, StorageError> {
+    fn read_piece(&self, _: &Handle, _: u64, _: &mut [u8], _: u64) -> Result<usize, StorageError> {
         unimplemented!()
     }
 

@@ -25,9 +25,7 @@ pub(super) use test_server::TestServer;
 pub(super) use tests::check_large_object;
 
 pub use check::{Access, check};
-pub use settings::{
-    StoreSettings, adopt_settings, all_settings, configure, configure_with_profile, describe,
-};
+pub use settings::{StoreSettings, adopt_settings, all_settings, configure, describe};
 
 use self::failure::Failure;
 use self::read::{ObjectRead, OpenObject, ReadMode};
@@ -105,12 +103,8 @@ impl ObjectStorage {
         object.ok_or_else(|| StorageError::new("read", "a foreign handle", ErrorKind::InvalidInput))
     }
 
-    fn head(&self, path: &str) -> Result<Option<u64>, Failure> {
-        match block_on(self.store.objects.head(&self.path(path)?)) {
-            Ok(found) => Ok(Some(found.size)),
-            Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(Failure::from_store(&error)),
-        }
+    fn length_if_exists(&self, path: &str) -> Result<Option<u64>, Failure> {
+        Ok(self.store.head(&self.path(path)?)?.map(|found| found.size))
     }
 
     fn delete(&self, path: &str) -> Result<(), Failure> {
@@ -143,15 +137,6 @@ impl ReadStorage for ObjectStorage {
     fn len(&self, file: &Handle) -> Result<u64, StorageError> {
         let object = self.object(file)?;
         self.length(object).map_err(|failure| self.object_error(object, failure))
-    }
-
-    fn read_at(
-        &self,
-        file: &Handle,
-        offset: u64,
-        buffer: &mut [u8],
-    ) -> Result<usize, StorageError> {
-        self.read_piece(file, offset, buffer, 0)
     }
 
     fn read_piece(
@@ -201,7 +186,7 @@ impl Storage for ObjectStorage {
     }
 
     fn stat(&self, path: &str) -> Result<Option<u64>, StorageError> {
-        self.head(path).map_err(|failure| self.error("stat", path, failure))
+        self.length_if_exists(path).map_err(|failure| self.error("stat", path, failure))
     }
 
     fn create(&self, path: &str) -> Result<Box<dyn WriteFile>, StorageError> {

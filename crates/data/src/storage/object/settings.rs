@@ -4,6 +4,7 @@
 //!
 //! Long because each service has its own names for the same settings.
 
+use super::block_on;
 use super::failure::Failure;
 use super::http::HttpPool;
 use super::profile::{self, Profile};
@@ -15,8 +16,9 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::multipart::MultipartStore;
+use object_store::path::Path;
 use object_store::signer::Signer;
-use object_store::{ObjectStore, RetryConfig};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, RetryConfig};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -55,6 +57,17 @@ pub(super) struct Store {
     pub(super) sent_bytes: Arc<SentBytes>,
 }
 
+impl Store {
+    /// Asks for the length and the version of an object; `None` if it does not exist.
+    pub(super) fn head(&self, key: &Path) -> Result<Option<ObjectMeta>, Failure> {
+        match block_on(self.objects.head(key)) {
+            Ok(found) => Ok(Some(found)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(Failure::from_store(&error)),
+        }
+    }
+}
+
 struct Registered {
     settings: StoreSettings,
     store: Option<Arc<Store>>,
@@ -63,15 +76,9 @@ struct Registered {
 // Connections and credentials belong to the process: all storages of a bucket share them.
 static STORES: Mutex<BTreeMap<String, Registered>> = Mutex::new(BTreeMap::new());
 
-/// Sets the options (`storage.storage_options`) with which the bucket of `url` is opened from now on.
-pub fn configure(url: &ObjectUrl, options: &[(String, String)]) {
-    let bucket_url = url.bucket_url();
-    let options = options.to_vec();
-    adopt_settings(vec![StoreSettings { bucket_url, options, profile_problem: None }]);
-}
-
-/// As [`configure`], with the settings of a profile for those that neither `options` nor the environment have. `variable` reads the environment.
-pub fn configure_with_profile(
+/// Sets the options (`storage.storage_options`) with which the bucket of `url` is opened from now on. Those that neither `options` nor the
+/// environment have are those of a profile. `variable` reads the environment.
+pub fn configure(
     url: &ObjectUrl,
     options: &[(String, String)],
     variable: &dyn Fn(&str) -> Option<String>,

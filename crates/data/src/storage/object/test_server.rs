@@ -77,7 +77,7 @@ impl TestServer {
         let options = options.iter().chain(more);
         let options = options.map(|(name, value)| (name.to_string(), value.to_string()));
         let url = ObjectUrl::parse(&server.url()).unwrap();
-        super::configure(&url, &options.collect::<Vec<_>>());
+        super::configure(&url, &options.collect::<Vec<_>>(), &|_| None);
         server
     }
 

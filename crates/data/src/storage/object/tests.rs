@@ -391,7 +391,7 @@ fn a_check_sends_one_request_of_each_kind_and_explains_a_refusal() {
         ("access_key_id", "a"),
         ("secret_access_key", "b"),
     ];
-    configure(&nowhere, &options.map(|(name, value)| (name.into(), value.into())));
+    configure(&nowhere, &options.map(|(name, value)| (name.into(), value.into())), &|_| None);
     let error = check(&nowhere, Access::Read).unwrap_err();
     assert!(error.to_string().contains("nothing answers at the endpoint"), "{error}");
 }
@@ -416,7 +416,7 @@ fn a_description_has_the_sources_of_settings_and_no_secret() {
     let given = [("access_key_id".to_string(), "hunter2".to_string())];
     let (plan, unused) = describe(&url, &given, &|_| None);
     assert_eq!((plan.credentials_source.as_str(), unused.len()), ("storage.storage_options", 0));
-    configure(&url, &given);
+    configure(&url, &given, &|_| None);
     assert!(!format!("{plan:?} {:?}", all_settings()).contains("hunter2"));
 }
 
@@ -424,7 +424,7 @@ fn a_description_has_the_sources_of_settings_and_no_secret() {
 fn timeouts_are_seconds_and_others_are_refused() {
     let url = ObjectUrl::parse("s3://timeouts").unwrap();
     let open = |text: &str| {
-        configure(&url, &[("read_timeout".into(), text.into())]);
+        configure(&url, &[("read_timeout".into(), text.into())], &|_| None);
         super::super::open("s3", Path::new("s3://timeouts")).map(drop)
     };
     for text in ["30", "0.5", "30s", "1.5 s"] {

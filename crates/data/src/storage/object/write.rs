@@ -115,7 +115,7 @@ impl NewObject {
         let id = match &self.upload {
             Some(upload) => upload.id.clone(),
             None => {
-                let replaced = self.head()?;
+                let replaced = self.store.head(&self.key)?;
                 let created = block_on(self.store.parts.create_multipart(&self.key));
                 let id = created.map_err(|error| Failure::from_store(&error))?;
                 self.upload = Some(Upload { id: id.clone(), replaced });
@@ -164,7 +164,7 @@ impl NewObject {
             }
             self.complete()?;
         }
-        let stored_bytes = self.head()?.map_or(0, |stored| stored.size);
+        let stored_bytes = self.store.head(&self.key)?.map_or(0, |stored| stored.size);
         if stored_bytes != self.written {
             let message =
                 format!("{} bytes were sent, but {stored_bytes} are stored", self.written);
@@ -184,20 +184,12 @@ impl NewObject {
                 stored.size == self.written
                     && replaced.as_ref().is_none_or(|replaced| replaced.e_tag != stored.e_tag)
             };
-            if !self.head().ok().flatten().is_some_and(|stored| is_new(&stored)) {
+            if !self.store.head(&self.key).ok().flatten().is_some_and(|stored| is_new(&stored)) {
                 return Err(Failure::from_store(&error));
             }
         }
         self.upload = None;
         Ok(())
-    }
-
-    fn head(&self) -> Result<Option<ObjectMeta>, Failure> {
-        match block_on(self.store.objects.head(&self.key)) {
-            Ok(found) => Ok(Some(found)),
-            Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(Failure::from_store(&error)),
-        }
     }
 }
 

@@ -41,7 +41,7 @@ impl Server {
             };
             (option.to_lowercase(), value.as_str().unwrap().to_string())
         });
-        object::configure(&url, &options.collect::<Vec<_>>());
+        object::configure(&url, &options.collect::<Vec<_>>(), &|_| None);
         Server { process, url }
     }
 

@@ -1,7 +1,6 @@
 //! Computes the result of a search from its runs, with the reason for the limit. The result is also the JSON output.
 
 use super::plain_read::PlainRead;
-use crate::command::study::conclusion::relative_to_working_folder;
 use feedrate_analysis::answer::{AnswerKind, AnsweredSummary, relevant_doubts};
 use feedrate_analysis::precision::sequential_mean;
 use feedrate_measure::doubt::{Doubt, Severity, find_origin_doubt};
@@ -11,7 +10,6 @@ use feedrate_measure::stats::{self, Interval};
 use feedrate_measure::verdict::Bound;
 use feedrate_report::words::{answer, client};
 use feedrate_results::load_run;
-use feedrate_spec::escape::path_text;
 use feedrate_study::chooser::{Observation, ScaleRuns, ScaleSearch, score};
 use feedrate_study::chosen::ChosenStudy;
 use feedrate_study::scale::{ScaleOptions, SearchRange, SearchedDataset};
@@ -227,7 +225,7 @@ impl<'a> SearchAnswer<'a> {
             dataset: range.dataset().ok().flatten(),
             overrides: range.added_overrides(),
             notes: range.notes.clone(),
-            results: path_text(&relative_to_working_folder(&study.folder)),
+            results: study.folder.display().to_string(),
         }
     }
 

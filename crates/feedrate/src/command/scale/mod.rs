@@ -8,7 +8,9 @@ mod dry_run;
 
 pub(super) use answer::SearchResult;
 
-use super::study::conclusion::{SCALE, conclude, interrupted, lines_of};
+use super::study::conclusion::{
+    SCALE, conclude, interrupted, lines_of, relative_to_working_folder,
+};
 use super::study::runner_host;
 use crate::cli::{CacheArguments, DataArguments, OUTPUT, metric, parse_count};
 use crate::exit::Exit;
@@ -25,6 +27,7 @@ use feedrate_results::conclusion::Conclusion;
 use feedrate_results::load_run;
 use feedrate_session::request::Request;
 use feedrate_session::{result_folder, room};
+use feedrate_spec::escape::path_text;
 use feedrate_spec::refusal::refuse;
 use feedrate_spec::units;
 use feedrate_study::chooser::{NumberRange as _, ScaleEnd, ScaleLimits, ScaleSearch};
@@ -292,7 +295,8 @@ fn rest(result: &SearchResult, response: &Metric) -> String {
     }
     let runs = units::counted(result.runs, "run");
     let took = units::seconds(result.took_s);
-    parts.push(format!("{runs} in {took}\nResults: {}", result.results));
+    let results = path_text(&relative_to_working_folder(Path::new(&result.results)));
+    parts.push(format!("{runs} in {took}\nResults: {results}"));
     parts.join("\n\n")
 }
 

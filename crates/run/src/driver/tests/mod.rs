@@ -107,9 +107,15 @@ impl ReadStorage for CountingStorage {
         self.0.len(file)
     }
 
-    fn read_at(&self, file: &Handle, at: u64, buffer: &mut [u8]) -> Result<usize, StorageError> {
+    fn read_piece(
+        &self,
+        file: &Handle,
+        at: u64,
+        buffer: &mut [u8],
+        end: u64,
+    ) -> Result<usize, StorageError> {
         self.1.fetch_add(1, Relaxed);
-        self.0.read_at(file, at, buffer)
+        self.0.read_piece(file, at, buffer, end)
     }
 
     fn close(&self, file: Handle) {

@@ -79,11 +79,12 @@ impl ReadStorage for GroupMember {
         self.request(&mut self.connection(), "stat", request, "")
     }
 
-    fn read_at(
+    fn read_piece(
         &self,
         file: &Handle,
         offset: u64,
         buffer: &mut [u8],
+        _end: u64,
     ) -> Result<usize, StorageError> {
         let file = self.file_number(file)?;
         let connection = &mut *self.connection();

@@ -31,16 +31,6 @@ impl ReadStorage for SerialStorage {
         self.inner.len(file)
     }
 
-    fn read_at(
-        &self,
-        file: &Handle,
-        offset: u64,
-        buffer: &mut [u8],
-    ) -> Result<usize, StorageError> {
-        let _turn = self.turns.enter();
-        self.inner.read_at(file, offset, buffer)
-    }
-
     fn read_piece(
         &self,
         file: &Handle,
