@@ -114,7 +114,7 @@ pub fn select_rows(rows: &[Row], wanted: &[String]) -> Result<Vec<usize>, Refusa
             rows.iter().flat_map(|row| [label(row, rows), short_label(row, rows)]).collect();
         return Err(Refusal::unknown_name(
             format!("no row of the study is called `{}`", wanted.join(" ")),
-            &wanted[0],
+            wanted.first().map_or("", String::as_str),
             names.iter().map(String::as_str),
             "use its number in the file, as in `#6`, or its name in `feedrate study status`",
         ));

@@ -107,15 +107,14 @@ impl FactorPanels {
 
 /// Removes the factors with the smallest differences, so that `count_max` stay. Returns the names of the others in backticks.
 fn remove_small(groups: &mut Vec<FactorPanels>, count_max: usize) -> Vec<String> {
-    let mut shares: Vec<f64> = groups.iter().map(FactorPanels::range_share).collect();
-    shares.sort_by(|a, b| b.total_cmp(a));
-    let least = shares.get(count_max.saturating_sub(1)).copied().unwrap_or(0.0);
-    let mut kept = 0;
-    let removed = groups.extract_if(.., |group| {
-        let is_kept = kept < count_max && least <= group.range_share();
-        kept += usize::from(is_kept);
-        !is_kept
-    });
+    let shares = groups.iter().map(FactorPanels::range_share);
+    let mut order: Vec<(usize, f64)> = shares.enumerate().collect();
+    // Of equal differences, the first stay.
+    order.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    let small: Vec<usize> = order.into_iter().skip(count_max).map(|(index, _)| index).collect();
+    let mut indices = 0..groups.len();
+    let removed =
+        groups.extract_if(.., |_| indices.next().is_some_and(|index| small.contains(&index)));
     removed.map(|group| format!("`{}`", group.name)).collect()
 }
 
