@@ -178,7 +178,8 @@ fn examined_members(request: &Request) -> anyhow::Result<Vec<String>> {
         MEMBER_KEYS.contains(&key) || key.starts_with(STORE_KEYS)
     };
     let overrides: Vec<String> = request.overrides.iter().filter(is_applied).cloned().collect();
-    if overrides.is_empty() {
+    let is_in_store = request.data.as_deref().is_some_and(store::is_url);
+    if overrides.is_empty() && !is_in_store {
         return Ok(overrides);
     }
     let yaml = "dataset:\n  foreign: True\n".to_string();

@@ -10,15 +10,17 @@ use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::workload::{Surroundings, Workload};
 use std::path::{Path, PathBuf};
 
-/// Takes the storage from the URL of the data, if they have one: `data` (`--data`), else `dataset.data_folder`.
+/// Takes the storage from the URL of the data, if they have one, and places the checkpoints. The data are in `data` (`--data`), else in
+/// `dataset.data_folder`.
 ///
 /// # Errors
 /// Refuses a URL without a bucket.
 pub(crate) fn take_storage(workload: &mut Workload, data: Option<&Path>) -> Result<(), Refusal> {
-    let folder = data.map_or(Path::new(&workload.dataset_data_folder), |data| data);
-    if let Some(url) = parse_url(folder)? {
+    let url = parse_url(data.map_or(Path::new(&workload.dataset_data_folder), |data| data))?;
+    if let Some(url) = &url {
         workload.storage_storage_type = url.storage.into();
     }
+    place_checkpoints(workload, url.as_ref());
     Ok(())
 }
 
@@ -43,17 +45,16 @@ pub(crate) fn data_url(workload: &Workload) -> Option<PathBuf> {
     Some(url?.to_string().into())
 }
 
-/// Places checkpoints with a relative folder beside data in a store, as DLIO does: below `data` (`--data`) or the URL of the data, else in
-/// the bucket `storage.storage_root`. Users' own data keep no checkpoints.
-pub(crate) fn place_checkpoints(workload: &mut Workload, data: Option<&Path>) {
+/// Places checkpoints with a relative folder beside data in a store, as DLIO does: below `data`, the URL of the data, else in the bucket
+/// `storage.storage_root`. Users' own data keep no checkpoints.
+fn place_checkpoints(workload: &mut Workload, data: Option<&ObjectUrl>) {
     let folder = &workload.checkpoint_checkpoint_folder;
     let is_relative = !Path::new(folder).is_absolute() && !ObjectUrl::has_scheme(folder);
     if workload.dataset_foreign || !is_relative {
         return;
     }
-    let data = data.map_or(Path::new(&workload.dataset_data_folder), |data| data);
-    let url = match data.to_str().filter(|text| ObjectUrl::has_scheme(text)) {
-        Some(url) => ObjectUrl::parse(&format!("{url}/{folder}")),
+    let url = match data {
+        Some(data) => ObjectUrl::parse(&format!("{data}/{folder}")),
         None => in_storage_root(workload, folder),
     };
     if let Some(url) = url {
@@ -110,19 +111,24 @@ fn configure_bucket(url: &ObjectUrl, options: &[(String, String)]) -> (ObjectPla
     object::describe(url, options, &variable)
 }
 
-/// Configures the bucket of a URL that no workload uses, by the environment, and checks that it can be used.
+/// Configures the bucket of a URL that no workload uses, by the environment. Does nothing for a folder.
+///
+/// # Errors
+/// Refuses a URL without a bucket.
+pub fn configure_url(url: &Path) -> Result<(), Refusal> {
+    if let Some(url) = parse_url(url)? {
+        configure_bucket(&url, &[]);
+    }
+    Ok(())
+}
+
+/// As [`configure_url`], and checks that the bucket can be used.
 ///
 /// # Errors
 /// Refuses a URL without a bucket. Fails within seconds if the store cannot be reached or denies access.
 pub fn open_url(url: &Path, access: Access) -> anyhow::Result<()> {
-    let text = url.display();
-    match url.to_str().and_then(ObjectUrl::parse) {
-        Some(url) => {
-            configure_bucket(&url, &[]);
-            Ok(object::check(&url, access)?)
-        }
-        None => refuse(format!("`{text}` names no bucket"), "write `s3://bucket/prefix`"),
-    }
+    configure_url(url)?;
+    Ok(check(url, access)?)
 }
 
 /// Checks that the store of `root` can be used. Does nothing for a folder.

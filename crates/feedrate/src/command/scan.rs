@@ -5,7 +5,7 @@ use crate::messages;
 use clap::Args;
 use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_report::output::Schema;
-use feedrate_session::folder;
+use feedrate_session::{folder, store};
 use std::path::PathBuf;
 
 /// `feedrate scan`.
@@ -24,6 +24,7 @@ pub(super) struct ScanArguments {
 
 /// Prints a description of the files in a folder.
 pub(super) fn scan(arguments: &ScanArguments) -> anyhow::Result<Exit> {
+    store::configure_url(&arguments.folder)?;
     let names = tempfile::tempdir()?;
     let found = folder::scan(&arguments.folder, &names.path().join(NAMES_FILE), &[])?;
     if arguments.json {

@@ -203,6 +203,10 @@ fn keys_of_a_profile_are_used_and_named() {
     }
     assert!(!plan.stdout.contains(secret));
     test.run_json(&data);
+    for command in [&["scan"][..], &["run", "--data"]] {
+        let nothing = test.feedrate(&[command, &["s3://bucket/nothing"]].concat());
+        nothing.refuses(2, &["`s3://bucket/nothing` contains no readable files"]);
+    }
     let (test, _home) = with_profile("program");
     test.feedrate(&[&["run", "workload.yaml"], &data[..]].concat()).refuses(
         1,
