@@ -3,7 +3,7 @@
 
 use crate::derived::Derived;
 use crate::metric::DURATION_S;
-use crate::record::{EpochRecord, OtherProcess, Record, System};
+use crate::record::{EpochRecord, OtherProcess, Record};
 use crate::stats::{Interval, share_interval};
 use crate::window::Scope;
 use feedrate_spec::names;
@@ -96,7 +96,7 @@ impl<'r> OtherUse<'r> {
     /// Sums over the epochs of a run; `None` if the use of the cores is unknown.
     pub fn new(derived: &Derived<'r>) -> Option<Self> {
         let record = derived.record;
-        let all_cores: u32 = record.machines().iter().map(System::all_cpus).sum();
+        let all_cores = record.all_cpus();
         let shares = record.epochs.iter().map(|epoch| epoch.host.cpu_busy_share);
         let busy_share = shares.sum::<Option<f64>>()? / record.epochs.len() as f64;
         let own_s = derived.sum_over_epochs(|host| host.process_cpu_ns)? as f64 / 1e9;
@@ -120,7 +120,7 @@ impl<'r> OtherUse<'r> {
 /// Whether other processes used at least half of the busy time of a run.
 pub(crate) fn are_used_by_others(derived: &Derived) -> bool {
     let record = derived.record;
-    let cores: u32 = record.machines().iter().map(System::all_cpus).sum();
+    let cores = record.all_cpus();
     let busy_ns = |epoch: &EpochRecord| {
         let share = epoch.host.cpu_busy_share?;
         Some(share * f64::from(cores) * duration_ns(epoch) as f64)

@@ -412,13 +412,14 @@ fn single_run(
 /// Each doubt once: those that make an answer unknown first, then by severity, then by its number of runs.
 fn doubts(runs: &[ReportedRun]) -> Vec<SeenDoubt> {
     let mut found: Vec<SeenDoubt> = Vec::new();
-    let all = runs.iter().enumerate();
-    let all = all.flat_map(|(index, run)| run.run.doubts.iter().map(move |doubt| (index, doubt)));
-    for (index, doubt) in all {
+    let all = runs.iter().enumerate().flat_map(|(index, run)| {
+        let (doubts, answer) = (&run.run.doubts, run.answer.as_ref());
+        let causes = answer.map_or_else(Vec::new, |answer| answer.causes_of_unknown(doubts));
+        doubts.iter().map(move |doubt| (index, doubt, causes.contains(&doubt)))
+    });
+    for (index, doubt, is_decisive) in all {
         let answer = runs[index].answer.as_ref();
         let is_relevant = !relevant_doubts(answer, std::slice::from_ref(doubt)).is_empty();
-        let causes = answer.map(|answer| answer.causes_of_unknown(&runs[index].run.doubts));
-        let is_decisive = causes.is_some_and(|causes| causes.contains(&doubt));
         let evidence = doubt.evidence.clone();
         let seen = Seen { run: Some(index), evidence, advice: doubt.advice.clone() };
         let is_same =

@@ -16,7 +16,7 @@ use feedrate_results::groups::{CheckpointGroup, Passes, first_step_units};
 use feedrate_results::import::Bound;
 use feedrate_results::run::{Run, Submission};
 use feedrate_spec::units;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The table of runs, with a row for each.
 pub(super) fn table_of_runs(report: &Report) -> ReportTable {
@@ -406,7 +406,7 @@ fn settings(report: &Report, runs: &[&ReportedRun]) -> (Vec<Column>, Option<Vec<
         text("Parameter", &|run| (&run.run.parameter).into()),
         text("Value", &|run| TableCell::level(&run.run.value)),
     ];
-    let baseline = baseline_of_one_factor(&columns[PROCESSES_COLUMN..], runs);
+    let baseline = one_factor_baseline(&columns[PROCESSES_COLUMN..], runs);
     if baseline.is_some() {
         let factors = columns.split_off(PROCESSES_COLUMN);
         let is_same = |(_, _, cells): &Column| cells.iter().all(|cell| cell.text == cells[0].text);
@@ -423,11 +423,10 @@ const FACTORS_MIN: usize = 3;
 
 /// The most common level of each factor, with its name. `None` unless each run differs from these in at most one factor, and its parameter and
 /// value determine its levels.
-fn baseline_of_one_factor(factors: &[Column], runs: &[&ReportedRun]) -> Option<Vec<String>> {
+fn one_factor_baseline(factors: &[Column], runs: &[&ReportedRun]) -> Option<Vec<String>> {
     let used = || runs.iter().enumerate().filter(|(_, run)| run.unused().is_none());
     let mut deviations = vec![0; runs.len()];
     let mut baseline = Vec::new();
-    let mut levels: HashMap<[&str; 2], Vec<&str>> = HashMap::new();
     for (name, _, cells) in factors {
         let counts = count_names(used().map(|(index, _)| cells[index].text.as_str()));
         let [(commonest, _), _, ..] = counts[..] else { continue };
@@ -436,25 +435,31 @@ fn baseline_of_one_factor(factors: &[Column], runs: &[&ReportedRun]) -> Option<V
             deviations[index] += usize::from(cells[index].text != commonest);
         }
     }
-    let are_determined = used().all(|(index, run)| {
-        let own: Vec<&str> = factors.iter().map(|(_, _, cells)| &*cells[index].text).collect();
-        let key = [run.run.parameter.as_str(), run.run.value.as_str()];
-        *levels.entry(key).or_insert_with(|| own.clone()) == own
-    });
     let is_found = FACTORS_MIN <= baseline.len()
         && deviations.iter().all(|count| *count <= 1)
-        && are_determined;
+        && are_determined(used().map(|(index, run)| (varied(run), row_texts(factors, index))));
     is_found.then_some(baseline)
 }
 
 /// Whether runs that differ in parameter or value also differ in a column.
 fn shows_variation(columns: &[Column], runs: &[&ReportedRun]) -> bool {
-    let mut known: HashMap<Vec<&str>, [&str; 2]> = HashMap::new();
-    runs.iter().enumerate().filter(|(_, run)| run.unused().is_none()).all(|(index, run)| {
-        let shown = columns.iter().map(|column| column.2[index].text.as_str()).collect();
-        let varied = [run.run.parameter.as_str(), run.run.value.as_str()];
-        *known.entry(shown).or_insert(varied) == varied
-    })
+    let used = runs.iter().enumerate().filter(|(_, run)| run.unused().is_none());
+    are_determined(used.map(|(index, run)| (row_texts(columns, index), varied(run))))
+}
+
+/// Whether equal keys always have equal values.
+fn are_determined<K: Ord, V: Clone + PartialEq>(mut pairs: impl Iterator<Item = (K, V)>) -> bool {
+    let mut known: BTreeMap<K, V> = BTreeMap::new();
+    pairs.all(|(key, value)| *known.entry(key).or_insert_with(|| value.clone()) == value)
+}
+
+fn row_texts(columns: &[Column], row: usize) -> Vec<&str> {
+    columns.iter().map(|(_, _, cells)| cells[row].text.as_str()).collect()
+}
+
+/// Parameter and value of a run.
+fn varied(run: &ReportedRun) -> [&str; 2] {
+    [run.run.parameter.as_str(), run.run.value.as_str()]
 }
 
 fn mean_cell(middle: &Middle, text: fn(Option<f64>) -> String) -> TableCell {

@@ -5,11 +5,10 @@ use crate::file_kind::FileKind;
 use crate::hook::hooks;
 use crate::table::Table;
 use feedrate_measure::record::file::{
-    RecordFileError, create_part_of, read_folder, read_text, sync_folder,
+    RecordFileError, create_part_of, read_folder, read_text, sibling_names, sync_folder,
 };
 use feedrate_spec::problem::Problems;
-use feedrate_spec::workload::alternatives;
-use feedrate_spec::workload::similar_names;
+use feedrate_spec::workload::{alternatives, similar_names};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -27,14 +26,11 @@ pub fn study_csv(path: &Path) -> Option<PathBuf> {
 
 /// Asks whether a file or folder of a similar name beside a missing one was meant; `None` if nothing is missing, or nothing is similar.
 pub(crate) fn similar_path(path: &Path) -> Option<String> {
-    let parent = path.parent()?;
-    let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     let name = path.file_name().filter(|_| !path.exists())?.to_str()?;
-    let entries = read_folder(folder).ok()?.flatten();
-    let siblings: Vec<String> =
-        entries.filter_map(|entry| Some(entry.file_name().to_str()?.to_string())).collect();
+    let siblings = sibling_names(path);
     let similar = similar_names(name, siblings.iter().map(String::as_str)).into_iter();
-    let paths: Vec<String> = similar.map(|name| parent.join(name).display().to_string()).collect();
+    let paths: Vec<String> =
+        similar.map(|name| path.with_file_name(name).display().to_string()).collect();
     let listed = alternatives(&paths.iter().map(String::as_str).collect::<Vec<_>>())?;
     Some(format!("did you mean {listed}?"))
 }

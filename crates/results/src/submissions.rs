@@ -122,10 +122,8 @@ pub fn missing_parts<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<String> {
         if submission.is_none() || edition != Edition::V3_0 {
             continue;
         }
-        let is_named =
-            |folder: &Path, name: &str| folder.file_name().is_some_and(|own| own == name);
         let mut above = run.path.ancestors().skip(1);
-        let workload = above.next().filter(|folder| is_named(folder, "run")).and(above.next());
+        let workload = above.next().filter(|folder| folder.ends_with("run")).and(above.next());
         for (workload, part) in workload.into_iter().flat_map(|w| [(w, "datasize"), (w, "datagen")])
         {
             let name = workload.file_name().unwrap_or_default().display();
@@ -133,7 +131,7 @@ pub fn missing_parts<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<String> {
                 missing.insert(format!("`{part}/` of {name}"));
             }
         }
-        let results = run.path.ancestors().find(|folder| is_named(folder, "results"));
+        let results = run.path.ancestors().find(|folder| folder.ends_with("results"));
         let submitter = results.and_then(Path::parent);
         if submitter.is_some_and(|submitter| !submitter.join("systems").is_dir()) {
             missing.insert("`systems/` beside `results/`".into());

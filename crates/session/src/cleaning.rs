@@ -95,10 +95,13 @@ fn find_in_store(url: &Path, depth: usize, found: &mut Vec<Cleanable>) -> Result
     if checkpoint::contains_checkpoints(url)? {
         add(CleanKind::Checkpoints);
     }
+    if depth == DEPTH_MAX {
+        return Ok(());
+    }
     let objects = storage.lengths("")?.unwrap_or_default();
     let objects: BTreeSet<String> = objects.into_iter().map(|(name, _)| name).collect();
     for name in storage.list("")? {
-        if depth < DEPTH_MAX && !objects.contains(&name) && !checkpoint::is_folder_name(&name) {
+        if !objects.contains(&name) && !checkpoint::is_folder_name(&name) {
             find_in_store(&url.join(name), depth + 1, found)?;
         }
     }

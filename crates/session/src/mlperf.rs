@@ -7,7 +7,7 @@ use crate::resolve::{Resolved, mlperf_status, resolve_named};
 use feedrate_results::run::MlperfCheck;
 use feedrate_run::system;
 use feedrate_spec::bundled::MlperfStatus;
-use feedrate_spec::escape::bash_word;
+use feedrate_spec::escape::bash_command;
 use feedrate_spec::mlperf::rules::HOST_PROCESSES_MIN;
 use feedrate_spec::mlperf::{
     DATASET_TO_MEMORY_MIN, DatasetRequirement, STEPS_PER_EPOCH_MIN, find_rule,
@@ -122,21 +122,14 @@ fn rehearsal(request: &Request, plan: &Plan, folder: &str) -> Option<String> {
         || request.overrides.iter().any(is_given)
         || key.is_none() && dataset::is_remote(plan);
     let folder = if has_folder { "" } else { folder };
-    let mut words = without_files(request).data_arguments();
-    words.extend(
-        request.accelerators.iter().flat_map(|count| ["-n".to_string(), count.to_string()]),
-    );
-    words.push("--rehearse".into());
-    words.extend(folder.split_whitespace().map(str::to_string));
-    let words: Vec<String> = words.iter().map(|word| bash_word(word)).collect();
-    can_submit.then(|| format!("feedrate run {}", words.join(" ")))
+    let more = ["--rehearse"].into_iter().chain(folder.split_whitespace());
+    can_submit.then(|| run_command(&without_files(request), more))
 }
 
-/// Returns the request at full size, without the number of files and without secrets.
+/// Returns the request at full size, without the number of files.
 fn without_files(request: &Request) -> Request {
     let mut changed = Request { scale: 1.0, ..request.clone() };
     changed.overrides.retain(|given| overridden_key(given) != FILES_KEY);
-    changed.overrides.iter_mut().for_each(|given| *given = override_without_secret(given));
     changed
 }
 
@@ -219,7 +212,7 @@ impl Requirement {
             files: workload_files.unwrap_or(plan.dataset.files_train),
             is_enlarged: workload_files.is_some(),
             steps_per_epoch: plan.train.steps_per_epoch,
-            plan_command: run_command(request, plan),
+            plan_command: plan_command(request, plan),
             command: mlperf_command(request, plan, dataset.files()),
             rehearsal: rehearsal(request, plan, "--data DIR"),
             check: check(plan, request, hosts, memory_bytes),
@@ -285,30 +278,26 @@ fn mlperf_command(request: &Request, plan: &Plan, files: u64) -> String {
     let cache = if dataset::is_remote(plan) { Cache::AsIs } else { Cache::Cold };
     let mut changed = Request { cache, ..without_files(request) };
     changed.overrides.push(format!("{FILES_KEY}={files}"));
-    run_command(&changed, plan)
+    plan_command(&changed, plan)
 }
 
-/// Returns the command that runs `request`.
-fn run_command(request: &Request, plan: &Plan) -> String {
+/// Returns the command that runs `request`, with a folder for its data if it needs one.
+fn plan_command(request: &Request, plan: &Plan) -> String {
+    let is_in_folder = !dataset::is_remote(plan) && request.data.is_none();
+    let folder = is_in_folder.then_some(["--data", "DIR"]);
+    run_command(request, folder.into_iter().flatten().chain(request.cache_option()))
+}
+
+/// Returns the command `feedrate run` for `request` without secrets, followed by `more`.
+fn run_command<'a>(request: &Request, more: impl IntoIterator<Item = &'a str>) -> String {
     let mut shown = request.clone();
     shown.overrides.iter_mut().for_each(|given| *given = override_without_secret(given));
-    let count = request.accelerators.map(|count| ["-n".to_string(), count.to_string()]);
-    let is_in_folder = !dataset::is_remote(plan) && request.data.is_none();
-    let folder = is_in_folder.then(|| ["--data".to_string(), "DIR".to_string()]);
-    let cache = match request.cache {
-        Cache::AsIs => None,
-        Cache::Cold => Some("--cold".to_string()),
-        Cache::Warm => Some("--warm".to_string()),
-    };
-    let words: Vec<String> = shown
-        .data_arguments()
-        .into_iter()
-        .chain(count.into_iter().flatten())
-        .chain(folder.into_iter().flatten())
-        .chain(cache)
-        .map(|word| bash_word(&word))
-        .collect();
-    format!("feedrate run {}", words.join(" "))
+    let mut words = vec!["feedrate".to_string(), "run".to_string()];
+    words.extend(shown.data_arguments());
+    let count = request.accelerators.iter();
+    words.extend(count.flat_map(|count| ["-n".to_string(), count.to_string()]));
+    words.extend(more.into_iter().map(str::to_string));
+    bash_command(&words)
 }
 
 #[cfg(test)]

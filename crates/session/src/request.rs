@@ -108,12 +108,17 @@ impl Request {
         let mut words = vec!["run".to_string()];
         words.extend(self.data_arguments());
         words.extend(self.accelerators.map(|number| format!("--accelerators={number}")));
-        words.extend(match self.cache {
-            Cache::AsIs => None,
-            Cache::Cold => Some("--cold".into()),
-            Cache::Warm => Some("--warm".into()),
-        });
+        words.extend(self.cache_option().map(str::to_string));
         words
+    }
+
+    /// Returns the option for the page cache.
+    pub(crate) fn cache_option(&self) -> Option<&'static str> {
+        match self.cache {
+            Cache::AsIs => None,
+            Cache::Cold => Some("--cold"),
+            Cache::Warm => Some("--warm"),
+        }
     }
 
     /// Returns the arguments for the workload and its data, without the number of accelerators.

@@ -137,7 +137,6 @@ fn parse(
     let (mut workload, warnings) =
         workload::parse_in(file, yaml, &overrides, Strictness::Error, surroundings)?;
     store::take_storage(&mut workload, request.data.as_deref())?;
-    store::place_checkpoints(&mut workload, request.data.as_deref());
     Ok((workload, warnings))
 }
 

@@ -263,11 +263,10 @@ impl RunnerEnv for ThisMachine {
         let record = load_run(run_dir).ok()?;
         let derived = Derived::new(&record);
         let deciding = deciding_metric(&derived);
-        let is_utilisation = |metric: &Metric| metric.id.name().starts_with("au_");
         let metric = match response {
             None => deciding?,
             // Without compute, there is no utilisation.
-            Some(metric) if is_utilisation(metric) => deciding.map(|_| metric)?,
+            Some(metric) if metric.is_utilisation() => deciding.map(|_| metric)?,
             Some(metric) => metric,
         };
         Some(MetricValue { metric, value: derived.value(metric)? })

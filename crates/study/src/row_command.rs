@@ -16,16 +16,13 @@ use feedrate_session::request::Request;
 use feedrate_session::resolve::{Resolved, is_file, resolve_named};
 use feedrate_spec::bundled;
 use feedrate_spec::listener::{Listener, Silent};
-use feedrate_spec::plan::{self, Cache, Plan};
+use feedrate_spec::plan::{self, Cache, FITS_PAGE_CACHE, Plan};
 use feedrate_spec::problem::Problem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Assumed rate of a storage before the first run.
 const BYTES_PER_SECOND: f64 = 500e6;
-
-/// Name of the doubt that memory can hold the dataset.
-const FITS_PAGE_CACHE: &str = "dataset_fits_page_cache";
 
 /// Block size of the file system. Each file, including the manifest, may occupy up to one block more than its size.
 const BLOCK_BYTES: u64 = 4096;

@@ -365,18 +365,14 @@ fn with_inapplicable_levels<'a>(
     let Some(unset) = levels.iter().position(|level| *level == UNSET) else {
         return (levels, run_levels);
     };
-    let is_unset = |levels: &[usize], level: usize| {
-        levels.iter().map(|found| *found == level).collect::<Vec<bool>>()
-    };
-    let absent = is_unset(&run_levels, unset);
     let is_switch = |other: &&str| {
         let (other_levels, other_run_levels) = levels_by_appearance(runs, members, other);
-        **other != *key
-            && section(other) == section(key)
-            && other_levels.len() == 2
-            && (0..2).any(|level| is_unset(&other_run_levels, level) == absent)
+        let absent = run_levels.iter().map(|level| *level == unset);
+        let pairs: BTreeSet<(bool, usize)> = absent.zip(other_run_levels).collect();
+        other_levels.len() == 2 && pairs.len() == 2
     };
-    if levels.len() < 3 || !candidates.iter().any(is_switch) {
+    let mut siblings = candidates.iter().copied().filter(|other| section(other) == section(key));
+    if levels.len() < 3 || !siblings.any(|other| is_switch(&other)) {
         return (levels, run_levels);
     }
     let count = |level: usize| run_levels.iter().filter(|found| **found == level).count();

@@ -311,7 +311,7 @@ impl Pipeline {
             + UNCERTAINTY_OF_CHANGE * (au_percent - corrected.recorded_percent).abs();
         let is_fed = plan.metric.au_target_percent <= au_percent;
         let is_short_of_cores =
-            corrected.epochs.iter().any(|epoch| epoch.length_s < step_s_min * epoch.steps);
+            corrected.epochs.iter().any(|epoch| epoch.length_s < with_cores(epoch).length_s);
         let bottleneck = match (is_fed, is_short_of_cores) {
             (true, _) => Bound::ComputeBound,
             (false, true) => Bound::CpuSaturated,

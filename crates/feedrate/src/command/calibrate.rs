@@ -3,7 +3,7 @@
 //!
 //! Long because measured and estimated costs are written in the same way.
 
-use crate::cli::parse_count;
+use crate::cli::{StepArguments, parse_count};
 use crate::exit::Exit;
 use crate::progress::{Progress, Terminal};
 use crate::{messages, time};
@@ -179,27 +179,14 @@ impl Calibration {
 struct ClientCosts(BTreeMap<String, Option<f64>>);
 
 /// Code of the user to calibrate, with its batch size and workers if they are given.
-pub(super) struct ClientSource<'a> {
+struct ClientSource<'a> {
     /// `SCRIPT.py:FUNCTION`.
-    pub(super) source: &'a str,
-    pub(super) batch: Option<u64>,
-    pub(super) workers: Option<u64>,
+    source: &'a str,
+    batch: Option<u64>,
+    workers: Option<u64>,
     /// Duration of the measurement in seconds.
-    pub(super) time_s: f64,
-    pub(super) python: &'a Path,
-}
-
-impl<'a> ClientSource<'a> {
-    /// The source with the default duration of a measurement.
-    pub(super) fn with_default_time(
-        source: &'a str,
-        batch: Option<u64>,
-        workers: Option<u64>,
-        python: &'a Path,
-    ) -> anyhow::Result<Self> {
-        let time_s = time::seconds(DEFAULT_TIME).map_err(anyhow::Error::msg)?;
-        Ok(ClientSource { source, batch, workers, time_s, python })
-    }
+    time_s: f64,
+    python: &'a Path,
 }
 
 /// Default duration of a measurement.
@@ -393,8 +380,14 @@ fn with_section(text: &str, section: &str) -> String {
 
 /// Measures a client, and returns overrides of a workload: its costs, which replace the whole section `client:`, and the batch size and
 /// number of workers with which it was measured.
-pub(super) fn client_overrides(client: &ClientSource) -> anyhow::Result<Vec<String>> {
-    let found = measure(client)?;
+pub(super) fn client_overrides(
+    source: &str,
+    step: &StepArguments,
+    python: &Path,
+) -> anyhow::Result<Vec<String>> {
+    let time_s = time::seconds(DEFAULT_TIME).map_err(anyhow::Error::msg)?;
+    let StepArguments { batch, workers, .. } = *step;
+    let found = measure(&ClientSource { source, batch, workers, time_s, python })?;
     let mut overrides = vec!["++workload.client.name=null".to_string()];
     overrides.extend(client_costs().map(|key| {
         let cost = found.client.0.get(key).copied().flatten();

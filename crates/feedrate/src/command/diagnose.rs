@@ -1,7 +1,7 @@
 //! `feedrate diagnose`: measures the ceilings of a workload's parts one by one, compares them with the required rate, and names the
 //! bottleneck.
 
-use super::calibrate::{self, ClientSource};
+use super::calibrate;
 use super::plot::picture_format;
 use crate::cli::{DataArguments, OUTPUT, STORAGE, StepArguments, WORKLOAD};
 use crate::exit::Exit;
@@ -77,10 +77,9 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
     if let Some(source) = &arguments.client {
         // A wrong request is refused before the user's code runs.
         folder::resolve(&request, &Silent)?;
-        let StepArguments { batch, workers, .. } = arguments.step;
-        let client = ClientSource::with_default_time(source, batch, workers, &arguments.python)?;
+        let client = calibrate::client_overrides(source, &arguments.step, &arguments.python)?;
         // Other overrides replace those of the client.
-        request.overrides.splice(0..0, calibrate::client_overrides(&client)?);
+        request.overrides.splice(0..0, client);
     }
     let request = DiagnosisRequest {
         request,

@@ -39,7 +39,7 @@ use crate::export::{ExportArguments, ExportSubject};
 use crate::messages;
 use clap::builder::{Resettable, StyledStr, Styles};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
-use feedrate_measure::record::file::read_folder;
+use feedrate_measure::record::file::sibling_names;
 use feedrate_session::launch;
 use feedrate_session::resolve::{self, STDIN};
 use feedrate_session::store;
@@ -272,11 +272,8 @@ impl Arguments {
 /// The folder beside a missing one whose name is spelt most similarly.
 fn similar_folder(missing: &Path) -> Option<String> {
     let name = missing.file_name()?.to_str()?;
-    let parent = missing.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let entries = read_folder(parent.unwrap_or(Path::new("."))).ok()?.flatten();
-    let folders = entries.filter(|entry| entry.path().is_dir());
-    let names: Vec<String> =
-        folders.filter_map(|entry| entry.file_name().to_str().map(str::to_string)).collect();
+    let mut names = sibling_names(missing);
+    names.retain(|name| missing.with_file_name(name).is_dir());
     let similar = similar_names(name, names.iter().map(String::as_str));
     let [similar] = similar[..] else { return None };
     Some(missing.with_file_name(similar).display().to_string())

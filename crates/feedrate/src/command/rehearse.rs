@@ -243,7 +243,7 @@ impl RehearsalResult {
             rules: rehearsed_rules(rehearsal, workload, found.runs.len() as u64),
             runs: found.runs.iter().map(|run| RehearsedRun::new(run, !is_scored(run))).collect(),
             answer: answer(workload),
-            results: path_text(&relative_to_working_folder(folder)),
+            results: relative_to_working_folder(folder),
             is_checkpoint_only: rehearsal.resolved.plan.is_checkpoint_only(),
         };
         result.keeps = result.keeps_rules();

@@ -23,7 +23,6 @@ use feedrate_session::launch;
 use feedrate_session::request::Request;
 use feedrate_session::resolve::STDIN;
 use feedrate_session::result_folder;
-use feedrate_spec::escape::path_text;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
 use feedrate_study::chooser::{Observation, RepeatedRuns};
@@ -93,7 +92,7 @@ pub(super) fn repeat(given: &RunArguments, runs: u16) -> anyhow::Result<Exit> {
     let mut chooser = RepeatedRuns::new(&row, runs.into(), warm_ups.into());
     let end = study.run(&mut chooser, |_| Observation::default())?;
     if let Some((name, reason)) = chooser.failure(&end.history) {
-        let folder = path_text(&relative_to_working_folder(&folder));
+        let folder = relative_to_working_folder(&folder);
         anyhow::bail!("{name} failed: {reason}\n  the complete runs are in {folder}");
     }
     let run_dirs = chooser.counted_run_dirs(&end.history);
@@ -147,7 +146,7 @@ impl Repeated {
             let record = load_run(run_dir)?;
             let target_percent = arguments.gates.target_percent(&record.plan.metric.expect);
             let mut run = AnsweredSummary::with_target(&record, target_percent);
-            run.summary.run_dir = Some(path_text(&relative_to_working_folder(run_dir)));
+            run.summary.run_dir = Some(relative_to_working_folder(run_dir));
             runs.push(run);
             last = Some(record);
         }
@@ -164,7 +163,7 @@ impl Repeated {
                 answer,
                 runs: runs.iter().map(RepeatedRun::new).collect(),
                 gates,
-                results: path_text(&relative_to_working_folder(folder)),
+                results: relative_to_working_folder(folder),
             },
         })
     }

@@ -1,6 +1,6 @@
 //! `feedrate run`: generates missing files, runs the workload, and reports whether the storage kept up.
 
-use super::calibrate::{self, ClientSource};
+use super::calibrate;
 use super::mlperf::PlannedCommand;
 use super::plan;
 use crate::cli::{
@@ -137,9 +137,7 @@ impl RunArguments {
             let smallest = RunArguments { measured_client: smallest.to_vec(), ..self.clone() };
             folder::resolve(&smallest.request(1), &Silent)?;
         }
-        let StepArguments { batch, workers, .. } = self.step;
-        let client = ClientSource::with_default_time(source, batch, workers, &self.python)?;
-        let measured_client = calibrate::client_overrides(&client)?;
+        let measured_client = calibrate::client_overrides(source, &self.step, &self.python)?;
         Ok(RunArguments { measured_client, ..self.clone() })
     }
 

@@ -430,6 +430,12 @@ fn status_lists_rows_that_are_marked_as_done_without_a_result() {
 }
 
 #[test]
+fn a_study_without_rows_is_refused() {
+    let test = study("model,processes,run\n");
+    run(&test, &[]).refuses(2, &["no row of the study is called"]);
+}
+
+#[test]
 fn a_run_on_a_busy_machine_gets_a_doubt() {
     let test = study("model,processes,run\nworkload.yaml,1,N\n");
     let is_busy = AtomicBool::new(true);

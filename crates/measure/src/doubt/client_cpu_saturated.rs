@@ -3,7 +3,6 @@
 use super::{Bias, DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 use crate::noise::{OtherUse, are_cores_busy};
-use crate::record::System;
 
 /// Name of the doubt.
 pub const NAME: &str = "client_cpu_saturated";
@@ -24,7 +23,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         if !are_cores_busy(busiest) {
             return None;
         }
-        let cores: u32 = derived.record.machines().iter().map(System::all_cpus).sum();
+        let cores = derived.record.all_cpus();
         let others = OtherUse::new(derived).filter(OtherUse::is_large);
         let process = others.as_ref().and_then(OtherUse::busiest_name);
         Some(

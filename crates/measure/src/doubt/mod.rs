@@ -46,7 +46,7 @@ pub use window_shorter_than_stock::NAME as SHORT_WINDOW;
 use crate::derived::Derived;
 use crate::facts::Facts;
 use feedrate_spec::names;
-use feedrate_spec::plan::PlanDoubt;
+use feedrate_spec::plan::{FITS_PAGE_CACHE, PlanDoubt};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -117,7 +117,7 @@ pub static DOUBTS: &[&RecordDoubt] = &[
         "The dataset has more files than the workload requires, and only the first ones were used: numbers describe a part of the dataset.",
     ),
     &note(
-        "dataset_fits_page_cache",
+        FITS_PAGE_CACHE,
         "The dataset is smaller than the memory, so later epochs may not use the storage; the doubt page_cache reports whether that happened.",
     ),
     &note(

@@ -222,6 +222,11 @@ names! {
 }
 
 impl Unit {
+    /// Formats a limit with its unit. A percentage keeps all digits.
+    pub fn limit_text(self, limit: f64) -> String {
+        if self == Unit::Percent { format!("{limit} %") } else { self.text(limit) }
+    }
+
     /// Formats a value with its unit.
     pub fn text(self, value: f64) -> String {
         match self {
@@ -374,6 +379,11 @@ impl UnknownMetric {
 }
 
 impl Metric {
+    /// Whether it is a utilisation.
+    pub fn is_utilisation(&self) -> bool {
+        self.id.name().starts_with("au_")
+    }
+
     /// Finds a metric by its id or label; `_percent` may be omitted.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 mod folder;
 mod new_files;
 
-pub use folder::{FolderEntries, FolderEntry, read_folder};
+pub use folder::{FolderEntries, FolderEntry, read_folder, sibling_names};
 pub use new_files::NewFiles;
 
 use super::{Block, RECORD_VERSION, Record};

@@ -127,6 +127,11 @@ impl Record {
         if self.nodes.is_empty() { std::slice::from_ref(&self.system) } else { &self.nodes }
     }
 
+    /// Number of cores of all machines.
+    pub fn all_cpus(&self) -> u32 {
+        self.machines().iter().map(System::all_cpus).sum()
+    }
+
     /// Index of the machine of an accelerator in [`Record::machines`].
     pub fn machine_of(&self, accelerator: usize) -> usize {
         let mut first = 0;

@@ -31,7 +31,7 @@ impl<'r> ResponseAxis<'r> {
             other => (1.0, other.name()),
         };
         let estimated = estimate_note(response, data.used());
-        let is_au = response.id.name().starts_with("au_");
+        let is_au = response.is_utilisation();
         let range = if is_au { AxisRange::AtLeast(0.0, 100.0) } else { AxisRange::FromZero };
         let axis = Axis {
             is_estimated: !estimated.is_empty(),

@@ -38,7 +38,7 @@ pub fn line_of_run(run: &Run) -> Option<String> {
         not_kept: count(Some(false)),
         unknown: count(None),
         submissions: Vec::new(),
-        results: vec![MlperfResult { runs: vec![run], check: check.clone() }],
+        results: vec![MlperfResult { runs: vec![run], check }],
     };
     Some(line(&workload, kept))
 }

@@ -79,7 +79,6 @@ pub fn compose(request: &DlioRequest, surroundings: &dyn Surroundings) -> anyhow
     let (mut workload, problems) =
         workload::parse_in(&file, &yaml, &overrides, Strictness::Warning, surroundings)?;
     store::take_storage(&mut workload, None)?;
-    store::place_checkpoints(&mut workload, None);
     warnings.extend(warning_lines(&problems));
     let (run_dir_text, subfolder) = hydra_settings(&request.hydra, &mut warnings)?;
     // With a coarser time, the user wants the folder to be used for several runs.

@@ -6,7 +6,7 @@ mod emulation;
 pub use self::emulation::Emulation;
 
 use crate::log_files::{detect_file_kind, log_files, open_text};
-use feedrate_measure::record::file::read_folder;
+use feedrate_measure::record::file::sibling_names;
 use feedrate_results::logs::{ImportedLog, Input, LogError, LogKind, LogPart};
 use feedrate_spec::refusal::{Refusal, refuse};
 use std::io::{self, BufReader, Read};
@@ -56,10 +56,7 @@ fn no_log(path: &Path, files: &[PathBuf]) -> Refusal {
     if path.is_dir() {
         return Refusal::new(format!("`{name}` contains no supported log"), kinds);
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let entries = read_folder(folder.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
-    let others: Vec<String> =
-        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let others = sibling_names(path);
     let wanted = path.file_name().unwrap_or_default().to_string_lossy();
     let message = format!("`{name}` does not exist");
     Refusal::unknown_name(message, &wanted, others.iter().map(String::as_str), kinds)

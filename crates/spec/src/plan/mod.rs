@@ -32,7 +32,8 @@ pub use duration::{Duration, duration};
 pub use evaluation::EvaluationPlan;
 pub use explain::{Estimate, PIECE_BYTES, estimate};
 pub use planner::{
-    Context, PlanOptions, RECORDED_EPOCHS_MAX, RECORDED_STEPS_MAX, THREADS_MAX, build,
+    Context, FITS_PAGE_CACHE, PlanOptions, RECORDED_EPOCHS_MAX, RECORDED_STEPS_MAX, THREADS_MAX,
+    build,
 };
 pub use requests::{ReadAhead, RequestPlan, RequestUnit};
 

@@ -4,7 +4,7 @@
 
 use super::{Chooser, ChooserEvent, FinishedRun, History, RunState};
 use crate::search::{Goal, Search};
-use feedrate_measure::metric::{Better, Metric, Unit};
+use feedrate_measure::metric::{Better, Metric};
 use feedrate_results::row::Row;
 use feedrate_spec::catalog::Member;
 use std::collections::BTreeMap;
@@ -319,10 +319,7 @@ impl<R: NumberRange> Chooser for ScaleSearch<R> {
         };
         // The score is its own inverse.
         let bound = score(self.response, self.goal.threshold);
-        let bound = match self.response.unit {
-            Unit::Percent => format!("{bound} %"),
-            unit => unit.text(bound),
-        };
+        let bound = self.response.unit.limit_text(bound);
         Some(format!("{relation} {bound}"))
     }
 

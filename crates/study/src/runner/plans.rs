@@ -82,14 +82,15 @@ impl RowProblem {
         }
         let messages = groups.into_iter().map(|ProblemGroup { reason, scale_min, indices }| {
             let first = indices[0];
-            match (indices.len(), scale_min) {
-                (1, _) => format!("row {} ({}): {reason}", first + 1, label(&rows[first], rows)),
-                (count, Some(scale)) => format!(
-                    "row {} and {} more: the scale leaves too few samples for a step\n  hint: give `--scale {scale}` or more",
-                    first + 1,
-                    count - 1
+            let names = match indices.len() {
+                1 => format!("row {} ({})", first + 1, label(&rows[first], rows)),
+                count => format!("row {} and {} more", first + 1, count - 1),
+            };
+            match scale_min.filter(|_| 1 < indices.len()) {
+                Some(scale) => format!(
+                    "{names}: the scale leaves too few samples for a step\n  hint: give `--scale {scale}` or more"
                 ),
-                (count, None) => format!("row {} and {} more: {reason}", first + 1, count - 1),
+                None => format!("{names}: {reason}"),
             }
         });
         messages.collect()

@@ -132,7 +132,7 @@ impl<'a> SearchRange<'a> {
             data.overrides.push(format!("{CHECKPOINTS}=false"));
         }
         let is_overall_or_sustained_au = sustained || response.id == AU_ALL_STEPS.id;
-        let is_au = response.id.name().starts_with("au_");
+        let is_au = response.is_utilisation();
         let target_percent = resolved.plan.metric.au_target_percent;
         let bound = match options.bound {
             Some(bound) => checked_bound(bound, response)?,

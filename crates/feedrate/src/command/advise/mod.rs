@@ -27,7 +27,6 @@ use feedrate_session::request::Request;
 use feedrate_session::template::RunTemplate;
 use feedrate_session::{resolve, result_folder};
 use feedrate_spec::bundled;
-use feedrate_spec::escape::path_text;
 use feedrate_spec::refusal::refuse;
 use feedrate_spec::units;
 use feedrate_study::chooser::{BASELINE, Trials, UTILISATION};
@@ -272,7 +271,7 @@ fn run_baseline(
     match (trial.runs.first(), trial.skip_reason) {
         _ if end.report.is_stopped => Err(interrupted(study)),
         (Some(run), _) => {
-            let folder = path_text(&relative_to_working_folder(&run.run_dir));
+            let folder = relative_to_working_folder(&run.run_dir);
             Ok((folder, load_run(&run.run_dir)?))
         }
         (None, why) => anyhow::bail!("the unchanged workload failed: {}", why.unwrap_or_default()),

@@ -28,7 +28,6 @@ use feedrate_results::trials::{
     COMBINATION, Outcome, REQUESTED, TRIALS_FILE, TrialRuns, TrialsResult, TriedAdvice,
 };
 use feedrate_session::template::RunTemplate;
-use feedrate_spec::escape::path_text;
 use feedrate_spec::plan::Plan;
 use feedrate_spec::units;
 use feedrate_study::chooser::{
@@ -269,7 +268,7 @@ impl Outcomes<'_> {
             runs: trials.count(history) as u64,
             took_s: trials.seconds(history),
             oldest_run: study.oldest_run.clone(),
-            results: path_text(&relative_to_working_folder(&study.folder)),
+            results: relative_to_working_folder(&study.folder),
         }
     }
 

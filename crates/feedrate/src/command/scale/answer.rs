@@ -242,7 +242,7 @@ impl<'a> SearchAnswer<'a> {
             let first = first.trim().to_string();
             return Some(lines.take(1).fold(first, |why, line| format!("{why}. {line}")));
         }
-        if self.options.response.id.name().starts_with("au_") {
+        if self.options.response.is_utilisation() {
             let name = self.options.response.id.name();
             let au = self.value(run)?;
             return Some(answer::other_utilisation(

@@ -27,7 +27,6 @@ use feedrate_results::conclusion::Conclusion;
 use feedrate_results::load_run;
 use feedrate_session::request::Request;
 use feedrate_session::{result_folder, room};
-use feedrate_spec::escape::path_text;
 use feedrate_spec::refusal::refuse;
 use feedrate_spec::units;
 use feedrate_study::chooser::{NumberRange as _, ScaleEnd, ScaleLimits, ScaleSearch};
@@ -295,7 +294,7 @@ fn rest(result: &SearchResult, response: &Metric) -> String {
     }
     let runs = units::counted(result.runs, "run");
     let took = units::seconds(result.took_s);
-    let results = path_text(&relative_to_working_folder(Path::new(&result.results)));
+    let results = relative_to_working_folder(Path::new(&result.results));
     parts.push(format!("{runs} in {took}\nResults: {results}"));
     parts.join("\n\n")
 }

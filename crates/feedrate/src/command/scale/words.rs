@@ -2,7 +2,7 @@
 
 use super::answer::SearchResult;
 use super::plain_read::PlainRead;
-use feedrate_measure::metric::{Better, Metric, Unit};
+use feedrate_measure::metric::{Better, Metric};
 use feedrate_results::conclusion::ConclusionLine;
 use feedrate_spec::units;
 use feedrate_study::scale::SearchedDataset;
@@ -185,13 +185,11 @@ fn condition(search: &SearchResult) -> String {
         return format!("at {} of {}", search.response, search.bound);
     };
     let sign = if metric.better == Better::Higher { "≥" } else { "≤" };
-    let bound = match metric.unit {
-        Unit::Percent => format!("{} %", search.bound),
-        unit => unit.text(search.bound),
-    };
-    match metric.id.name() {
-        name if name.starts_with("au_") => format!("at {sign} {bound} AU"),
-        name => format!("with {name} {sign} {bound}"),
+    let bound = metric.unit.limit_text(search.bound);
+    if metric.is_utilisation() {
+        format!("at {sign} {bound} AU")
+    } else {
+        format!("with {} {sign} {bound}", metric.id.name())
     }
 }
 

@@ -8,7 +8,7 @@ use feedrate_results::conclusion::Conclusion;
 use feedrate_session::failure::Interrupted;
 use feedrate_spec::escape::path_text;
 use feedrate_study::chosen::ChosenStudy;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Names of the schemas of conclusions.
 pub(in crate::command) const SCALE: &str = "scale";
@@ -34,14 +34,14 @@ pub(in crate::command) fn conclude(
 }
 
 /// The path as the user would type it.
-pub(in crate::command) fn relative_to_working_folder(folder: &Path) -> PathBuf {
+pub(in crate::command) fn relative_to_working_folder(folder: &Path) -> String {
     let working_folder = std::env::current_dir().unwrap_or_default();
-    folder.strip_prefix(working_folder).unwrap_or(folder).into()
+    path_text(folder.strip_prefix(working_folder).unwrap_or(folder))
 }
 
 /// The error of an interrupted study, which names its folder.
 pub(in crate::command) fn interrupted(study: &ChosenStudy) -> anyhow::Error {
-    Interrupted(path_text(&relative_to_working_folder(&study.folder))).into()
+    Interrupted(relative_to_working_folder(&study.folder)).into()
 }
 
 /// Prints a conclusion.

@@ -229,12 +229,10 @@ fn factors_without_effect<'a>(
             other.settings.retain(|setting| setting.key != *key);
             groups.entry(other.key()).or_default().push(fingerprint);
         }
-        let varied = groups.values().filter(|plans| 1 < plans.len());
-        let are_equal = |plans: &Vec<&str>| plans.iter().all(|plan| *plan == plans[0]);
+        let mut varied = groups.values().filter(|plans| 1 < plans.len()).peekable();
         !key.starts_with("study.")
-            && planned.iter().any(|(row, _)| row.settings.iter().any(|setting| setting.key == *key))
-            && varied.clone().next().is_some()
-            && varied.into_iter().all(are_equal)
+            && varied.peek().is_some()
+            && varied.all(|plans| plans.iter().all(|plan| *plan == plans[0]))
     };
     keys.filter(has_no_effect).collect()
 }

@@ -19,6 +19,13 @@ pub fn read_folder(path: impl AsRef<Path>) -> io::Result<FolderEntries> {
     Ok(FolderEntries { dir, folder: path.into() })
 }
 
+/// Names of the files and folders beside `path`, which may be missing; none if they cannot be read.
+pub fn sibling_names(path: &Path) -> Vec<String> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let entries = read_folder(folder.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
 /// The entries of a folder. After an error there are no more.
 pub struct FolderEntries {
     dir: Dir,

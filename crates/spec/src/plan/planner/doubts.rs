@@ -9,6 +9,9 @@ use crate::plan::state::Layers;
 use crate::plan::{Cache, ClientProfile, Plan, PlanDoubt, WorkerSplit};
 use crate::units::{self, counted};
 
+/// Name of the doubt that memory can hold the dataset.
+pub const FITS_PAGE_CACHE: &str = "dataset_fits_page_cache";
+
 /// Assumed minimum throughput of a page cache. With a slower throttle, the page cache has no effect.
 const PAGE_CACHE_BYTES_PER_SECOND: f64 = 1e9;
 
@@ -58,7 +61,7 @@ impl Builder<'_> {
         let bytes = train_bytes(plan, self.catalog, layout);
         let memory = context.memory_bytes.filter(|&memory| bytes < memory)?;
         Some(doubt(
-            "dataset_fits_page_cache",
+            FITS_PAGE_CACHE,
             format!("the dataset has {}, the memory {}", units::bytes(bytes), units::bytes(memory)),
             "use a dataset of at least five times the memory, or `--cold`",
         ))

@@ -15,6 +15,8 @@ mod doubts;
 mod mpio;
 mod mlperf;
 
+pub use self::doubts::FITS_PAGE_CACHE;
+
 use self::mlperf::read_as_plain_bytes;
 use super::layout::Layout;
 use super::{
