@@ -29,7 +29,7 @@ pub(crate) fn long(root: &Path) -> Result<()> {
 
 /// Reads many mutations of the files of each format.
 fn mutate_corpora(root: &Path) -> Result<()> {
-    let test = ["test", "--release", "--package", "feedrate-data", "--test", "corpus"];
+    let test = ["test", "--profile", "checked", "--package", "feedrate-data", "--test", "corpus"];
     run_with(root, "cargo", &test, &[("FEEDRATE_MUTATIONS", "3000")])
 }
 
@@ -42,9 +42,9 @@ fn run_tests(root: &Path, word: &str) -> Result<()> {
 
 /// Runs all classes with all their cases, and many hostile files.
 fn run_chaos(root: &Path) -> Result<()> {
-    let build = ["build", "--package", "feedrate", "--package", "xtask", "--features", "libhdf5"];
+    let build = ["build", "--profile", "checked", "--package", "feedrate", "--features", "libhdf5"];
     run_with(root, "cargo", &build, &[])?;
-    let programs = chaos::built_programs()?.display().to_string();
+    let programs = chaos::built_programs()?.with_file_name("checked").display().to_string();
     let here = this_program()?.display().to_string();
     let chaos = ["chaos", "--programs", &programs];
     run_with(root, &here, &chaos, &[("FEEDRATE_CHAOS_FILES", "3000")])

@@ -42,7 +42,7 @@ const PYTHON: &str = "FEEDRATE_PYTHON";
 /// Limit of the corrupt files of a kind, so that large kinds fill no disk and take no longer than reading that much does.
 const KIND_BYTES_MAX: u64 = 1_000_000_000;
 const WRITE_TIMEOUT: Duration = Duration::from_secs(300);
-/// Limit of a command. The programs are debug builds, which take up to ten times as long as released ones.
+/// Limit of a command. In CI the programs are debug builds, which take up to ten times as long as released ones.
 const READ_TIMEOUT: Duration = STOP_TIMEOUT.saturating_mul(4);
 
 /// Tests the kinds of one group; the seed selects it.

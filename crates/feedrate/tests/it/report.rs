@@ -74,6 +74,7 @@ fn results_are_reported_in_all_formats() {
     let page = std::fs::read_to_string(test.path("report.html")).unwrap();
     let figures = page.matches("<figure").count();
     assert!(figures > 3, "{figures} figures");
+    assert!(page.contains("href=\"#run-1\""), "a doubt names its run");
     browse(&test, &test.path("report.html"), figures, "results");
     let object: serde_json::Value =
         serde_json::from_str(&test.feedrate(&["report", "some results", "--json"]).stdout).unwrap();
