@@ -2,7 +2,7 @@
 
 use super::Listing;
 use super::collector::{Collector, Folder};
-use crate::storage::StorageError;
+use crate::storage::{Depth, EntryKind, StorageError};
 
 /// Lists all objects below the root of a store.
 ///
@@ -12,7 +12,8 @@ pub(super) fn list_objects(mut collector: Collector<'_>) -> Result<Listing, Stor
     // The folder of the last object, after the folders that contain it.
     let mut folders = vec![Folder::root()];
     let storage = collector.storage;
-    storage.list_all(&mut |path: &str, bytes| {
+    storage.visit_entries("", Depth::All, &mut |path, kind| {
+        let EntryKind::File { bytes } = kind else { return Ok(()) };
         let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
         let hidden = path.split('/').find(|part| part.starts_with('.'));
         if !collector.accepts(parent, hidden.unwrap_or(name)) {

@@ -302,11 +302,22 @@ fn an_object_that_marks_a_folder_is_not_in_it() {
     let server = TestServer::start();
     server.put("p/train/", b"");
     let storage = open_bucket(&server);
-    assert_eq!(storage.list("train").unwrap(), [""; 0]);
-    assert_eq!(storage.lengths("train").unwrap(), Some(vec![]));
+    let check = |path: &str, expected: &[(&str, EntryKind)]| {
+        let mut found = Vec::new();
+        let visited = storage.visit_entries(path, Depth::Folder, &mut |name, kind| {
+            found.push((name.to_string(), kind));
+            Ok(())
+        });
+        assert!(visited.unwrap());
+        let names: Vec<&str> = expected.iter().map(|(name, _)| *name).collect();
+        assert_eq!(storage.list(path).unwrap(), names);
+        let expected = expected.iter().map(|(name, kind)| (name.to_string(), *kind));
+        assert_eq!(found, expected.collect::<Vec<_>>());
+    };
+    check("train", &[]);
     server.put("p/train/a", b"content");
-    assert_eq!(storage.list("train").unwrap(), ["a"]);
-    assert_eq!(storage.lengths("train").unwrap(), Some(vec![("a".to_string(), 7)]));
+    check("train", &[("a", EntryKind::File { bytes: 7 })]);
+    check("", &[("train", EntryKind::Folder)]);
 }
 
 #[test]
