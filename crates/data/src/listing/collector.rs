@@ -78,6 +78,7 @@ impl<'s> Collector<'s> {
             entries: Vec::new(),
             groups: Vec::new(),
             skipped: BTreeMap::new(),
+            odd_names: None,
             generated_datasets: Vec::new(),
         };
         Ok(Collector { root, storage, extensions: HashMap::new(), listing })
@@ -85,6 +86,11 @@ impl<'s> Collector<'s> {
 
     pub(super) fn skip(&mut self, reason: &'static str) {
         *self.listing.skipped.entry(reason).or_default() += 1;
+    }
+
+    /// Counts an object whose name is no path.
+    pub(super) fn skip_odd_name(&mut self, name: &str) {
+        self.listing.odd_names.get_or_insert_with(|| (name.to_string(), 0)).1 += 1;
     }
 
     /// Whether a name in a folder is not skipped.

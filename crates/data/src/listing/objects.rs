@@ -13,7 +13,10 @@ pub(super) fn list_objects(mut collector: Collector<'_>) -> Result<Listing, Stor
     let mut folders = vec![Folder::root()];
     let storage = collector.storage;
     storage.visit_entries("", Depth::All, &mut |path, kind| {
-        let EntryKind::File { bytes } = kind else { return Ok(()) };
+        let EntryKind::File { bytes } = kind else {
+            collector.skip_odd_name(path);
+            return Ok(());
+        };
         let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
         let hidden = path.split('/').find(|part| part.starts_with('.'));
         if !collector.accepts(parent, hidden.unwrap_or(name)) {

@@ -9,6 +9,7 @@ mod service;
 mod profile;
 mod settings;
 mod failure;
+mod odd_names;
 mod read;
 mod sending;
 mod write;
@@ -28,6 +29,7 @@ pub use check::{Access, check};
 pub use settings::{StoreSettings, adopt_settings, all_settings, configure, describe};
 
 use self::failure::Failure;
+use self::odd_names::OddNames;
 use self::read::{ObjectRead, OpenObject, ReadMode};
 use self::settings::Store;
 use super::engine::Engine;
@@ -199,8 +201,10 @@ impl Storage for ObjectStorage {
 
     fn list(&self, path: &str) -> Result<Vec<String>, StorageError> {
         let mut names = Vec::new();
-        self.visit_entries(path, Depth::Folder, &mut |name, _| {
-            names.push(name.to_string());
+        self.visit_entries(path, Depth::Folder, &mut |name, kind| {
+            if kind != EntryKind::Other {
+                names.push(name.to_string());
+            }
             Ok(())
         })?;
         names.sort();
@@ -222,7 +226,7 @@ impl Storage for ObjectStorage {
         own.try_for_each(|upload| uploads::abort(&self.store, upload)).map_err(failed)
     }
 
-    /// Keeps one page of the listing in memory.
+    /// Keeps one page of the listing in memory. Objects whose names are no paths are of the type [`EntryKind::Other`].
     fn visit_entries(
         &self,
         path: &str,
@@ -249,6 +253,10 @@ impl Storage for ObjectStorage {
                 if let Some(path) = path_below(folder, &start) {
                     found(path, EntryKind::Folder)?;
                 }
+            }
+            let odd_names = page.result.extensions.get::<OddNames>();
+            for name in odd_names.into_iter().flat_map(|names| &names.0) {
+                found(name.strip_prefix(&start).unwrap_or(name), EntryKind::Other)?;
             }
             page_token = page.page_token;
             if page_token.is_none() {

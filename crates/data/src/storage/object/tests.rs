@@ -267,6 +267,21 @@ fn a_foreign_prefix_is_listed_once_and_without_requests_for_lengths() {
 }
 
 #[test]
+fn objects_whose_names_are_no_paths_are_counted_and_the_others_read() {
+    let server = TestServer::start();
+    for key in ["p/../a.raw", "p//b.raw", "p/train/c.raw", "p/train/d.raw/"] {
+        server.put(key, b"content");
+    }
+    let (root, folder) = (format!("{}/p", server.url()), tempfile::tempdir().unwrap());
+    let (storage, index) = (open_bucket(&server), folder.path().join("names"));
+    let listing = crate::listing::list(Path::new(&root), &*storage, &index).unwrap();
+    let files = listing.select(crate::format::plain_bytes()).unwrap();
+    assert_eq!(files.train.files, 1);
+    assert_eq!(files.left_out, [("with an unusable name (`../a.raw`)".to_string(), 3)]);
+    assert_eq!(storage.list("").unwrap(), ["train"]);
+}
+
+#[test]
 fn a_large_object_is_written_in_parts_and_patched_where_it_is_held() {
     let server = TestServer::start();
     check_large_object(&*open_bucket(&server));
