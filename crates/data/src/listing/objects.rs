@@ -7,7 +7,7 @@ use crate::storage::{Depth, EntryKind, StorageError};
 /// Lists all objects below the root of a store.
 ///
 /// # Errors
-/// The store cannot be listed, or the index cannot be written.
+/// The store cannot be listed, an object cannot be read, or the index cannot be written.
 pub(super) fn list_objects(mut collector: Collector<'_>) -> Result<Listing, StorageError> {
     // The folder of the last object, after the folders that contain it.
     let mut folders = vec![Folder::root()];
@@ -23,7 +23,7 @@ pub(super) fn list_objects(mut collector: Collector<'_>) -> Result<Listing, Stor
             return Ok(());
         }
         let folder = enter(&mut folders, parent);
-        let counted = collector.count(folder, name, bytes);
+        let counted = collector.count(folder, name, bytes)?;
         counted.map_or(Ok(()), |kind| collector.write(parent, name, bytes, kind))
     })?;
     Ok(collector.listing)

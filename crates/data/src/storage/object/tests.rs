@@ -282,6 +282,29 @@ fn objects_whose_names_are_no_paths_are_counted_and_the_others_read() {
 }
 
 #[test]
+fn an_object_that_cannot_be_read_to_recognise_its_format_is_an_error() {
+    let server = TestServer::start();
+    server.put("p/train/a.npz", b"content");
+    server.put("q/manifest.json", b"{}");
+    let folder = tempfile::tempdir().unwrap();
+    for (prefix, object) in [("p", "p/train/a.npz"), ("q", "q/manifest.json")] {
+        for (faults, expected) in [
+            (vec![Fault::Close; 4], "after 4 attempts"),
+            (vec![Fault::Status(503, "SlowDown"); 4], "503 Service Unavailable, after 4 attempts"),
+            (vec![Fault::Status(403, "AccessDenied")], "denies access"),
+        ] {
+            let root = format!("{}/{prefix}", server.url());
+            let storage = super::super::open("s3", Path::new(&root)).unwrap();
+            server.inject(&[vec![Fault::None], faults].concat());
+            let index = folder.path().join("names");
+            let error = crate::listing::list(Path::new(&root), &*storage, &index).err().unwrap();
+            let text = error.to_string();
+            assert!(text.contains(expected) && text.contains(object), "{text}");
+        }
+    }
+}
+
+#[test]
 fn a_large_object_is_written_in_parts_and_patched_where_it_is_held() {
     let server = TestServer::start();
     check_large_object(&*open_bucket(&server));
