@@ -50,6 +50,8 @@ pub struct CleanItem {
     pub files: u64,
     /// Bytes of these files.
     pub bytes: u64,
+    /// Number of unfinished uploads of such files to a store.
+    pub uploads: u64,
     /// Examples of files that stay.
     pub stays: Vec<String>,
     /// Whether another process uses the folder, which therefore stays.
@@ -150,8 +152,8 @@ impl Cleanable {
         }
         .map_err(|error| error.context(format!("cannot clean `{}`", folder.display())))?;
         Ok(contents.map(|Contents { found, in_use }| {
-            let FolderContents { files, bytes, foreign_files: stays } = found;
-            CleanItem { kind, folder, files, bytes, stays, in_use }
+            let FolderContents { files, bytes, uploads, foreign_files: stays } = found;
+            CleanItem { kind, folder, files, bytes, uploads, stays, in_use }
         }))
     }
 }

@@ -294,13 +294,17 @@ pub trait Storage: ReadStorage {
     /// The operation failed.
     fn list(&self, path: &str) -> Result<Vec<String>, StorageError>;
 
-    /// Aborts the unfinished uploads of the files for which `is_own` returns true, which killed processes left. Storages without uploads do
-    /// nothing.
+    /// Counts or aborts the unfinished uploads of the files for which `is_own` returns true, which killed processes left. Returns their number,
+    /// which is 0 for storages without uploads.
     ///
     /// # Errors
     /// The operation failed.
-    fn abort_uploads(&self, _is_own: &dyn Fn(&str) -> bool) -> Result<(), StorageError> {
-        Ok(())
+    fn unfinished_uploads(
+        &self,
+        _action: UploadAction,
+        _is_own: &dyn Fn(&str) -> bool,
+    ) -> Result<u64, StorageError> {
+        Ok(0)
     }
 
     /// Calls `found` with the entries of a folder, and returns true. Returns false at once if [`Storage::kind`] finds each entry as fast. Only
@@ -370,6 +374,15 @@ pub enum EntryKind {
     Folder,
     /// A link, a device or another entry that feedrate never creates.
     Other,
+}
+
+/// What happens to unfinished uploads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UploadAction {
+    /// They stay.
+    Count,
+    /// They are aborted.
+    Abort,
 }
 
 /// Receives the path of an entry, relative to the visited folder, and its type.

@@ -35,7 +35,7 @@ use self::settings::Store;
 use super::engine::Engine;
 use super::{
     Depth, EntryKind, EntryVisit, Handle, ReadStorage, Storage, StorageError, StorageKind,
-    WriteFile,
+    UploadAction, WriteFile,
 };
 use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::object_url::ObjectUrl;
@@ -213,17 +213,24 @@ impl Storage for ObjectStorage {
         Ok(names)
     }
 
-    fn abort_uploads(&self, is_own: &dyn Fn(&str) -> bool) -> Result<(), StorageError> {
-        let failed = |failure| self.error("abort uploads of", "", failure);
+    fn unfinished_uploads(
+        &self,
+        action: UploadAction,
+        is_own: &dyn Fn(&str) -> bool,
+    ) -> Result<u64, StorageError> {
+        let failed = |action| move |failure| self.error(action, "", failure);
         let root = if self.url.prefix.is_empty() {
             String::new()
         } else {
             format!("{}/", self.url.prefix)
         };
-        let found = uploads::list(&self.store, &root).map_err(failed)?;
-        let is_own = |key: &str| key.strip_prefix(&root).is_some_and(is_own);
-        let mut own = found.iter().filter(|upload| is_own(&upload.key));
-        own.try_for_each(|upload| uploads::abort(&self.store, upload)).map_err(failed)
+        let mut found = uploads::list(&self.store, &root).map_err(failed("list the uploads of"))?;
+        found.retain(|upload| upload.key.strip_prefix(&root).is_some_and(is_own));
+        if action == UploadAction::Abort {
+            let aborted = found.iter().try_for_each(|upload| uploads::abort(&self.store, upload));
+            aborted.map_err(failed("abort the uploads of"))?;
+        }
+        Ok(found.len() as u64)
     }
 
     /// Keeps one page of the listing in memory. Objects whose names are no paths are of the type [`EntryKind::Other`].

@@ -397,18 +397,20 @@ fn an_upload_whose_last_answer_is_lost_is_complete() {
 }
 
 #[test]
-fn only_own_unfinished_uploads_are_aborted() {
+fn only_own_unfinished_uploads_are_counted_and_aborted() {
     let server = TestServer::start();
     let storage = open_bucket(&server);
     for key in ["p/train/a", "p/train/b", "p/other", "pp/train/a", "p/train/a"] {
         server.begin_upload(key);
     }
-    storage.abort_uploads(&|path| path.starts_with("train/")).unwrap();
-    assert_eq!(server.uploads(), 2);
+    let found = |action, start: &str| {
+        storage.unfinished_uploads(action, &|path| path.starts_with(start)).unwrap()
+    };
+    assert_eq!((found(UploadAction::Count, "train/"), server.uploads()), (3, 5));
+    assert_eq!((found(UploadAction::Abort, "train/"), server.uploads()), (3, 2));
     // A store that lists no uploads has none.
     server.inject(&[Fault::Status(501, "NotImplemented")]);
-    storage.abort_uploads(&|_| true).unwrap();
-    assert_eq!(server.uploads(), 2);
+    assert_eq!((found(UploadAction::Abort, ""), server.uploads()), (0, 2));
 }
 
 #[test]
