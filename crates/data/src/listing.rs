@@ -10,6 +10,7 @@ use crate::format::{self, Format};
 use crate::storage::{Storage, StorageError};
 use collector::Collector;
 use feedrate_spec::catalog::Ability;
+use feedrate_spec::escape::one_line;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -145,6 +146,8 @@ pub struct Listing {
     groups: Vec<FileGroup>,
     /// Number of skipped files for each reason.
     skipped: BTreeMap<&'static str, u64>,
+    /// The first name of an object that is no path, and the number of these objects, which are skipped.
+    odd_names: Option<(String, u64)>,
     /// Folders of datasets that feedrate generated.
     pub generated_datasets: Vec<PathBuf>,
 }
@@ -335,6 +338,10 @@ impl Listing {
             counts.push(("to evaluate on".into(), eval.files));
         }
         counts.extend(self.skipped.iter().map(|(reason, files)| (reason.to_string(), *files)));
+        let odd_names = self.odd_names.iter();
+        counts.extend(odd_names.map(|(first, files)| {
+            (format!("with an unusable name (`{}`)", one_line(first)), *files)
+        }));
         counts.retain(|(_, files)| *files > 0);
         counts.sort_by(|(a_name, a_files), (b_name, b_files)| {
             b_files.cmp(a_files).then_with(|| a_name.cmp(b_name))

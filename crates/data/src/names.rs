@@ -5,7 +5,7 @@ use crate::content::Content;
 use crate::error::DatasetError;
 use crate::format::{self, FileSink, Format};
 use crate::manifest::{FILE_NAME, LengthRun};
-use crate::storage::{EntryKind, Storage, StorageError};
+use crate::storage::{Depth, EntryKind, Storage, StorageError, UploadAction};
 use feedrate_spec::part::final_name;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
@@ -56,11 +56,12 @@ pub trait OwnFiles {
         final_name(name).is_some_and(|file_name| self.has(&join_path(folder, file_name)))
     }
 
-    /// Removes the temporary files and the uploads of interrupted writes and nothing else. Links are not followed.
+    /// Removes the temporary files and the uploads of interrupted writes and nothing else, and returns the number of uploads. Links are not
+    /// followed.
     ///
     /// # Errors
     /// The storage failed.
-    fn remove_unfinished(&self, storage: &dyn Storage) -> Result<(), StorageError> {
+    fn remove_unfinished(&self, storage: &dyn Storage) -> Result<u64, StorageError> {
         let folders = self.folders();
         let linked = linked_folders(&folders, storage)?;
         let real = folders.iter().filter(|folder| !is_inside(folder, &linked));
@@ -73,7 +74,7 @@ pub trait OwnFiles {
                 }
             }
         }
-        storage.abort_uploads(&|path| self.has(path))
+        storage.unfinished_uploads(UploadAction::Abort, &|path| self.has(path))
     }
 }
 
@@ -214,8 +215,12 @@ impl<'n> FileNames<'n> {
         let mut found = FileLengths { bytes: 0, files: Some(Vec::new()) };
         let mut listed = HashMap::new();
         for folder in self.folders() {
-            let lengths = storage.lengths(&folder)?.unwrap_or_default();
-            listed.extend(lengths.into_iter().map(|(name, len)| (join_path(&folder, &name), len)));
+            storage.visit_entries(&folder, Depth::Folder, &mut |name, kind| {
+                if let EntryKind::File { bytes } = kind {
+                    listed.insert(join_path(&folder, name), bytes);
+                }
+                Ok(())
+            })?;
         }
         self.visit(VisitedFiles::All, &mut |parts, _| {
             let length = |path: &String| match listed.get(path) {

@@ -8,7 +8,7 @@ use crate::manifest::{self, LengthRun, Manifest, State};
 use crate::names::{
     FileNames, OwnFileVisit, OwnFiles, VisitedFiles, is_inside, join_path, linked_folders,
 };
-use crate::storage::{self, EntryKind, EntryLookup, Storage, StorageError};
+use crate::storage::{self, EntryKind, EntryLookup, Storage, StorageError, UploadAction};
 use crate::walk;
 use feedrate_spec::object_url::ObjectUrl;
 use feedrate_spec::plan::DatasetPlan;
@@ -44,6 +44,8 @@ pub struct FolderContents {
     pub files: u64,
     /// Length of these files.
     pub bytes: u64,
+    /// Number of unfinished uploads of such files to a store.
+    pub uploads: u64,
     /// A few of the foreign files, relative to the folder. Includes files that have the expected name but were changed
     /// since feedrate wrote them.
     pub foreign_files: Vec<String>,
@@ -227,6 +229,7 @@ pub fn inspect_files(
     storage: &dyn Storage,
 ) -> Result<FolderContents, StorageError> {
     let mut found = visit_unchanged(files, storage, &mut |_| Ok(()))?;
+    found.uploads = storage.unfinished_uploads(UploadAction::Count, &|path| files.has(path))?;
     found.add_foreign_files(files, storage, &with_root(files.folders()))?;
     Ok(found)
 }
@@ -253,7 +256,7 @@ pub fn remove_files(
         if batch.len() == BATCH_FILES { remove_batch(&mut batch, storage) } else { Ok(()) }
     })?;
     remove_batch(&mut batch, storage)?;
-    files.remove_unfinished(storage)?;
+    found.uploads = files.remove_unfinished(storage)?;
     let folders = files.folders();
     let linked = linked_folders(&folders, storage)?;
     for folder in folders.iter().rev().filter(|folder| !is_inside(folder, &linked)) {

@@ -9,7 +9,7 @@ use feedrate_data::manifest;
 use feedrate_data::names::{OwnFileVisit, OwnFiles, VisitedFiles};
 use feedrate_data::removal::{self, FolderContents, Removal};
 use feedrate_data::stage::{self, Stage};
-use feedrate_data::storage::{self, StorageError};
+use feedrate_data::storage::{self, Depth, EntryKind, StorageError};
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::{RECORD_FILE, read_folder};
 use feedrate_results::{leftovers, load_run};
@@ -50,6 +50,8 @@ pub struct CleanItem {
     pub files: u64,
     /// Bytes of these files.
     pub bytes: u64,
+    /// Number of unfinished uploads of such files to a store.
+    pub uploads: u64,
     /// Examples of files that stay.
     pub stays: Vec<String>,
     /// Whether another process uses the folder, which therefore stays.
@@ -86,26 +88,27 @@ pub fn find(folders: &[PathBuf], markers: &[&str]) -> Result<Vec<Cleanable>, Sto
 
 /// Finds datasets and checkpoints below a URL. The objects of a dataset, which may be many, are not listed.
 fn find_in_store(url: &Path, depth: usize, found: &mut Vec<Cleanable>) -> Result<(), StorageError> {
-    let storage = storage::open_root(url)?;
+    let mut has_manifest = false;
+    let mut steps = BTreeSet::new();
+    let mut folders = BTreeSet::new();
+    storage::open_root(url)?.visit_entries("", Depth::Folder, &mut |name, kind| {
+        let is_folder = kind == EntryKind::Folder;
+        has_manifest |= name == manifest::FILE_NAME && !is_folder;
+        steps.extend(checkpoint::step_in_name(name));
+        if is_folder && !checkpoint::is_folder_name(name) && depth < DEPTH_MAX {
+            folders.insert(name.to_string());
+        }
+        Ok(())
+    })?;
     let mut add = |kind| found.push(Cleanable { kind, folder: url.to_path_buf() });
-    if storage.stat(manifest::FILE_NAME)?.is_some() {
+    if has_manifest {
         add(CleanKind::Datasets);
         return Ok(());
     }
-    if checkpoint::contains_checkpoints(url)? {
+    if checkpoint::contains_checkpoints(url, &steps)? {
         add(CleanKind::Checkpoints);
     }
-    if depth == DEPTH_MAX {
-        return Ok(());
-    }
-    let objects = storage.lengths("")?.unwrap_or_default();
-    let objects: BTreeSet<String> = objects.into_iter().map(|(name, _)| name).collect();
-    for name in storage.list("")? {
-        if !objects.contains(&name) && !checkpoint::is_folder_name(&name) {
-            find_in_store(&url.join(name), depth + 1, found)?;
-        }
-    }
-    Ok(())
+    folders.iter().try_for_each(|name| find_in_store(&url.join(name), depth + 1, found))
 }
 
 fn find_below(folder: &Path, markers: &[&str], depth: usize, found: &mut Vec<Cleanable>) {
@@ -121,7 +124,9 @@ fn find_below(folder: &Path, markers: &[&str], depth: usize, found: &mut Vec<Cle
     if folder.join(RECORD_FILE).is_file() {
         add(CleanKind::Results);
     }
-    if checkpoint::contains_checkpoints(folder).unwrap_or(false) {
+    let has_checkpoints = checkpoint::list_steps(folder)
+        .and_then(|steps| checkpoint::contains_checkpoints(folder, &steps));
+    if has_checkpoints.unwrap_or(false) {
         add(CleanKind::Checkpoints);
     }
     for entry in read_folder(folder).into_iter().flatten().flatten() {
@@ -147,8 +152,8 @@ impl Cleanable {
         }
         .map_err(|error| error.context(format!("cannot clean `{}`", folder.display())))?;
         Ok(contents.map(|Contents { found, in_use }| {
-            let FolderContents { files, bytes, foreign_files: stays } = found;
-            CleanItem { kind, folder, files, bytes, stays, in_use }
+            let FolderContents { files, bytes, uploads, foreign_files: stays } = found;
+            CleanItem { kind, folder, files, bytes, uploads, stays, in_use }
         }))
     }
 }

@@ -7,8 +7,13 @@ use feedrate_spec::object_url::ObjectUrl;
 use feedrate_spec::plan::{ObjectPlan, Plan};
 use feedrate_spec::problem::Problem;
 use feedrate_spec::refusal::{Refusal, refuse};
-use feedrate_spec::workload::{Surroundings, Workload};
+use feedrate_spec::workload::{Content, Surroundings, Workload};
 use std::path::{Path, PathBuf};
+
+/// Libraries for objects in Python, and the keys by which workloads of DLIO and MLPerf Storage choose them.
+const LIBRARIES: [&str; 3] = ["s3dlio", "s3torchconnector", "minio"];
+const LIBRARY_KEYS: [&str; 3] =
+    ["storage.storage_type", "storage.storage_library", "storage.storage_options.storage_library"];
 
 /// Takes the storage from the URL of the data, if they have one, and places the checkpoints. The data are in `data` (`--data`), else in
 /// `dataset.data_folder`.
@@ -84,24 +89,38 @@ pub(crate) fn configure(plan: &mut Plan, workload: &Workload, root: &Path) -> Ve
     );
     let data_url = root.to_str().and_then(ObjectUrl::parse);
     let data_url = data_url.filter(|url| plan.storage.kind == url.storage);
-    let mut unused = Vec::new();
+    let mut unused = None;
     if let Some(url) = &data_url {
         let (description, unused_by_data) = configure_bucket(url, &options);
         plan.storage.object = Some(description);
-        unused = unused_by_data;
+        unused = Some(unused_by_data);
     }
     if let Some(checkpoint) = &mut plan.checkpoint
         && let Some(url) = ObjectUrl::parse(&checkpoint.folder)
     {
         let (description, unused_by_checkpoints) = configure_bucket(&url, &options);
         checkpoint.object = Some(description);
-        unused = unused_by_checkpoints;
+        unused = Some(unused_by_checkpoints);
     }
-    if unused.is_empty() {
-        return Vec::new();
+    let Some(unused) = unused else { return Vec::new() };
+    let mut warnings = Vec::from_iter(replaced_library(workload));
+    if !unused.is_empty() {
+        let names = unused.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let message = format!("no effect on a store: {names}");
+        warnings.push(Problem::warning("storage.storage_options", message));
     }
-    let names = unused.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    vec![Problem::warning("storage.storage_options", format!("no effect on a store: {names}"))]
+    warnings
+}
+
+/// Warns of a library for objects that a workload names, because feedrate's own client replaces it.
+fn replaced_library(workload: &Workload) -> Option<Problem> {
+    LIBRARY_KEYS.iter().find_map(|key| match &workload.tree().node_at(key)?.content {
+        Content::Scalar { text, .. } if LIBRARIES.contains(&text.as_str()) => {
+            let message = format!("the library `{text}` is not used: feedrate has its own client");
+            Some(Problem::warning(*key, message))
+        }
+        _ => None,
+    })
 }
 
 /// Configures a bucket. Returns its description and the options without effect.

@@ -3,10 +3,12 @@
 use super::{
     DESCRIPTIONS, FileGroup, FilePurpose, GROUP_SHIFT, GROUPS_MAX, Listing, PURPOSE_SHIFT,
 };
+use crate::error::DatasetError;
 use crate::file_index::{NameWriter, PATH_BYTES_MAX};
 use crate::format::{self, HEAD_BYTES, PACKED_EXTENSIONS};
 use crate::manifest::{self, Manifest};
 use crate::storage::{Storage, StorageError};
+use feedrate_spec::catalog::Ability;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
@@ -78,6 +80,7 @@ impl<'s> Collector<'s> {
             entries: Vec::new(),
             groups: Vec::new(),
             skipped: BTreeMap::new(),
+            odd_names: None,
             generated_datasets: Vec::new(),
         };
         Ok(Collector { root, storage, extensions: HashMap::new(), listing })
@@ -85,6 +88,11 @@ impl<'s> Collector<'s> {
 
     pub(super) fn skip(&mut self, reason: &'static str) {
         *self.listing.skipped.entry(reason).or_default() += 1;
+    }
+
+    /// Counts an object whose name is no path.
+    pub(super) fn skip_odd_name(&mut self, name: &str) {
+        self.listing.odd_names.get_or_insert_with(|| (name.to_string(), 0)).1 += 1;
     }
 
     /// Whether a name in a folder is not skipped.
@@ -101,18 +109,30 @@ impl<'s> Collector<'s> {
     }
 
     /// Counts a file. Returns its group and purpose, in the upper bits of an entry; `None` if it is left out.
-    pub(super) fn count(&mut self, folder: &mut Folder, name: &str, bytes: u64) -> Option<u64> {
-        if name == manifest::FILE_NAME
-            && Manifest::read_in(self.storage, &folder.path).is_ok_and(|found| found.is_some())
-        {
-            self.listing.generated_datasets.push(self.root.join(&folder.path));
-            return None;
+    ///
+    /// # Errors
+    /// A store failed.
+    pub(super) fn count(
+        &mut self,
+        folder: &mut Folder,
+        name: &str,
+        bytes: u64,
+    ) -> Result<Option<u64>, StorageError> {
+        if name == manifest::FILE_NAME {
+            match Manifest::read_in(self.storage, &folder.path) {
+                Ok(Some(_)) => {
+                    self.listing.generated_datasets.push(self.root.join(&folder.path));
+                    return Ok(None);
+                }
+                Err(DatasetError::Storage(error)) if self.is_in_store() => return Err(error),
+                Ok(None) | Err(_) => {}
+            }
         }
         if bytes == 0 {
             self.skip("empty");
-            return None;
+            return Ok(None);
         }
-        let group = self.find_group(&folder.path, name);
+        let group = self.find_group(&folder.path, name)?;
         let purpose = match folder.purpose {
             FilePurpose::Unknown => FilePurpose::from_file_name(name),
             known => known,
@@ -123,7 +143,12 @@ impl<'s> Collector<'s> {
         tally.add(bytes);
         tally.folders += u64::from(is_new_kind);
         found.descriptions += u64::from(DESCRIPTIONS.contains(&name));
-        Some(u64::from(group) << GROUP_SHIFT | (purpose as u64) << PURPOSE_SHIFT)
+        Ok(Some(u64::from(group) << GROUP_SHIFT | (purpose as u64) << PURPOSE_SHIFT))
+    }
+
+    /// Whether files are in a store. Its errors do not concern a single file, unlike those of a folder.
+    fn is_in_store(&self) -> bool {
+        self.storage.member().has(Ability::Remote)
     }
 
     /// Writes the name of a counted file to the index.
@@ -143,17 +168,20 @@ impl<'s> Collector<'s> {
 
     /// The group of a file. All files of an extension are in one group. The first file that is recognised determines the
     /// format of the group.
-    fn find_group(&mut self, folder: &str, name: &str) -> u8 {
+    fn find_group(&mut self, folder: &str, name: &str) -> Result<u8, StorageError> {
         let extension = listed_extension(name);
-        let groups = &mut self.listing.groups;
         let known = self.extensions.get(&extension).copied();
         if let Some(known) = known
             && (known.unrecognised == UNRECOGNISED_MAX
-                || groups[usize::from(known.group)].format.is_some())
+                || self.listing.groups[usize::from(known.group)].format.is_some())
         {
-            return known.group;
+            return Ok(known.group);
         }
-        let head = read_head(self.storage, &join(folder, name)).ok();
+        let head = match read_head(self.storage, &join(folder, name)) {
+            Err(error) if self.is_in_store() => return Err(error),
+            head => head.ok(),
+        };
+        let groups = &mut self.listing.groups;
         let recognised = head.and_then(|head| format::recognise(&head, &extension));
         let group_name = match (recognised, extension.as_str()) {
             (Some((format, true)), _) => format.member().name.to_string(),
@@ -202,7 +230,7 @@ impl<'s> Collector<'s> {
         if known.is_some() || self.extensions.len() < EXTENSIONS_MAX {
             self.extensions.insert(extension, KnownExtension { group: group as u8, unrecognised });
         }
-        group as u8
+        Ok(group as u8)
     }
 }
 

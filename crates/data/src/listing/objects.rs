@@ -2,24 +2,28 @@
 
 use super::Listing;
 use super::collector::{Collector, Folder};
-use crate::storage::StorageError;
+use crate::storage::{Depth, EntryKind, StorageError};
 
 /// Lists all objects below the root of a store.
 ///
 /// # Errors
-/// The store cannot be listed, or the index cannot be written.
+/// The store cannot be listed, an object cannot be read, or the index cannot be written.
 pub(super) fn list_objects(mut collector: Collector<'_>) -> Result<Listing, StorageError> {
     // The folder of the last object, after the folders that contain it.
     let mut folders = vec![Folder::root()];
     let storage = collector.storage;
-    storage.list_all(&mut |path: &str, bytes| {
+    storage.visit_entries("", Depth::All, &mut |path, kind| {
+        let EntryKind::File { bytes } = kind else {
+            collector.skip_odd_name(path);
+            return Ok(());
+        };
         let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
         let hidden = path.split('/').find(|part| part.starts_with('.'));
         if !collector.accepts(parent, hidden.unwrap_or(name)) {
             return Ok(());
         }
         let folder = enter(&mut folders, parent);
-        let counted = collector.count(folder, name, bytes);
+        let counted = collector.count(folder, name, bytes)?;
         counted.map_or(Ok(()), |kind| collector.write(parent, name, bytes, kind))
     })?;
     Ok(collector.listing)

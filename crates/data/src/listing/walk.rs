@@ -97,7 +97,7 @@ impl FolderWalk<'_> {
         name: &str,
         bytes: u64,
     ) -> Result<(), StorageError> {
-        let Some(group_and_purpose) = self.collector.count(folder, name, bytes) else {
+        let Some(group_and_purpose) = self.collector.count(folder, name, bytes)? else {
             return Ok(());
         };
         let start = self.text.len() as u32;

@@ -1,6 +1,6 @@
 //! Looks up many entries of a storage.
 
-use super::{EntryKind, Storage, StorageError};
+use super::{Depth, EntryKind, Storage, StorageError};
 use std::collections::HashMap;
 
 /// Finds entries by their paths. A storage that lists lengths is asked once for each folder, so the entries are those at that time.
@@ -23,9 +23,15 @@ impl<'s> EntryLookup<'s> {
     pub fn kind(&mut self, path: &str) -> Result<Option<EntryKind>, StorageError> {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         if !self.folders.contains_key(folder) {
-            let lengths = self.storage.lengths(folder)?;
-            let lengths = lengths.map(|lengths| lengths.into_iter().collect());
-            self.folders.insert(folder.into(), lengths);
+            let mut lengths = HashMap::new();
+            let is_listed =
+                self.storage.visit_entries(folder, Depth::Folder, &mut |name, kind| {
+                    if let EntryKind::File { bytes } = kind {
+                        lengths.insert(name.to_string(), bytes);
+                    }
+                    Ok(())
+                })?;
+            self.folders.insert(folder.into(), is_listed.then_some(lengths));
         }
         match &self.folders[folder] {
             Some(lengths) => Ok(lengths.get(name).map(|&bytes| EntryKind::File { bytes })),

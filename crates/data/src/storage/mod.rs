@@ -294,33 +294,31 @@ pub trait Storage: ReadStorage {
     /// The operation failed.
     fn list(&self, path: &str) -> Result<Vec<String>, StorageError>;
 
-    /// Aborts the unfinished uploads of the files for which `is_own` returns true, which killed processes left. Storages without uploads do
-    /// nothing.
+    /// Counts or aborts the unfinished uploads of the files for which `is_own` returns true, which killed processes left. Returns their number,
+    /// which is 0 for storages without uploads.
     ///
     /// # Errors
     /// The operation failed.
-    fn abort_uploads(&self, _is_own: &dyn Fn(&str) -> bool) -> Result<(), StorageError> {
-        Ok(())
+    fn unfinished_uploads(
+        &self,
+        _action: UploadAction,
+        _is_own: &dyn Fn(&str) -> bool,
+    ) -> Result<u64, StorageError> {
+        Ok(0)
     }
 
-    /// Names and lengths of the files in a folder; `None` if [`Storage::stat`] finds them as fast.
-    ///
-    /// # Errors
-    /// The operation failed.
-    fn lengths(&self, _path: &str) -> Result<Option<Vec<(String, u64)>>, StorageError> {
-        Ok(None)
-    }
-
-    /// Calls `found` with the path and the length of each file below the root, those of a folder and its subfolders together. Only storages
-    /// without folders list all files at once.
+    /// Calls `found` with the entries of a folder, and returns true. Returns false at once if [`Storage::kind`] finds each entry as fast. Only
+    /// storages without folders list entries with their types.
     ///
     /// # Errors
     /// The operation failed, or `found` did.
-    fn list_all(
+    fn visit_entries(
         &self,
-        _found: &mut dyn FnMut(&str, u64) -> Result<(), StorageError>,
-    ) -> Result<(), StorageError> {
-        Err(StorageError::new("list", "", std::io::ErrorKind::Unsupported))
+        _path: &str,
+        _depth: Depth,
+        _found: &mut EntryVisit<'_>,
+    ) -> Result<bool, StorageError> {
+        Ok(false)
     }
 
     /// Makes all committed files durable. Storages that do not outlive the process do nothing.
@@ -376,6 +374,27 @@ pub enum EntryKind {
     Folder,
     /// A link, a device or another entry that feedrate never creates.
     Other,
+}
+
+/// What happens to unfinished uploads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UploadAction {
+    /// They stay.
+    Count,
+    /// They are aborted.
+    Abort,
+}
+
+/// Receives the path of an entry, relative to the visited folder, and its type.
+pub type EntryVisit<'v> = dyn FnMut(&str, EntryKind) -> Result<(), StorageError> + 'v;
+
+/// Which entries below a folder are visited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// The files and folders in it.
+    Folder,
+    /// All files below it, those of a folder and its subfolders together.
+    All,
 }
 
 impl EntryKind {

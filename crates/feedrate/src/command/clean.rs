@@ -103,32 +103,42 @@ fn print_items(items: &[CleanItem], arguments: &CleanArguments) -> Result<(), St
     if items.is_empty() {
         return messages::print_page("nothing from feedrate found");
     }
-    let rows = items.iter().map(|item| {
+    let rows = items.iter().flat_map(|item| {
         let stays = item.stays.iter().map(|path| format!("`{path}`"));
         let in_use = item.in_use.then(|| "everything: in use".to_string());
-        [
+        let folder = item.folder.display().to_string();
+        let uploads = (item.uploads > 0).then(|| {
+            let kind = "unfinished uploads".to_string();
+            [kind, folder.clone(), item.uploads.to_string(), String::new(), String::new()]
+        });
+        let files = [
             match item.kind {
                 CleanKind::Datasets => "dataset".to_string(),
                 CleanKind::Copies => "copy".to_string(),
                 CleanKind::Results => "results".to_string(),
                 CleanKind::Checkpoints => "checkpoints".to_string(),
             },
-            item.folder.display().to_string(),
+            folder,
             item.files.to_string(),
             units::bytes(item.bytes),
             in_use.into_iter().chain(stays).collect::<Vec<_>>().join(", "),
-        ]
+        ];
+        [files].into_iter().chain(uploads)
     });
     let header = ["", "Folder", "Files", "Size", "Kept"];
     let mut table = ReportTable::from_text("", header, rows);
     table.columns[2..4].iter_mut().for_each(|column| column.kind = ColumnKind::Number);
     messages::print_document(&Document::from(vec![Block::Table(table)]), true)?;
     let files = units::counted(removed().map(|item| item.files).sum(), "file");
-    let bytes = units::bytes(bytes);
+    let mut total = format!("{files}, {}", units::bytes(bytes));
+    let uploads: u64 = removed().map(|item| item.uploads).sum();
+    if uploads > 0 {
+        total += &format!(", {}", units::counted(uploads, "unfinished upload"));
+    }
     messages::note(if arguments.yes {
-        format!("removed {files}, {bytes}")
+        format!("removed {total}")
     } else {
-        format!("would remove {files}, {bytes}; to remove them, add `--yes`")
+        format!("would remove {total}; to remove them, add `--yes`")
     });
     Ok(())
 }

@@ -344,7 +344,8 @@ fn library_requests(loader: &LoaderPlan, dataset: &DatasetPlan, estimate: &Estim
     }
     let opening = requests.opening.len() as u64 + requests.directory_reads;
     let count = loader.payload_reads(estimate.sample_read_bytes_mean) + opening as f64;
-    format!("; about {count:.0} requests a sample, as {name} reads {format}")
+    let counted = units::counted(count as u64, "request");
+    format!("; about {counted} a sample, as {name} reads {format}")
 }
 
 /// The emulated client's name and processor time; `None` without one.

@@ -142,17 +142,16 @@ fn a_bucket_is_cleaned_of_own_objects_and_uploads() {
         let clean = |more: &[&str]| test.feedrate(&[&["clean", "s3://bucket/deep"], more].concat());
         let listing = clean(&["--json"]);
         assert_eq!(listing.code, 0, "{}", listing.stderr);
-        let kinds: Vec<_> = listing.json()["items"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|item| item["kind"].clone())
-            .collect();
-        assert_eq!(kinds, ["checkpoints", "datasets"], "{}", server.name);
+        let listing = listing.json();
+        let items = listing["items"].as_array().unwrap().iter();
+        let found = items.map(|item| (item["kind"].as_str(), item["uploads"].as_u64()));
+        let expected = [(Some("checkpoints"), Some(0)), (Some("datasets"), Some(1))];
+        assert_eq!(found.collect::<Vec<_>>(), expected, "{}", server.name);
         assert_eq!(listed(&server, &test, "object", ""), before);
         let cleaned = clean(&["--yes"]);
         assert_eq!(cleaned.code, 0, "{}", cleaned.stderr);
         assert!(cleaned.stdout.contains("train/thesis.txt"), "{}", cleaned.stdout);
+        assert!(cleaned.stderr.contains(", 1 unfinished upload\n"), "{}", cleaned.stderr);
         let thesis = format!("{dataset}/train/thesis.txt");
         assert_eq!(listed(&server, &test, "object", ""), [thesis], "{}", server.name);
         assert_eq!(

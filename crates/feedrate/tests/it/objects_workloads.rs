@@ -206,6 +206,9 @@ fn a_workload_as_those_of_mlperf_storage_generates_and_reads_objects() {
     assert_eq!(beside["in_flight"], 64);
     assert_eq!(beside, inside);
     assert_eq!(neither, Value::Null);
+    let file = "conf/workload/objects.yaml";
+    let noted = test.feedrate(&["plan", file, "storage.storage_type=s3dlio"]).stderr;
+    assert_eq!(noted.matches("library `s3dlio` is not used").count(), 1, "{noted}");
 }
 
 #[test]

@@ -3,10 +3,12 @@
 
 use super::CheckpointError;
 use super::file_names::planned_files;
+use super::manifest::CheckpointManifest;
 use super::step::{self, CheckpointSet, StepFolder, list_steps};
 use feedrate_data::removal::FolderContents;
 use feedrate_data::storage::{self, StorageError};
 use feedrate_spec::plan::Plan;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Checks that no checkpoint of `plan` would overwrite files that feedrate did not write. Reports all foreign files at once.
@@ -29,24 +31,39 @@ pub fn refuse_foreign_files(plan: &Plan) -> Result<(), CheckpointError> {
     if paths.is_empty() { Ok(()) } else { Err(CheckpointError::ForeignFiles { paths }) }
 }
 
-/// Whether `folder` contains checkpoints written by feedrate, complete or not.
+/// Whether feedrate wrote one of the checkpoints `steps` in `folder`, complete or not.
 ///
 /// # Errors
 /// The folder cannot be read.
-pub fn contains_checkpoints(folder: &Path) -> Result<bool, StorageError> {
-    Ok(!find_checkpoints(folder)?.manifests.is_empty())
+pub fn contains_checkpoints(
+    folder: &Path,
+    steps: &BTreeSet<(u32, u64)>,
+) -> Result<bool, StorageError> {
+    for &(epoch, step) in steps {
+        if read_manifest(folder, epoch, step)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn find_checkpoints(root: &Path) -> Result<CheckpointSet, StorageError> {
     let mut found = CheckpointSet::default();
     for (epoch, step) in list_steps(root)? {
-        let folder = StepFolder::new(None, root, epoch, step);
-        let manifest = folder
-            .read_manifest()
-            .map_err(|error| StorageError::new("read", folder.manifest_path(), error))?;
+        let manifest = read_manifest(root, epoch, step)?;
         found.manifests.extend(manifest.map(|manifest| (step::folder_name(epoch, step), manifest)));
     }
     Ok(found)
+}
+
+fn read_manifest(
+    root: &Path,
+    epoch: u32,
+    step: u64,
+) -> Result<Option<CheckpointManifest>, StorageError> {
+    let folder = StepFolder::new(None, root, epoch, step);
+    let manifest = folder.read_manifest();
+    manifest.map_err(|error| StorageError::new("read", folder.manifest_path(), error))
 }
 
 /// Counts the files of all checkpoints in `root` and lists a few foreign files. If `removes` is set, the checkpoints and folders that

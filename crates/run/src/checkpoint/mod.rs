@@ -23,8 +23,8 @@ pub(crate) use folder::folder;
 pub use folder::{LoadedPart, load};
 pub use saver::{CheckpointDue, SavedCheckpoint, Saver};
 pub use sink::CheckpointSink;
-pub use step::is_folder_name;
 pub(crate) use step::is_in_store;
+pub use step::{is_folder_name, list_steps, step_in_name};
 
 use crate::comm::CommError;
 use feedrate_data::storage::store_hint;

@@ -41,15 +41,19 @@ fn manifest_name(folder: &str) -> String {
     format!(".{folder}{MANIFEST_SUFFIX}")
 }
 
-/// Lists the epoch and step of each checkpoint in `root`, in order. Checkpoints are recognised by names only: names of
-/// folders, and of the manifests or temporary files beside them.
-pub(super) fn list_steps(root: &Path) -> Result<BTreeSet<(u32, u64)>, StorageError> {
+/// Lists the epoch and step of each checkpoint in `root`, in order. Checkpoints are recognised by names only.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn list_steps(root: &Path) -> Result<BTreeSet<(u32, u64)>, StorageError> {
     let names = storage::open_root(root)?.list("")?;
-    let steps = names.iter().filter_map(|name| {
-        let hidden = name.strip_prefix('.').and_then(|name| Some(name.split_once('.')?.0));
-        parse_folder_name(hidden.unwrap_or(name))
-    });
-    Ok(steps.collect())
+    Ok(names.iter().filter_map(|name| step_in_name(name)).collect())
+}
+
+/// The epoch and step of a checkpoint by the name of its folder, or of the manifest or a temporary file beside it.
+pub fn step_in_name(name: &str) -> Option<(u32, u64)> {
+    let hidden = name.strip_prefix('.').and_then(|name| Some(name.split_once('.')?.0));
+    parse_folder_name(hidden.unwrap_or(name))
 }
 
 /// Parses the name of a checkpoint's folder into epoch and step.

@@ -385,7 +385,7 @@ keys! {
         storage_storage_root: String = Text, "storage.storage_root", "./", "", Effect::Now, "Folder or bucket that contains `dataset.data_folder`.";
         storage_storage_options: Vec<(String, String)> = Options, "storage.storage_options", "{}", "", Effect::Now,
             "Options of object stores: `endpoint_url`, `region`, `access_key_id`, `secret_access_key`, `s3_force_path_style`, `s3_max_attempts`, `connect_timeout` and `read_timeout` in seconds, and those of the crate `object_store`; environment variables apply where an option is missing. `storage_library: direct` and `uri_scheme: direct` read files with O_DIRECT, as `storage_type: direct_fs` does; `prefetch_window` is the number of files in a window, or of row groups that are read ahead (`reader.in_flight`).";
-        storage_storage_library: Option<String> = OptionalText, "storage.storage_library", "null", "", Effect::Now,
+        storage_storage_library: Option<String> = OptionalText, "storage.storage_library" ["reader.storage_library"], "null", "", Effect::Now,
             "As the option of this name in `storage.storage_options`.";
         storage_s3_force_path_style: Option<bool> = OptionalFlag, "storage.s3_force_path_style", "null", "", Effect::Now,
             "As the option of this name in `storage.storage_options`.";

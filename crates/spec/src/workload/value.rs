@@ -273,6 +273,7 @@ kinds! {
     StorageType: "local_fs | direct_fs | memory | null | s3 | gcs | azure | parallel_fs | aistore" => String, |node| match &node.content {
         Content::Scalar { text, .. } if text == "null" => Ok("null".into()),
         Content::Scalar { text, .. } if text == "file" => Ok("local_fs".into()),
+        Content::Scalar { text, .. } if text == "s3dlio" => Ok("s3".into()),
         _ => choice(node, &["local_fs", "direct_fs", "memory", "null", "s3", "gcs", "azure", "parallel_fs", "aistore"]),
     };
 }

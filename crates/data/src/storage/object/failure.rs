@@ -181,7 +181,7 @@ impl Failure {
             let hint = (kind == ErrorKind::TimedOut).then_some(ENDPOINT);
             return Failure { kind, status, message, hint };
         }
-        let code = element(&text, "Code");
+        let code = short_element(&text, "Code");
         match (error, status) {
             (object_store::Error::NotFound { .. }, _) => {
                 let message = "there is no such object";
@@ -198,7 +198,7 @@ impl Failure {
                 Failure { status: Some(status), ..failure }
             }
             (_, Some(status)) => {
-                let detail = element(&text, "Message").or(code);
+                let detail = short_element(&text, "Message").or(code);
                 let detail = detail.map_or(String::new(), |detail| format!(": {detail}"));
                 let message = format!("the store answers with status {status}{detail}");
                 Failure { status: Some(status), ..Failure::new(ErrorKind::Other, message) }
@@ -248,11 +248,15 @@ fn status_in(text: &str) -> Option<u16> {
     rest.get(..3)?.parse().ok()
 }
 
-/// Content of an XML element of an error.
-fn element(text: &str, name: &str) -> Option<String> {
+/// Content of an XML element of an error, for a message.
+fn short_element(text: &str, name: &str) -> Option<String> {
+    Some(element(text, name)?.chars().filter(|c| !c.is_control()).take(200).collect())
+}
+
+/// Content of the first XML element with this name.
+pub(super) fn element<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
-    let (content, _) = rest.split_once("</")?;
-    Some(content.chars().filter(|c| !c.is_control()).take(200).collect())
+    Some(rest.split_once("</")?.0)
 }
 
 /// Leaves out URLs, which can contain signatures.

@@ -9,6 +9,7 @@ mod service;
 mod profile;
 mod settings;
 mod failure;
+mod odd_names;
 mod read;
 mod sending;
 mod write;
@@ -28,15 +29,20 @@ pub use check::{Access, check};
 pub use settings::{StoreSettings, adopt_settings, all_settings, configure, describe};
 
 use self::failure::Failure;
+use self::odd_names::OddNames;
 use self::read::{ObjectRead, OpenObject, ReadMode};
 use self::settings::Store;
 use super::engine::Engine;
-use super::{Handle, ReadStorage, Storage, StorageError, StorageKind, WriteFile};
+use super::{
+    Depth, EntryKind, EntryVisit, Handle, ReadStorage, Storage, StorageError, StorageKind,
+    UploadAction, WriteFile,
+};
 use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::object_url::ObjectUrl;
 use feedrate_spec::transfers::TransferCounts;
-use object_store::{ListResult, ObjectStoreExt};
-use std::future::poll_fn;
+use object_store::ObjectStoreExt;
+use object_store::list::PaginatedListOptions;
+use std::borrow::Cow;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -113,18 +119,12 @@ impl ObjectStorage {
             Err(error) => Err(Failure::from_store(&error)),
         }
     }
+}
 
-    /// Lists the objects and the folders in a folder.
-    fn list_folder(&self, path: &str) -> Result<ListResult, StorageError> {
-        let listed = self.path(path).and_then(|folder| {
-            let listed = block_on(self.store.objects.list_with_delimiter(Some(&folder)));
-            let mut listed = listed.map_err(|error| Failure::from_store(&error))?;
-            // Some stores and their consoles keep an object `folder/` for a folder.
-            listed.objects.retain(|object| object.location != folder);
-            Ok(listed)
-        });
-        listed.map_err(|failure| self.error("list", path, failure))
-    }
+/// The path of an object or a folder below the folder whose objects have names with this `start`; `None` for an object that marks this folder,
+/// as some stores and their consoles keep them.
+fn path_below<'l>(location: &'l object_store::path::Path, start: &str) -> Option<&'l str> {
+    location.as_ref().strip_prefix(start).filter(|path| !path.is_empty())
 }
 
 impl ReadStorage for ObjectStorage {
@@ -200,52 +200,76 @@ impl Storage for ObjectStorage {
     }
 
     fn list(&self, path: &str) -> Result<Vec<String>, StorageError> {
-        let listed = self.list_folder(path)?;
-        let objects = listed.objects.into_iter().map(|object| object.location);
-        let names = objects.chain(listed.common_prefixes);
-        let mut names: Vec<String> =
-            names.filter_map(|path| Some(path.filename()?.to_string())).collect();
+        let mut names = Vec::new();
+        self.visit_entries(path, Depth::Folder, &mut |name, kind| {
+            if kind != EntryKind::Other {
+                names.push(name.to_string());
+            }
+            Ok(())
+        })?;
         names.sort();
+        // A page may repeat a folder of the page before.
+        names.dedup();
         Ok(names)
     }
 
-    fn abort_uploads(&self, is_own: &dyn Fn(&str) -> bool) -> Result<(), StorageError> {
-        let failed = |failure| self.error("abort uploads of", "", failure);
+    fn unfinished_uploads(
+        &self,
+        action: UploadAction,
+        is_own: &dyn Fn(&str) -> bool,
+    ) -> Result<u64, StorageError> {
+        let failed = |action| move |failure| self.error(action, "", failure);
         let root = if self.url.prefix.is_empty() {
             String::new()
         } else {
             format!("{}/", self.url.prefix)
         };
-        let found = uploads::list(&self.store, &root).map_err(failed)?;
-        let is_own = |key: &str| key.strip_prefix(&root).is_some_and(is_own);
-        let mut own = found.iter().filter(|upload| is_own(&upload.key));
-        own.try_for_each(|upload| uploads::abort(&self.store, upload)).map_err(failed)
+        let mut found = uploads::list(&self.store, &root).map_err(failed("list the uploads of"))?;
+        found.retain(|upload| upload.key.strip_prefix(&root).is_some_and(is_own));
+        if action == UploadAction::Abort {
+            let aborted = found.iter().try_for_each(|upload| uploads::abort(&self.store, upload));
+            aborted.map_err(failed("abort the uploads of"))?;
+        }
+        Ok(found.len() as u64)
     }
 
-    fn lengths(&self, path: &str) -> Result<Option<Vec<(String, u64)>>, StorageError> {
-        let objects = self.list_folder(path)?.objects.into_iter();
-        let lengths = objects
-            .filter_map(|object| Some((object.location.filename()?.to_string(), object.size)));
-        Ok(Some(lengths.collect()))
-    }
-
-    /// Keeps one page of the listing in memory.
-    fn list_all(
+    /// Keeps one page of the listing in memory. Objects whose names are no paths are of the type [`EntryKind::Other`].
+    fn visit_entries(
         &self,
-        found: &mut dyn FnMut(&str, u64) -> Result<(), StorageError>,
-    ) -> Result<(), StorageError> {
-        let error = |failure| self.error("list", "", failure);
-        let prefix = self.path("").map_err(error)?;
-        let mut objects = self.store.objects.list(Some(&prefix));
-        while let Some(object) = block_on(poll_fn(|context| objects.as_mut().poll_next(context))) {
-            let object = object.map_err(|failed| error(Failure::from_store(&failed)))?;
-            let path = object.location.as_ref().strip_prefix(prefix.as_ref()).unwrap_or_default();
-            // An object with the name of the prefix marks a folder.
-            if !path.is_empty() {
-                found(path.trim_start_matches('/'), object.size)?;
+        path: &str,
+        depth: Depth,
+        found: &mut EntryVisit<'_>,
+    ) -> Result<bool, StorageError> {
+        let error = |failure| self.error("list", path, failure);
+        let folder = self.path(path).map_err(error)?;
+        let start = if folder.is_root() { String::new() } else { format!("{folder}/") };
+        let prefix = Some(start.as_str()).filter(|start| !start.is_empty());
+        let mut page_token = None;
+        loop {
+            let delimiter = (depth == Depth::Folder).then_some(Cow::Borrowed("/"));
+            let options =
+                PaginatedListOptions { delimiter, page_token, ..PaginatedListOptions::default() };
+            let listed = block_on(self.store.pages.list_paginated(prefix, options));
+            let page = listed.map_err(|failed| error(Failure::from_store(&failed)))?;
+            for object in &page.result.objects {
+                if let Some(path) = path_below(&object.location, &start) {
+                    found(path, EntryKind::File { bytes: object.size })?;
+                }
+            }
+            for folder in &page.result.common_prefixes {
+                if let Some(path) = path_below(folder, &start) {
+                    found(path, EntryKind::Folder)?;
+                }
+            }
+            let odd_names = page.result.extensions.get::<OddNames>();
+            for name in odd_names.into_iter().flat_map(|names| &names.0) {
+                found(name.strip_prefix(&start).unwrap_or(name), EntryKind::Other)?;
+            }
+            page_token = page.page_token;
+            if page_token.is_none() {
+                return Ok(true);
             }
         }
-        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 //! `object_store` would repeat requests by itself, but hides how often and why. Here its own repetition is disabled.
 
 use super::http::{Body, HttpPool, Response, Timeouts};
+use super::odd_names::{self, OddNames};
 use async_trait::async_trait;
 use bytes::Bytes;
 use feedrate_spec::transfers::TransferCounts;
@@ -269,12 +270,17 @@ impl Transport {
     ) -> Result<HttpResponse, Error> {
         let sent = self.pool.send(request, payload, self.patience.timeouts)?;
         let Response { status, headers, mut body } = sent;
+        let mut odd_names = OddNames::default();
         let content = match slot.filter(|_| status.is_success()) {
             Some(slot) => {
                 *lock(&slot.body) = Some(body);
                 Bytes::new()
             }
-            None => body.read_all(MESSAGE_BYTES_MAX)?.into(),
+            None => {
+                let mut message = body.read_all(MESSAGE_BYTES_MAX)?;
+                odd_names = odd_names::take(request.uri().query(), &mut message);
+                message.into()
+            }
         };
         if slot.is_some() && status.is_success() {
             lock(&self.counts.0).first_byte.record(nanoseconds(started.elapsed()));
@@ -282,6 +288,7 @@ impl Transport {
         let mut response = HttpResponse::new(content.into());
         *response.status_mut() = status;
         *response.headers_mut() = headers;
+        response.extensions_mut().insert(odd_names);
         Ok(response)
     }
 }

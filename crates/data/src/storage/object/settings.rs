@@ -15,6 +15,7 @@ use feedrate_spec::plan::ObjectPlan;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::list::PaginatedListStore;
 use object_store::multipart::MultipartStore;
 use object_store::path::Path;
 use object_store::signer::Signer;
@@ -48,6 +49,7 @@ impl fmt::Debug for StoreSettings {
 /// A bucket with its connections.
 pub(super) struct Store {
     pub(super) objects: Arc<dyn ObjectStore>,
+    pub(super) pages: Arc<dyn PaginatedListStore>,
     pub(super) parts: Arc<dyn MultipartStore>,
     /// Signs requests that `object_store` does not send; only S3's are needed.
     pub(super) signer: Option<Arc<dyn Signer>>,
@@ -167,12 +169,13 @@ fn build(
         "azure" => build_azure(url, &options, &transport),
         _ => build_s3(url, &options, &transport),
     };
-    let Clients { objects, parts, signer } = built.map_err(|error| {
+    let Clients { objects, pages, parts, signer } = built.map_err(|error| {
         Failure::new(ErrorKind::InvalidInput, Failure::from_store(&error).to_string())
             .with_hint("check `storage.storage_options` and the environment variables of the store")
     })?;
     Ok(Store {
         objects,
+        pages,
         parts,
         signer,
         transport,
@@ -184,6 +187,7 @@ fn build(
 /// A client of `object_store` by its interfaces.
 struct Clients {
     objects: Arc<dyn ObjectStore>,
+    pages: Arc<dyn PaginatedListStore>,
     parts: Arc<dyn MultipartStore>,
     signer: Option<Arc<dyn Signer>>,
 }
@@ -227,6 +231,7 @@ fn build_s3(
     let store = Arc::new(store);
     Ok(Clients {
         objects: Arc::clone(&store) as _,
+        pages: Arc::clone(&store) as _,
         parts: Arc::clone(&store) as _,
         signer: is_signed.then_some(store as _),
     })
@@ -270,7 +275,12 @@ fn build_gcs(
         .with_http_connector(transport.clone())
         .build()?;
     let store = Arc::new(store);
-    Ok(Clients { objects: Arc::clone(&store) as _, parts: store, signer: None })
+    Ok(Clients {
+        objects: Arc::clone(&store) as _,
+        pages: Arc::clone(&store) as _,
+        parts: store,
+        signer: None,
+    })
 }
 
 fn build_azure(
@@ -291,7 +301,12 @@ fn build_azure(
         .with_http_connector(transport.clone())
         .build()?;
     let store = Arc::new(store);
-    Ok(Clients { objects: Arc::clone(&store) as _, parts: store, signer: None })
+    Ok(Clients {
+        objects: Arc::clone(&store) as _,
+        pages: Arc::clone(&store) as _,
+        parts: store,
+        signer: None,
+    })
 }
 
 /// Options that are not empty.

@@ -267,6 +267,44 @@ fn a_foreign_prefix_is_listed_once_and_without_requests_for_lengths() {
 }
 
 #[test]
+fn objects_whose_names_are_no_paths_are_counted_and_the_others_read() {
+    let server = TestServer::start();
+    for key in ["p/../a.raw", "p//b.raw", "p/train/c.raw", "p/train/d.raw/"] {
+        server.put(key, b"content");
+    }
+    let (root, folder) = (format!("{}/p", server.url()), tempfile::tempdir().unwrap());
+    let (storage, index) = (open_bucket(&server), folder.path().join("names"));
+    let listing = crate::listing::list(Path::new(&root), &*storage, &index).unwrap();
+    let files = listing.select(crate::format::plain_bytes()).unwrap();
+    assert_eq!(files.train.files, 1);
+    assert_eq!(files.left_out, [("with an unusable name (`../a.raw`)".to_string(), 3)]);
+    assert_eq!(storage.list("").unwrap(), ["train"]);
+}
+
+#[test]
+fn an_object_that_cannot_be_read_to_recognise_its_format_is_an_error() {
+    let server = TestServer::start();
+    server.put("p/train/a.npz", b"content");
+    server.put("q/manifest.json", b"{}");
+    let folder = tempfile::tempdir().unwrap();
+    for (prefix, object) in [("p", "p/train/a.npz"), ("q", "q/manifest.json")] {
+        for (faults, expected) in [
+            (vec![Fault::Close; 4], "after 4 attempts"),
+            (vec![Fault::Status(503, "SlowDown"); 4], "503 Service Unavailable, after 4 attempts"),
+            (vec![Fault::Status(403, "AccessDenied")], "denies access"),
+        ] {
+            let root = format!("{}/{prefix}", server.url());
+            let storage = super::super::open("s3", Path::new(&root)).unwrap();
+            server.inject(&[vec![Fault::None], faults].concat());
+            let index = folder.path().join("names");
+            let error = crate::listing::list(Path::new(&root), &*storage, &index).err().unwrap();
+            let text = error.to_string();
+            assert!(text.contains(expected) && text.contains(object), "{text}");
+        }
+    }
+}
+
+#[test]
 fn a_large_object_is_written_in_parts_and_patched_where_it_is_held() {
     let server = TestServer::start();
     check_large_object(&*open_bucket(&server));
@@ -302,11 +340,22 @@ fn an_object_that_marks_a_folder_is_not_in_it() {
     let server = TestServer::start();
     server.put("p/train/", b"");
     let storage = open_bucket(&server);
-    assert_eq!(storage.list("train").unwrap(), [""; 0]);
-    assert_eq!(storage.lengths("train").unwrap(), Some(vec![]));
+    let check = |path: &str, expected: &[(&str, EntryKind)]| {
+        let mut found = Vec::new();
+        let visited = storage.visit_entries(path, Depth::Folder, &mut |name, kind| {
+            found.push((name.to_string(), kind));
+            Ok(())
+        });
+        assert!(visited.unwrap());
+        let names: Vec<&str> = expected.iter().map(|(name, _)| *name).collect();
+        assert_eq!(storage.list(path).unwrap(), names);
+        let expected = expected.iter().map(|(name, kind)| (name.to_string(), *kind));
+        assert_eq!(found, expected.collect::<Vec<_>>());
+    };
+    check("train", &[]);
     server.put("p/train/a", b"content");
-    assert_eq!(storage.list("train").unwrap(), ["a"]);
-    assert_eq!(storage.lengths("train").unwrap(), Some(vec![("a".to_string(), 7)]));
+    check("train", &[("a", EntryKind::File { bytes: 7 })]);
+    check("", &[("train", EntryKind::Folder)]);
 }
 
 #[test]
@@ -348,18 +397,20 @@ fn an_upload_whose_last_answer_is_lost_is_complete() {
 }
 
 #[test]
-fn only_own_unfinished_uploads_are_aborted() {
+fn only_own_unfinished_uploads_are_counted_and_aborted() {
     let server = TestServer::start();
     let storage = open_bucket(&server);
     for key in ["p/train/a", "p/train/b", "p/other", "pp/train/a", "p/train/a"] {
         server.begin_upload(key);
     }
-    storage.abort_uploads(&|path| path.starts_with("train/")).unwrap();
-    assert_eq!(server.uploads(), 2);
+    let found = |action, start: &str| {
+        storage.unfinished_uploads(action, &|path| path.starts_with(start)).unwrap()
+    };
+    assert_eq!((found(UploadAction::Count, "train/"), server.uploads()), (3, 5));
+    assert_eq!((found(UploadAction::Abort, "train/"), server.uploads()), (3, 2));
     // A store that lists no uploads has none.
     server.inject(&[Fault::Status(501, "NotImplemented")]);
-    storage.abort_uploads(&|_| true).unwrap();
-    assert_eq!(server.uploads(), 2);
+    assert_eq!((found(UploadAction::Abort, ""), server.uploads()), (0, 2));
 }
 
 #[test]

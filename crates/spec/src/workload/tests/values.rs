@@ -154,6 +154,9 @@ fn aliases_are_renamed() {
         workload("model: {model_size: 7}", &["model.model_size_bytes=9"]).model_model_size_bytes,
         9
     );
+    let w = workload("storage: {storage_type: s3dlio}\nreader: {storage_library: minio}", &[]);
+    let library = w.storage_storage_library.as_deref();
+    assert_eq!((w.storage_storage_type.as_str(), library), ("s3", Some("minio")));
     assert_eq!(
         problems("reader:\n  batch_size: 4\ndata_reader:\n  batch_size: 5\n", &[]),
         "warning: w.yaml:4:3: data_reader: both `data_reader` and `reader` are given: `data_reader` wins\n  hint: keep one of them; DLIO would ignore all of `reader`"
