@@ -22,7 +22,7 @@ const PLAIN_S: f64 = 10.0;
 /// Environment variable with the interval between plain lines, in seconds; 0 for none.
 const PLAIN_VARIABLE: &str = "FEEDRATE_PROGRESS_S";
 /// Maximum columns of a plain line, and of a line in a terminal of unknown width.
-const COLUMNS: usize = 79;
+pub(crate) const COLUMNS: usize = 79;
 
 /// Where progress lines go.
 #[derive(Clone, Debug, PartialEq, Eq)]

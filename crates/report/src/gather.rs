@@ -64,7 +64,7 @@ pub fn results_report(
     let mut report = build_report(found, paths, from, replan);
     report.comparison = build_comparison(paths, threads);
     let compared = report.comparison.as_ref();
-    let compared = compared.map(|comparison| line("Compared", comparison.says.clone()));
+    let compared = compared.map(|comparison| OpeningLine::new("Compared", comparison.says.clone()));
     if compared.is_some() {
         report.opening.retain(|line| !SINGLE_SOURCE_LINES.contains(&&*line.name));
     }
@@ -77,10 +77,6 @@ pub fn results_report(
 /// The position after the answers.
 fn after_answers(opening: &[OpeningLine]) -> usize {
     opening.iter().rposition(|line| line.name == "Answer").map_or(0, |index| index + 1)
-}
-
-fn line(name: &str, value: String) -> OpeningLine {
-    OpeningLine { name: name.into(), value, findings: Vec::new() }
 }
 
 /// A line on the rows of a study without a result.
@@ -98,7 +94,7 @@ fn rows_without_result(overview: &Overview) -> Option<OpeningLine> {
     let states: Vec<String> = states.map(|(count, state)| format!("{count} {state}")).collect();
     let all = overview.counts.total();
     let says = || format!("{} of {all} rows have no result: {}", all - done, states.join(", "));
-    (!states.is_empty()).then(|| line("Not run", says()))
+    (!states.is_empty()).then(|| OpeningLine::new("Not run", says()))
 }
 
 /// Makes a report of runs that were already read, without figures.
@@ -165,7 +161,7 @@ fn build_report(
     let searches = searches::searches(&report.runs, paths);
     let tried = trials.iter().map(|result| {
         let sentences = words::trials::tried(result).join("; ");
-        line("Advice", format!("{}: {sentences}", result.workload))
+        OpeningLine::new("Advice", format!("{}: {sentences}", result.workload))
     });
     if !searches.is_empty() {
         report.answer = None;
@@ -180,7 +176,7 @@ fn build_report(
         .iter()
         .map(|diagnosis| format!("{}: {}", diagnosis.workload, ceilings::answer(diagnosis)));
     let after = after_answers(&report.opening);
-    report.opening.splice(after..after, ceilings.map(|says| line("Ceilings", says)));
+    report.opening.splice(after..after, ceilings.map(|says| OpeningLine::new("Ceilings", says)));
     report
 }
 

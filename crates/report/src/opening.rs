@@ -67,11 +67,8 @@ pub(super) fn opening(
     let (excluded, included) =
         if has_unusable { (Some(unusable), None) } else { (None, Some(unusable)) };
     let applies_to = applies_to(report).filter(|_| describes_runs && answers.len() < 2);
-    let answer_lines = answers::lines(report).into_iter().map(|value| OpeningLine {
-        name: "Answer".into(),
-        value,
-        findings: Vec::new(),
-    });
+    let answer_lines =
+        answers::lines(report).into_iter().map(|value| OpeningLine::new("Answer", value));
     let mut rules = mlperf(report);
     rules.extend(missing_parts(report));
     rules.extend(mlperf_class(report));
@@ -340,8 +337,7 @@ fn main_finding(report: &Report) -> (String, Vec<usize>) {
 /// Whether runs keep MLPerf's rules, a line for each workload. Unusable runs are considered too, since each of a submission counts; runs of the user's own workloads are not.
 fn mlperf(report: &Report) -> Vec<OpeningLine> {
     let lines = words::mlperf::lines(official_runs(report)).into_iter();
-    let name = words::mlperf::NAME.to_string();
-    lines.map(|value| OpeningLine { name: name.clone(), value, findings: Vec::new() }).collect()
+    lines.map(|value| OpeningLine::new(words::mlperf::NAME, value)).collect()
 }
 
 /// The runs of submissions and of MLPerf's workloads. A workload of the user's own may only resemble one.
@@ -357,17 +353,13 @@ fn official_runs(report: &Report) -> impl Iterator<Item = &Run> {
 fn missing_parts(report: &Report) -> Option<OpeningLine> {
     let missing = submissions::missing_parts(official_runs(report));
     let value = format!("for a submission: {}", list(&missing));
-    (!missing.is_empty()).then(|| OpeningLine {
-        name: "Missing".into(),
-        value,
-        findings: Vec::new(),
-    })
+    (!missing.is_empty()).then(|| OpeningLine::new("Missing", value))
 }
 
 /// The official classes of the runs. Considers the same runs.
 fn mlperf_class(report: &Report) -> Option<OpeningLine> {
     let value = words::mlperf_class::line(official_runs(report))?;
-    Some(OpeningLine { name: words::mlperf_class::NAME.into(), value, findings: Vec::new() })
+    Some(OpeningLine::new(words::mlperf_class::NAME, value))
 }
 
 /// The reason why no difference was found.

@@ -79,6 +79,13 @@ pub struct OpeningLine {
     pub findings: Vec<usize>,
 }
 
+impl OpeningLine {
+    /// A line that repeats no finding.
+    pub(crate) fn new(name: impl Into<String>, value: String) -> Self {
+        OpeningLine { name: name.into(), value, findings: Vec::new() }
+    }
+}
+
 /// A given folder or study.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Source {

@@ -339,43 +339,43 @@ fn exit_codes() -> String {
     )
 }
 
-/// An example command for each object that `--json` prints, except in hidden commands.
+/// An example command, without `--json`, for each object that `--json` prints, except in hidden commands.
 const PRINTED_BY: [(&str, &str); 29] = [
-    ("run", "feedrate run quickstart --json"),
-    ("plan", "feedrate plan quickstart --json"),
-    ("generate", "feedrate generate quickstart --json"),
-    ("verify", "feedrate generate quickstart --verify --json"),
-    ("scan", "feedrate scan photos --json"),
-    ("scale", "feedrate scale quickstart --json"),
-    ("scale_dry_run", "feedrate scale quickstart --dry-run --json"),
-    ("diagnose", "feedrate diagnose quickstart --json"),
-    ("advise", "feedrate advise results/quickstart/RUN --json"),
-    ("trials", "feedrate advise quickstart --try --json"),
-    ("repeat", "feedrate run quickstart --repeat 3 --json"),
-    ("rehearsal", "feedrate run retinanet_b200 --rehearse --json"),
-    ("whatif", "feedrate advise results/quickstart/RUN --set reader.read_threads=4 --json"),
-    ("analyze", "feedrate analyze results --json"),
-    ("compare", "feedrate compare results/nfs results/lustre --json"),
-    ("compare_logs", "feedrate compare results/quickstart/RUN job.strace --json"),
-    ("report", "feedrate report results --json"),
-    ("plot", "feedrate plot stall results --json"),
-    ("import", "feedrate import job.strace --json"),
-    ("calibrate", "feedrate calibrate train.py:make_dataset --json"),
-    ("study_new", "feedrate study new design.toml --json"),
-    ("study_dry_run", "feedrate study run study.csv --dry-run --json"),
-    ("study_run", "feedrate study run study.csv --json"),
-    ("study_status", "feedrate study status study.csv --json"),
-    ("study_show", "feedrate study status study.csv '#1' --json"),
-    ("list", "feedrate list formats --json"),
-    ("describe", "feedrate list read_threads --json"),
-    ("system", "feedrate system --json"),
-    ("clean", "feedrate clean results --json"),
+    ("run", "feedrate run quickstart"),
+    ("plan", "feedrate plan quickstart"),
+    ("generate", "feedrate generate quickstart"),
+    ("verify", "feedrate generate quickstart --verify"),
+    ("scan", "feedrate scan photos"),
+    ("scale", "feedrate scale quickstart"),
+    ("scale_dry_run", "feedrate scale quickstart --dry-run"),
+    ("diagnose", "feedrate diagnose quickstart"),
+    ("advise", "feedrate advise results/quickstart/RUN"),
+    ("trials", "feedrate advise quickstart --try"),
+    ("repeat", "feedrate run quickstart --repeat 3"),
+    ("rehearsal", "feedrate run retinanet_b200 --rehearse"),
+    ("whatif", "feedrate advise results/quickstart/RUN --set reader.read_threads=4"),
+    ("analyze", "feedrate analyze results"),
+    ("compare", "feedrate compare results/nfs results/lustre"),
+    ("compare_logs", "feedrate compare results/quickstart/RUN job.strace"),
+    ("report", "feedrate report results"),
+    ("plot", "feedrate plot stall results"),
+    ("import", "feedrate import job.strace"),
+    ("calibrate", "feedrate calibrate train.py:make_dataset"),
+    ("study_new", "feedrate study new design.toml"),
+    ("study_dry_run", "feedrate study run study.csv --dry-run"),
+    ("study_run", "feedrate study run study.csv"),
+    ("study_status", "feedrate study status study.csv"),
+    ("study_show", "feedrate study status study.csv '#1'"),
+    ("list", "feedrate list formats"),
+    ("describe", "feedrate list read_threads"),
+    ("system", "feedrate system"),
+    ("clean", "feedrate clean results"),
 ];
 
 const JSON_INTRODUCTION: &str = "`--json` prints one object on stdout, on one line; notes and errors go to stderr. Each object begins with `feedrate`, the version of the
 program, and `schema`, its name and version. The version is raised when a key is removed or changes its meaning; keys may be added. Unknown values
 are `null` or left out. `feedrate schema NAME` prints the JSON Schema, with the type and meaning of each key; [schemas.json](schemas.json)
-has all schemas. The objects, each with a command that prints it:";
+has all schemas. The objects, each with a command that prints it with `--json`:";
 
 /// Each object that `--json` prints, with a command that prints it.
 fn json() -> String {

@@ -68,7 +68,7 @@ fn results_are_reported_in_all_formats() {
     check(
         "tidy.csv",
         &["--format", "tidy"],
-        &["au_all_steps,percent,", "delivered_bytes_per_second_whole"],
+        &["au_all_steps,percent,", "delivered_bytes_per_second,bytes/s,"],
     );
     check("r.tex", &[], &["\\toprule", "\\bottomrule"]);
     let page = std::fs::read_to_string(test.path("report.html")).unwrap();

@@ -8,7 +8,7 @@ use feedrate_spec::units::MIB;
 /// Read rate in the window.
 pub static DELIVERED_WINDOWED: Metric = Metric {
     id: MetricId("delivered_bytes_per_second_windowed"),
-    title: "bandwidth in the window",
+    title: "throughput in the window",
     definition: "Bytes that read calls returned between the end of the last step before the window and the end of its last step ÷ that time, \
                  summed over accelerators; mean over the epochs that read in this time",
     path: "throughput.delivered_bytes_per_second.windowed",
@@ -21,7 +21,6 @@ pub static DELIVERED_WINDOWED: Metric = Metric {
 /// Read rate over whole epochs.
 pub static DELIVERED_WHOLE: Metric = Metric {
     id: MetricId("delivered_bytes_per_second"),
-    label: "delivered_bytes_per_second_whole",
     title: "throughput",
     axis: "Throughput",
     definition: "Bytes that read calls of all accelerators returned ÷ length of the epochs",

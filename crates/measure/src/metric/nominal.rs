@@ -6,7 +6,7 @@ use feedrate_spec::units::MIB;
 /// Nominal rate in the window.
 pub static NOMINAL_WINDOWED: Metric = Metric {
     id: MetricId("nominal_bytes_per_second_windowed"),
-    title: "nominal bandwidth in the window",
+    title: "nominal throughput in the window",
     definition: "samples_per_second_windowed × record_length_bytes",
     source: "DLIO's train_io_mean_MB_per_second, there in MiB",
     path: "throughput.nominal_bytes_per_second.windowed",
@@ -21,10 +21,9 @@ pub static NOMINAL_WINDOWED: Metric = Metric {
 /// Nominal rate over whole epochs.
 pub static NOMINAL_WHOLE: Metric = Metric {
     id: MetricId("nominal_bytes_per_second"),
-    label: "nominal_bytes_per_second_whole",
-    title: "nominal bandwidth",
-    axis: "Nominal bandwidth",
-    definition: "samples_per_second_whole × record_length_bytes",
+    title: "nominal throughput",
+    axis: "Nominal throughput",
+    definition: "samples_per_second × record_length_bytes",
     path: "throughput.nominal_bytes_per_second.whole",
     formula: Formula::FromMetrics(|plan, value| {
         Some(value(&SAMPLES_WHOLE)? * plan.dataset.record_bytes)

@@ -20,7 +20,6 @@ pub static SAMPLES_WINDOWED: Metric = Metric {
 /// Rate over whole epochs.
 pub static SAMPLES_WHOLE: Metric = Metric {
     id: MetricId("samples_per_second"),
-    label: "samples_per_second_whole",
     title: "throughput",
     axis: "Throughput",
     definition: "Samples of all finished steps of all accelerators ÷ length of the epochs",

@@ -1,8 +1,7 @@
 //! Finds the searches whose runs are in a report, by the conclusions in folders above the runs.
 
-use super::line;
 use crate::opening::Search;
-use crate::report::ReportedRun;
+use crate::report::{OpeningLine, ReportedRun};
 use feedrate_results::conclusion::Conclusion;
 use feedrate_results::files::study_csv;
 use std::collections::BTreeSet;
@@ -32,7 +31,7 @@ pub(super) fn searches(runs: &[ReportedRun], paths: &[PathBuf]) -> Vec<Search> {
             let path = run.run.path.canonicalize();
             absolute.as_ref().is_ok_and(|folder| path.is_ok_and(|path| path.starts_with(folder)))
         };
-        let mut lines = lines.into_iter().map(|said| line(&said.name, said.value));
+        let mut lines = lines.into_iter().map(|said| OpeningLine::new(said.name, said.value));
         searches.extend(lines.next().map(|answer| Search {
             name: folder.display().to_string(),
             answer: answer.value,

@@ -43,11 +43,17 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
     }
     let is_alone = all.iter().map(|curves| curves.drawn.len()).sum::<usize>() == 1;
     let mut layers: Vec<Layer> = ideal(&all).into_iter().collect();
-    let curves = all.iter().flat_map(|block| {
-        block.drawn.iter().map(move |(levels, points)| (block.name(levels), points))
-    });
-    layers.extend(curves.enumerate().map(|(hue, (name, points))| {
-        Layer::series(name, Tone::Hue(hue), Style::Joined, points.clone())
+    let mut curves: Vec<(&Curves<'_>, &Vec<usize>)> = all
+        .iter()
+        .flat_map(|block| block.combinations.iter().map(move |levels| (block, levels)))
+        .collect();
+    // If there are enough colours, those of other levels stay free, so that a level has the same colour in other plots.
+    if is_alone || LINES_MAX < curves.len() {
+        curves.retain(|(block, levels)| block.drawn.contains_key(*levels));
+    }
+    layers.extend(curves.into_iter().enumerate().filter_map(|(hue, (block, levels))| {
+        let points = block.drawn.get(levels)?.clone();
+        Some(Layer::series(block.name(levels), Tone::Hue(hue), Style::Joined, points))
     }));
     let explained: String = all.iter().map(Curves::explain).collect();
     let x = Axis::new(PROCESSES_LABEL, Scale::LogAt(numbers_of_processes(data)), AxisRange::Tight);
@@ -82,9 +88,10 @@ fn ideal(all: &[Curves<'_>]) -> Option<Layer> {
 /// Curves of a block: the points at each combination of the levels of all factors but processes.
 struct Curves<'a> {
     block: &'a PlotBlock<'a>,
+    /// All combinations.
+    combinations: Vec<Vec<usize>>,
     drawn: BTreeMap<Vec<usize>, Vec<Point>>,
-    /// Combinations that are not drawn.
-    left_out: usize,
+    /// Reason that the other combinations are not drawn.
     why: &'static str,
 }
 
@@ -98,10 +105,10 @@ impl<'a> Curves<'a> {
             let point = block.process_count(cell).and_then(|x| y.point(block, x, &[cell]));
             points.extend(point.filter(|point| point.y > 0.0));
         }
-        let all = drawn.len();
+        let combinations = drawn.keys().cloned().collect();
         drawn.retain(|_, points| points.iter().any(|point| point.x != points[0].x));
         let why = "as they were run at one number of processes";
-        Curves { block, left_out: all - drawn.len(), drawn, why }
+        Curves { block, combinations, drawn, why }
     }
 
     /// Keeps one curve: the curve at the most common levels, or the longest.
@@ -116,7 +123,6 @@ impl<'a> Curves<'a> {
         let kept = most.filter(|levels| self.drawn.contains_key(levels));
         let kept = kept.unwrap_or_else(|| longest.0.clone());
         if self.drawn.len() > 1 {
-            self.left_out += self.drawn.len() - 1;
             self.drawn.retain(|levels, _| *levels == kept);
             self.why = "as more than six lines cannot be distinguished";
         }
@@ -143,8 +149,9 @@ impl<'a> Curves<'a> {
         if !held.is_empty() {
             text = format!("Held{suffix}: {}. ", held.join(", "));
         }
-        if self.left_out > 0 {
-            let left_out = units::counted(self.left_out as u64, "combination");
+        let left_out = self.combinations.len() - self.drawn.len();
+        if left_out > 0 {
+            let left_out = units::counted(left_out as u64, "combination");
             text += &format!("Not drawn{suffix}: {left_out} of other levels, {}. ", self.why);
         }
         text

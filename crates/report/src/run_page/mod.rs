@@ -38,7 +38,7 @@ const PHASES_MAX: usize = 40;
 /// A run with its answer and advice.
 pub struct RunPage<'a> {
     answered: &'a AnsweredSummary,
-    record: &'a Record,
+    derived: Derived<'a>,
     /// Changes that would help, the best first.
     helps: Vec<Advice>,
     /// The requests of a library, if they matter.
@@ -106,15 +106,10 @@ impl<'a> RunPage<'a> {
         let case = Case::new(&derived, &answered.answer, &answered.summary.doubts);
         let advice = replan.map(|replan| advise(&case, &|overrides| replan.plan(overrides)));
         let helps = advice.unwrap_or_else(|| advise_without_plans(&case));
+        let requests = SampleRequests::if_they_matter(&case);
         let ideal_client = Pipeline::with_ideal_client(&derived);
-        RunPage {
-            answered,
-            record,
-            helps,
-            requests: SampleRequests::if_they_matter(&case),
-            client_line: client::line(&derived, ideal_client.as_ref()),
-            ideal_client,
-        }
+        let client_line = client::line(&derived, ideal_client.as_ref());
+        RunPage { answered, derived, helps, requests, ideal_client, client_line }
     }
 
     /// The answer as data.
@@ -130,11 +125,11 @@ impl<'a> RunPage<'a> {
 
     fn client_output(&self) -> Option<ClientOutput<'_>> {
         let ideal = self.ideal_client.as_ref();
-        let au_percent = client::au_percent(&Derived::new(self.record), ideal);
+        let au_percent = client::au_percent(&self.derived, ideal);
         let predicted = ideal.and_then(|ideal| ideal.as_ref().ok());
         Some(ClientOutput {
             kind: if ideal.is_some() { "calibrated" } else { "ideal" },
-            costs: self.record.plan.loader.client.as_ref(),
+            costs: self.derived.record.plan.loader.client.as_ref(),
             au_percent,
             with_ideal_client: predicted.map(|prediction| IdealClientOutput {
                 estimated: true,
@@ -151,16 +146,16 @@ impl<'a> RunPage<'a> {
     /// The answer in about seven lines. The heading describes the user's `files`, if given, which `cores` read. `next` is a hint on the next run.
     pub fn brief_answer(&self, files: Option<&str>, cores: u64, next: Option<&str>) -> Document {
         let AnsweredSummary { summary, answer } = self.answered;
-        let workers = u64::from(self.record.plan.loader.workers.max(1));
-        let workers = u64::from(self.record.plan.accelerators) * workers;
+        let workers = u64::from(self.derived.record.plan.loader.workers.max(1));
+        let workers = u64::from(self.derived.record.plan.accelerators) * workers;
         let ceiling = files.and_then(|_| words::ceiling(answer, workers, cores));
-        let step_s = units::seconds(self.record.plan.train.compute.mean_s());
+        let step_s = units::seconds(self.derived.record.plan.train.compute.mean_s());
         let head = files.map(|files| match &ceiling {
             Some(_) => format!("{files}; compute time unknown: the loader's ceiling"),
             None => format!("{files}; steps of {step_s}"),
         });
         let mut lines: Vec<String> = next.map(str::to_string).into_iter().collect();
-        let members = self.record.members_line();
+        let members = self.derived.record.members_line();
         lines.extend(members.filter(|_| files.is_none()).map(|line| format!("Files: {line}")));
         let command = if summary.run_dir.is_some() { "`feedrate show`" } else { "--details" };
         lines.extend(words::doubt_lines(answer, &summary.doubts, command));
@@ -188,12 +183,11 @@ impl<'a> RunPage<'a> {
     fn page(&self, extent: Extent) -> Document {
         let summary = &self.answered.summary;
         let answer = Block::Verdict(self.answered.answer.kind, self.lines());
-        let mut blocks = vec![answer, Block::facts(rows::rows(self.answered, self.record))];
-        if !self.record.plan.is_checkpoint_only() {
+        let mut blocks = vec![answer, Block::facts(rows::rows(self.answered, &self.derived))];
+        if !self.derived.record.plan.is_checkpoint_only() {
             blocks.extend(table_of_epochs(&summary.per_epoch));
             blocks.extend(blocks_of_phases(&summary.phases));
-            let reads = &Derived::new(self.record).io.read_latency;
-            let mut latency = latency::latency_blocks(summary, reads);
+            let mut latency = latency::latency_blocks(summary, &self.derived.io.read_latency);
             if extent == Extent::Measurements {
                 // The percentiles suffice.
                 latency.truncate(1);
@@ -214,7 +208,8 @@ impl<'a> RunPage<'a> {
 
     /// The programs that used the GPUs, if their use is known and computing was emulated by waiting.
     fn gpu_note(&self) -> Option<String> {
-        let computes = self.record.plan.train.on_devices.is_some() || self.record.watched.is_some();
+        let computes = self.derived.record.plan.train.on_devices.is_some()
+            || self.derived.record.watched.is_some();
         let mut phases = self.answered.summary.phases.iter();
         let is_shown = phases.len() > 1 && phases.any(|phase| phase.gpu_percent().is_some());
         (is_shown && !computes).then(|| format!("{GPUS_OF_OTHERS}."))

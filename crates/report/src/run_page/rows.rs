@@ -23,7 +23,8 @@ use std::path::Path;
 type FigureRow = (&'static str, String);
 
 /// All rows. A run that only writes or reads checkpoints has no rows on training.
-pub(super) fn rows(answered: &AnsweredSummary, record: &Record) -> Vec<FigureRow> {
+pub(super) fn rows(answered: &AnsweredSummary, derived: &Derived<'_>) -> Vec<FigureRow> {
+    let record = derived.record;
     let summary = &answered.summary;
     let is_trained = !record.plan.is_checkpoint_only();
     let verdict = &summary.verdict;
@@ -40,7 +41,7 @@ pub(super) fn rows(answered: &AnsweredSummary, record: &Record) -> Vec<FigureRow
     rows.extend(record.members_line().map(|line| ("Files", line)));
     if is_trained {
         rows.extend(utilisations(answered, record));
-        rows.extend(figures(summary, record));
+        rows.extend(figures(summary, derived));
     }
     rows.extend(page_faults(record).map(|faults| ("Page faults", faults)));
     rows
@@ -97,7 +98,7 @@ fn utilisations(answered: &AnsweredSummary, record: &Record) -> Vec<FigureRow> {
 }
 
 /// Rates, shares of the time, reads, staging, evaluation and checkpoints.
-fn figures(summary: &Summary, record: &Record) -> Vec<FigureRow> {
+fn figures(summary: &Summary, derived: &Derived<'_>) -> Vec<FigureRow> {
     let figures = &summary.figures;
     let times = [("load", &LOAD_S), ("compute", &COMPUTE_S), ("barrier", &BARRIER_S)];
     let mut rows = vec![
@@ -106,7 +107,7 @@ fn figures(summary: &Summary, record: &Record) -> Vec<FigureRow> {
         ("Samples", epochs_and_window(figures, &SAMPLES_WHOLE, &SAMPLES_WINDOWED)),
         ("Time", shares(&times.map(|(name, metric)| (name, figures.value(metric))))),
     ];
-    rows.extend(stall(record).map(|stall| ("Stall", stall)));
+    rows.extend(stall(derived).map(|stall| ("Stall", stall)));
     rows.extend(read_rows(figures));
     rows.extend(summary.transfers.as_ref().map(|all| ("Requests", requests(all))));
     rows.extend(summary.staging.as_ref().map(|all| ("Staged", staging(all))));
@@ -213,9 +214,9 @@ fn epochs_and_window(figures: &Figures, epochs: &Metric, window: &Metric) -> Str
 
 /// The waits of an accelerator by cause, on the verdict's basis: queueing counts as the work that the workers did meanwhile, and decoding as the client's
 /// work within its time. `None` without waits.
-fn stall(record: &Record) -> Option<String> {
-    let waits = Waits::new(&Derived::new(record)).filter(|waits| waits.data_s() > 0.0)?;
-    let client_s = record.plan.loader.client.as_ref().map(|_| waits.client_s);
+fn stall(derived: &Derived<'_>) -> Option<String> {
+    let waits = Waits::new(derived).filter(|waits| waits.data_s() > 0.0)?;
+    let client_s = derived.record.plan.loader.client.as_ref().map(|_| waits.client_s);
     Some(shares(&[
         ("open", Some(waits.open_s)),
         ("read", Some(waits.read_s)),

@@ -403,7 +403,7 @@ keys! {
         client_handover_bytes_per_second: Option<f64> = OptionalRate, "client.handover_bytes_per_second", "null", "bytes per second",
             "Rate at which a worker hands a batch over to the training process, in bytes read. This key and the following ones need workers.";
         client_shared_bytes_per_second: Option<f64> = OptionalRate, "client.shared_bytes_per_second", "null", "bytes per second",
-            "Rate of the workers of all accelerators together, in bytes read, that they do not exceed however many they are; each process gets the share of its accelerators, for example because they share the memory's bandwidth. Waiting for it keeps a core busy.";
+            "Highest rate, in bytes read, of the workers of all accelerators together, for example because they share the memory's bandwidth. Each process gets the share of its accelerators; waiting keeps a core busy.";
         client_pin_bytes_per_second: Option<f64> = OptionalRate, "client.pin_bytes_per_second", "null", "bytes per second",
             "Rate, in bytes read, of the one thread that pins the batches of an accelerator between its workers and its steps. It works beside the steps; its use of a core is not emulated.";
         client_receive_per_batch: Option<f64> = NumberOrNull, "client.receive_per_batch", "null", "seconds",

@@ -1,6 +1,6 @@
 //! Reports the progress of `feedrate study run`: a line for each event, and live lines about the current run.
 
-use crate::progress::{self, LiveLines, Progress, Terminal};
+use crate::progress::{self, COLUMNS, LiveLines, Progress, Terminal};
 use crate::text;
 use feedrate_analysis::precision::NextStep;
 use feedrate_session::progress_text::{SEPARATOR, join, rough_seconds};
@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 /// Maximum columns of a run's name in its line; the rest is for its progress.
 const NAME_COLUMNS: usize = 20;
+/// Columns that a run's name keeps in its permanent line, even if the line is too long.
+const NAME_COLUMNS_MIN: usize = 10;
 
 /// Prints events and the live lines.
 pub(super) struct Reporter {
@@ -147,11 +149,19 @@ fn place_text(place: Option<RowPlace>) -> String {
     }
 }
 
+/// A line about a run. If it is too long, the name is shortened first, then the end.
+fn run_line(place: Option<RowPlace>, name: &str, says: &str) -> String {
+    let place = place_text(place);
+    let other_columns = place.chars().count() + 2 + says.chars().count();
+    let name = text::cut(name, COLUMNS.saturating_sub(other_columns).max(NAME_COLUMNS_MIN));
+    text::cut(&format!("{place}{name}: {says}"), COLUMNS)
+}
+
 /// The permanent line for an event.
 fn line(event: &RunnerEvent) -> Option<String> {
     Some(match event {
         RunnerEvent::RowStarted { .. } | RunnerEvent::Interrupted => return None,
-        RunnerEvent::Running { label, place } => format!("{}{label}: running", place_text(*place)),
+        RunnerEvent::Running { label, place } => run_line(*place, label, "running"),
         RunnerEvent::Generating { folder, bytes } => {
             format!("generating {} in {}", units::bytes(*bytes), folder.display())
         }
@@ -178,11 +188,8 @@ fn line(event: &RunnerEvent) -> Option<String> {
                 [] => String::new(),
                 doubts => format!(", doubts: {}", doubts.join(", ")),
             };
-            format!(
-                "{}{label}: {result}{}{doubts}",
-                place_text(*place),
-                units::seconds(*duration_s)
-            )
+            let time = units::seconds(*duration_s);
+            run_line(*place, label, &format!("{result}{time}{doubts}"))
         }
         RunnerEvent::Failed { label, place, reason } => {
             let reason = reason.trim().replace('\n', "\n    ");
@@ -252,6 +259,25 @@ mod tests {
             doubts.clear();
         }
         assert_eq!(line(&event).unwrap(), "w/2: 13 s");
+    }
+
+    #[test]
+    fn the_line_of_a_run_fits_a_terminal() {
+        let place = Some(RowPlace { number: 3, count: Some(12) });
+        let check = |says: &str, expected: &str| {
+            let shown = run_line(place, "unet3d_h100_custom/8_batch_size=1,read_threads=2", says);
+            assert_eq!(shown, expected);
+            assert!(shown.chars().count() <= COLUMNS, "{shown}");
+        };
+        check("running", "[3/12] unet3d_h100_custom/8_batch_size=1,read_threads=2: running");
+        check(
+            "AU 55.0 %, 13 s, doubts: device_not_quiet",
+            "[3/12] unet3d_h100_custom/8_batch_s…: AU 55.0 %, 13 s, doubts: device_not_quiet",
+        );
+        check(
+            "AU 55.0 %, 13 s, doubts: window_shorter_than_stock, other_io, throttled",
+            "[3/12] unet3d_h1…: AU 55.0 %, 13 s, doubts: window_shorter_than_stock, …",
+        );
     }
 
     #[test]

@@ -49,7 +49,7 @@ fn a_metric_is_found_by_its_name() {
     for (name, expected) in [
         ("au_sustained_percent", Some("au_sustained_percent")),
         ("au_sustained", Some("au_sustained_percent")),
-        ("samples_per_second_whole", Some("samples_per_second")),
+        ("samples_per_second", Some("samples_per_second")),
         ("duration_s", Some("duration_s")),
         ("stall", Some("stall_percent")),
         ("au", None),

@@ -224,6 +224,22 @@ fn scaling_has_one_ideal_of_the_line_that_begins_highest() {
 }
 
 #[test]
+fn a_level_has_the_same_colour_in_each_plot() {
+    let settings = [(1.0, 1.0), (2.0, 1.0), (1.0, 4.0), (1.0, 8.0), (2.0, 8.0)];
+    let runs =
+        settings.map(|(processes, workers)| run("a", (processes, workers, "npz"), 50.0, 1e6));
+    let data = data_of(runs.to_vec());
+    let tone = |plot: &str, label: &str| {
+        let figure = figure(find(plot).unwrap(), &data).unwrap();
+        figure.panels[0].all_series().find(|series| series.label == label).unwrap().tone
+    };
+    for level in ["1", "8"] {
+        let in_scaling = tone("scaling", &format!("read_threads {level}"));
+        assert_eq!(in_scaling, tone("throughput_processes", level), "{level}");
+    }
+}
+
+#[test]
 fn a_single_mark_is_not_drawn() {
     let mut alone = run("a", (1.0, 1.0, "npz"), 50.0, 1e6);
     alone.phases.truncate(1);
