@@ -47,6 +47,8 @@ pub(crate) struct Behaviour {
     pub(crate) latency: Duration,
     /// Rate of the bodies of all connections together.
     pub(crate) bytes_per_second: Option<f64>,
+    /// Whether one body is sent after another. Otherwise connections share the rate, as those of a network do.
+    pub(crate) sends_in_order: bool,
 }
 
 /// The proxy. It ends when it is dropped.
@@ -146,7 +148,8 @@ impl Shared {
         request: &Message,
         fault: Option<Fault>,
     ) -> Result<bool> {
-        let Behaviour { latency, bytes_per_second, .. } = *self.behaviour.lock().unwrap();
+        let Behaviour { latency, bytes_per_second, sends_in_order, .. } =
+            *self.behaviour.lock().unwrap();
         let respond_at = Instant::now() + latency;
         let mut response = match fault {
             Some(Fault::SlowDown) => Message::error("503 Slow Down", "SlowDown"),
@@ -177,7 +180,8 @@ impl Shared {
         }
         thread::sleep(respond_at.saturating_duration_since(Instant::now()));
         client.write_all(&response.head())?;
-        for piece in response.body[..response.body.len().min(sent)].chunks(64 << 10) {
+        let body = &response.body[..response.body.len().min(sent)];
+        for piece in body.chunks(if sends_in_order { body.len().max(1) } else { 64 << 10 }) {
             if let Some(rate) = bytes_per_second {
                 self.take_bandwidth(piece.len(), rate);
             }

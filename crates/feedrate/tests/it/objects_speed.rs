@@ -1,4 +1,5 @@
-//! Utilisations with a store behind a proxy of known rate and latency, beside those with files whose reads are emulated to take as long.
+//! Utilisations with a store behind a proxy of known rate and latency, beside those with files whose reads are emulated to take as long. The
+//! throttle serves one read after another, so the proxy does, too.
 
 use crate::fault_proxy::{Behaviour, FaultProxy};
 use crate::harness::Test;
@@ -40,18 +41,26 @@ fn a_store_and_files_of_the_same_rate_and_latency_have_the_same_utilisation() {
     let mut differing = Vec::new();
     for megabytes_per_second in [50_u32, 100, 200] {
         for latency_ms in [5, 50] {
-            proxy.set_behaviour(Behaviour {
-                latency: Duration::from_millis(latency_ms),
-                bytes_per_second: Some(f64::from(megabytes_per_second) * 1e6),
-                ..Behaviour::default()
-            });
+            let behave = |sends_in_order| {
+                proxy.set_behaviour(Behaviour {
+                    latency: Duration::from_millis(latency_ms),
+                    bytes_per_second: Some(f64::from(megabytes_per_second) * 1e6),
+                    sends_in_order,
+                    ..Behaviour::default()
+                });
+            };
             let rate = format!("storage.throttle.bytes_per_second={megabytes_per_second}MB/s");
             let latency = format!("storage.throttle.latency_seconds={}", latency_ms as f64 / 1e3);
+            behave(true);
             let (objects, object_reads) = run(&test, &["--data", &url]);
             let (files, file_reads) = run(&test, &["--data", "data", &rate, &latency]);
             assert_eq!(object_reads, file_reads);
+            behave(false);
+            let (sharing, _) = run(&test, &["--data", &url]);
             let place = format!("{megabytes_per_second} MB/s, {latency_ms} ms");
-            println!("{place}: {objects:.1} % with objects, {files:.1} % with files");
+            println!(
+                "{place}: {objects:.1} % with objects, {files:.1} % with files; {sharing:.1} % with objects if connections share the rate"
+            );
             if (objects - files).abs() > DIFFERENCE_MAX {
                 differing.push(place);
             }
