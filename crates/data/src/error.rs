@@ -146,7 +146,7 @@ impl DatasetError {
             }
             DatasetError::Changed { .. } => "generate the dataset again: correct files are kept",
             DatasetError::TooFew { found: 0, .. } => {
-                "`feedrate generate`, or `workflow.generate_data=True`, generates the files; to read other files, point `--data` (`dataset.data_folder`) at them"
+                "`feedrate generate`, or `++workload.workflow.generate_data=True`, generates the files; to read other files, point `--data` (`++workload.dataset.data_folder=DIR`) at them"
             }
             DatasetError::TooFew { .. } => {
                 "set `dataset.num_files_train` and `dataset.num_files_eval` to the numbers that `feedrate scan DIR` reports"

@@ -146,7 +146,7 @@ pub struct Listing {
     groups: Vec<FileGroup>,
     /// Number of skipped files for each reason.
     skipped: BTreeMap<&'static str, u64>,
-    /// The first name of an object that is no path, and the number of these objects, which are skipped.
+    /// The first object name that cannot be used as a path, and the number of such objects. They are skipped.
     odd_names: Option<(String, u64)>,
     /// Folders of datasets that feedrate generated.
     pub generated_datasets: Vec<PathBuf>,

@@ -8,7 +8,7 @@ use crate::store;
 use crate::surroundings::ProcessSurroundings;
 use feedrate_measure::record::file::{RECORD_FILE, read_text, read_text_bounded};
 use feedrate_results::file_kind::FileKind;
-use feedrate_results::import::{RunOrigin, find as find_runs};
+use feedrate_results::import::{HYDRA_FOLDERS, RunOrigin, find as find_runs};
 use feedrate_results::load_run;
 use feedrate_results::place::model_name;
 use feedrate_run::{compute, system};
@@ -369,8 +369,9 @@ pub fn runs_below(folder: &Path) -> Vec<PathBuf> {
 /// # Errors
 /// Fails if the workload cannot be read.
 pub fn run_source(folder: &str, name: String) -> anyhow::Result<WorkloadSource> {
-    let file = Path::new(folder).join(".hydra").join("config.yaml");
-    let yaml = read_text_bounded(&file).map_err(|error| {
+    let files = HYDRA_FOLDERS.map(|name| Path::new(folder).join(name).join("config.yaml"));
+    let file = files.iter().find(|file| file.is_file()).unwrap_or(&files[0]);
+    let yaml = read_text_bounded(file).map_err(|error| {
         Refusal::new(
             format!("cannot read the workload of the run in `{folder}`: {error}"),
             "give the workload as a file or by its name",

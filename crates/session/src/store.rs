@@ -10,8 +10,9 @@ use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::workload::{Content, Surroundings, Workload};
 use std::path::{Path, PathBuf};
 
-/// Libraries for objects in Python, and the keys by which workloads of DLIO and MLPerf Storage choose them.
+/// Python libraries for objects.
 const LIBRARIES: [&str; 3] = ["s3dlio", "s3torchconnector", "minio"];
+/// Keys by which workloads of DLIO and MLPerf Storage choose such a library.
 const LIBRARY_KEYS: [&str; 3] =
     ["storage.storage_type", "storage.storage_library", "storage.storage_options.storage_library"];
 

@@ -90,7 +90,7 @@ impl<'s> Collector<'s> {
         *self.listing.skipped.entry(reason).or_default() += 1;
     }
 
-    /// Counts an object whose name is no path.
+    /// Counts an object whose name cannot be used as a path.
     pub(super) fn skip_odd_name(&mut self, name: &str) {
         self.listing.odd_names.get_or_insert_with(|| (name.to_string(), 0)).1 += 1;
     }
@@ -146,7 +146,8 @@ impl<'s> Collector<'s> {
         Ok(Some(u64::from(group) << GROUP_SHIFT | (purpose as u64) << PURPOSE_SHIFT))
     }
 
-    /// Whether files are in a store. Its errors do not concern a single file, unlike those of a folder.
+    /// Whether the files are in a store. If a read fails there, the listing fails, because the store or a permission is at fault. In a folder, only
+    /// the file counts as not recognised.
     fn is_in_store(&self) -> bool {
         self.storage.member().has(Ability::Remote)
     }

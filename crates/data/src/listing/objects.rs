@@ -3,6 +3,7 @@
 use super::Listing;
 use super::collector::{Collector, Folder};
 use crate::storage::{Depth, EntryKind, StorageError};
+use std::io::ErrorKind;
 
 /// Lists all objects below the root of a store.
 ///
@@ -12,7 +13,7 @@ pub(super) fn list_objects(mut collector: Collector<'_>) -> Result<Listing, Stor
     // The folder of the last object, after the folders that contain it.
     let mut folders = vec![Folder::root()];
     let storage = collector.storage;
-    storage.visit_entries("", Depth::All, &mut |path, kind| {
+    let is_listed = storage.visit_entries("", Depth::All, &mut |path, kind| {
         let EntryKind::File { bytes } = kind else {
             collector.skip_odd_name(path);
             return Ok(());
@@ -26,7 +27,11 @@ pub(super) fn list_objects(mut collector: Collector<'_>) -> Result<Listing, Stor
         let counted = collector.count(folder, name, bytes)?;
         counted.map_or(Ok(()), |kind| collector.write(parent, name, bytes, kind))
     })?;
-    Ok(collector.listing)
+    if is_listed {
+        Ok(collector.listing)
+    } else {
+        Err(StorageError::new("list", "", ErrorKind::Unsupported))
+    }
 }
 
 /// Replaces the folders by those that contain the folder `path`, and returns the last one.

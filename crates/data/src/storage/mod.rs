@@ -506,7 +506,7 @@ impl StorageError {
                 "a file has the name of a folder that is needed: move the file, or use another folder",
             ),
             std::io::ErrorKind::NotFound if self.action == "open" => Some(
-                "a file of the dataset is missing: `feedrate generate`, or `workflow.generate_data=True`, generates missing files",
+                "a file of the dataset is missing: `feedrate generate`, or `++workload.workflow.generate_data=True`, generates missing files",
             ),
             _ => None,
         }

@@ -181,7 +181,7 @@ pub(super) fn topic() -> String {
     let au = au.collect::<Vec<_>>().join(", ");
     let steps = RULES.iter().map(|rule| {
         let steps = rule.steps.iter().map(|step| {
-            let compute = units::seconds(step.compute_s);
+            let compute = format!("{} s", step.compute_s);
             let name = format!("{}_{}", rule.model, step.accelerator);
             let guess = match bundled::find(&name).and_then(|workload| workload.status) {
                 Some(MlperfStatus::Chosen(_)) => " (a guess: the official one is not public)",
@@ -209,7 +209,7 @@ pub(super) fn topic() -> String {
         ("rules", rules),
         ("classes", format!("runs with the same official class are comparable: {}", classes.join(", "))),
         ("rounding", "as in the official tools, a dataset may be 1 % too small, and steps per epoch are rounded down; keys that these tools set are no change".into()),
-        ("runs", "five in a row, reproducible within 5 %; results on another file system (not checked by feedrate)".into()),
+        ("runs", "in a row: a warm-up and five that count (3.0), or five (1.0 and 2.0); not checked by feedrate: reproducible within 5 %, results on another file system".into()),
         ("before", "`feedrate plan W -n N --memory SIZE --hosts H`: required rate, dataset size, command".into()),
         ("measure", "`feedrate scale W --cold --data DIR`: number of accelerators that the storage feeds".into()),
         ("check", "`feedrate analyze FOLDER`: whether results follow the rules".into()),

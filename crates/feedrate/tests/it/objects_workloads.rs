@@ -207,8 +207,14 @@ fn a_workload_as_those_of_mlperf_storage_generates_and_reads_objects() {
     assert_eq!(beside, inside);
     assert_eq!(neither, Value::Null);
     let file = "conf/workload/objects.yaml";
-    let noted = test.feedrate(&["plan", file, "storage.storage_type=s3dlio"]).stderr;
-    assert_eq!(noted.matches("library `s3dlio` is not used").count(), 1, "{noted}");
+    let by_type = ["storage.storage_type=s3dlio", "++storage.storage_library=null"];
+    for (settings, key) in
+        [(&[][..], "storage.storage_library"), (&by_type, "storage.storage_type")]
+    {
+        let noted = test.feedrate(&[&["plan", file], settings].concat()).stderr;
+        let expected = format!("{key}: the library `s3dlio` is not used");
+        assert_eq!(noted.matches(&expected).count(), 1, "{noted}");
+    }
 }
 
 #[test]

@@ -37,6 +37,10 @@ pub(super) fn epoch_stats_json(record: &Record, evaluations: &Evaluations, rank:
             }
             None => Value::Null,
         };
+        // As in DLIO, the end includes the evaluation, and the duration does not.
+        if let Some(end) = evaluation.get("end") {
+            stats.insert("end".into(), end.clone());
+        }
         stats.insert("eval".into(), evaluation);
         (training.number.to_string(), without_unknown(stats))
     });

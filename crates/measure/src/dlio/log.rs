@@ -184,13 +184,21 @@ fn epoch_lines(log: &mut LogText, scope: Scope) {
         format!("{planned} steps expected")
     };
     log.output(&epoch.started, &format!("Starting epoch {number}: {steps}"));
+    let mut saves = epoch.checkpoints_of(CheckpointKind::Save).zip(1..).peekable();
     if let Some(first) = epoch.accelerators.first() {
         for (i, (block, window)) in first.blocks.iter().zip(scope.windows(first)).enumerate() {
+            while let Some((save, number)) =
+                saves.next_if(|(save, _)| save.start_ns < block.start_ns)
+            {
+                checkpoint_lines(log, scope, number, save);
+            }
             log.output(&stamp_at(epoch, block.start_ns), &format!("Starting block {}", i + 1));
             block_lines(log, scope, i + 1, block, window);
         }
     }
-    all_checkpoint_lines(log, scope, CheckpointKind::Save);
+    for (save, number) in saves {
+        checkpoint_lines(log, scope, number, save);
+    }
     let end = epoch_end(epoch);
     let length_s = duration(epoch.start_ns, end.ns);
     let ending =

@@ -4,8 +4,8 @@
 mod timestamp;
 mod host;
 mod summary;
-mod output;
 mod epoch_stats;
+mod output;
 mod log;
 mod report;
 #[cfg(test)]

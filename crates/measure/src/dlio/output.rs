@@ -1,5 +1,6 @@
 //! `<rank>_output.json`: the times of every step of one accelerator.
 
+use super::epoch_stats::epoch_end;
 use super::{Evaluations, host, to_value, without_unknown};
 use crate::derived::Derived;
 use crate::metric::{block_au_percent, block_samples_per_second};
@@ -20,14 +21,14 @@ struct OutputHead<'a> {
 }
 
 #[derive(Serialize)]
-struct OutputEpoch<'a> {
+struct OutputEpoch {
     load: Value,
     proc: Value,
     throughput: Value,
     au: Value,
     compute: Value,
     host_meminfo: Option<Value>,
-    end: &'a str,
+    end: String,
 }
 
 pub(super) fn output_json(derived: &Derived, evaluations: &Evaluations, rank: usize) -> Value {
@@ -57,6 +58,10 @@ pub(super) fn output_json(derived: &Derived, evaluations: &Evaluations, rank: us
                     entry[key]["eval"] = value;
                 }
             }
+            // As in DLIO, the end includes the evaluation.
+            if let Some(evaluation) = evaluations.after(scope.epoch.number) {
+                entry["end"] = evaluation.epoch.ended.clone().into();
+            }
             output[scope.epoch.number.to_string()] = entry;
         }
     }
@@ -67,7 +72,7 @@ pub(super) fn output_json(derived: &Derived, evaluations: &Evaluations, rank: us
 }
 
 fn epoch_entry(scope: Scope, accelerator: &AcceleratorEpoch, machine_index: usize) -> Value {
-    let EpochRecord { host, nodes, ended, .. } = scope.epoch;
+    let EpochRecord { host, nodes, .. } = scope.epoch;
     let machine = nodes.get(machine_index).unwrap_or(host);
     let blocks = accelerator.blocks.iter();
     let windows = scope.windows(accelerator);
@@ -80,7 +85,7 @@ fn epoch_entry(scope: Scope, accelerator: &AcceleratorEpoch, machine_index: usiz
         au: object_of_blocks(au),
         compute: object_of_blocks(blocks.map(|block| Some(list_of_seconds(&block.compute_ns)))),
         host_meminfo: host::proc_object(&machine.meminfo),
-        end: ended,
+        end: epoch_end(scope.epoch).stamp,
     })
 }
 

@@ -15,7 +15,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         bias: Bias::Raised,
         meaning: "Samples could include values that are in other files, or that could not be found, and were not read: a job that reads them needs more from the storage.",
         evidence: "values of {elsewhere_names} are stored elsewhere and not read",
-        advice: "name what the job reads in `dataset.members` (in parquet `dataset.parquet.columns`), or run on the files that contain the values",
+        advice: "name what the job reads in `dataset.members` (in parquet `dataset.parquet.columns`, in Arrow not possible), or run on the files that contain the values",
     },
     needs_loader: false,
     check: Some(|derived| Facts::from_list("elsewhere_names", elsewhere_names(derived.record))),

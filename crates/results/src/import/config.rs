@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Names of Hydra's folder in DLIO and in MLPerf Storage 2.
-pub(crate) const HYDRA_FOLDERS: [&str; 2] = [".hydra", "dlio_config"];
+pub const HYDRA_FOLDERS: [&str; 2] = [".hydra", "dlio_config"];
 /// Name of Hydra's folder in MLPerf Storage 1.
 pub(super) const MLPERF_1_FOLDER: &str = "configs";
 /// Suffix of the file in which `mlpstorage` stores its resolved parameters.

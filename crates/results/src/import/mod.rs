@@ -21,7 +21,7 @@ mod contradictions;
 mod tests;
 
 pub(crate) use abilities::{DlioAbility, dlio_has};
-pub(crate) use config::HYDRA_FOLDERS;
+pub use config::HYDRA_FOLDERS;
 pub(crate) use config::leaves;
 pub use config::{Config, normalized_text};
 pub(crate) use dlio::ReportedBlock;

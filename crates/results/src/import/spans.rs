@@ -48,7 +48,7 @@ pub(super) fn contradictions(file: &str, stats: &Fields) -> Vec<String> {
             if let Some(time) = excess(start_us, time_us(span, "start")) {
                 found.push(format!("epoch {number} began {time} after its `{name}`, in `{file}`"));
             }
-            // DLIO evaluates after the end of the epoch.
+            // Older results of feedrate end an epoch before its evaluation.
             let ends_in_epoch = name != "eval";
             if let Some(time) = excess(time_us(span, "end"), end_us).filter(|_| ends_in_epoch) {
                 found.push(format!("epoch {number} ended {time} before its `{name}`, in `{file}`"));

@@ -77,7 +77,13 @@ impl DlioSession<'_> {
         let listener: &dyn Listener = &WithoutProgress(&**self.listener);
         let mut prepared = None;
         let DlioDecision { generation, run, folder } = decide_on_rank_0(&**comm, || {
-            let Prepared { decision, invocation, folder, lock } = self.prepare(&**comm)?;
+            let mut warnings = Vec::new();
+            let preparation = self.prepare(&**comm, &mut warnings);
+            if preparation.is_err() {
+                let lines = warnings.iter().map(|warning| format!("[WARNING] {warning}\n"));
+                LogLines::new(self.log_level, Some(listener)).report(&lines.collect::<String>());
+            }
+            let Prepared { decision, invocation, folder, lock } = preparation?;
             prepared = Some((invocation, folder, lock));
             Ok(decision)
         })?;
@@ -136,14 +142,14 @@ impl DlioSession<'_> {
         Ok(is_first.then_some(record))
     }
 
-    /// Reads the workload, plans, finds and locks the data, and creates the result folder.
-    fn prepare(&self, comm: &dyn Comm) -> anyhow::Result<Prepared> {
+    /// Reads the workload, plans, finds and locks the data, and creates the result folder. Unless it fails, `warnings` are part of the result.
+    fn prepare(&self, comm: &dyn Comm, warnings: &mut Vec<String>) -> anyhow::Result<Prepared> {
         let processes = comm.size();
         let listener = &**self.listener;
         let mut lock = None;
         let mut composed = compose(self.request, &ProcessSurroundings::now())?;
         let root = resolve::data_root(&composed.workload);
-        let mut warnings = std::mem::take(&mut composed.warnings);
+        warnings.append(&mut composed.warnings);
         let workload = &composed.workload;
         let options = PlanOptions {
             name: composed.name.clone(),
@@ -163,7 +169,7 @@ impl DlioSession<'_> {
         }
         store::check(&root, Access::Read)?;
         if !generates && let Some((plan, _)) = &mut run {
-            data::lock_for_reading(plan, &root, &mut lock, interrupted, listener, &mut warnings)?;
+            data::lock_for_reading(plan, &root, &mut lock, interrupted, listener, warnings)?;
         }
         let mut generation = None;
         if generates {
@@ -179,7 +185,7 @@ impl DlioSession<'_> {
                 &mut lock,
                 interrupted,
                 listener,
-                &mut warnings,
+                warnings,
             )?;
             generation = Some((plan, choice));
         }
@@ -192,7 +198,7 @@ impl DlioSession<'_> {
                 _ if plan.is_checkpoint_only() => None,
                 Some((_, choice)) => Some(choice.clone()),
                 None => {
-                    let choice = data::choose_existing(&mut plan, &root, listener, &mut warnings)?;
+                    let choice = data::choose_existing(&mut plan, &root, listener, warnings)?;
                     if choice.foreign {
                         plan = plan_for_foreign(plan, workload, &options)?;
                     }
@@ -201,10 +207,11 @@ impl DlioSession<'_> {
             };
             planned_run = Some((plan, choice));
         }
-        let run_folder = take_folder(&mut composed, &mut warnings)?;
+        let run_folder = take_folder(&mut composed, warnings)?;
         let folder = run_folder.path.clone();
         let empty_evaluations =
             planned_run.as_ref().and_then(|(plan, _)| empty_evaluations(plan, &composed.workload));
+        let warnings = std::mem::take(warnings);
         let invocation =
             Invocation { empty_evaluations, ..invocation(composed, self.request, warnings)? };
         // The dataset is removed only when nothing can be refused any more.

@@ -12,12 +12,15 @@ pub(super) fn apply(root: &mut Node, change: &Override) -> Result<(), Problem> {
         Action::Set | Action::Add | Action::Delete => name_in_tree(root, &change.key),
     };
     let given = root.node_at(&key);
+    // `dlio_benchmark` ignores overrides outside `workload`.
+    let is_below_workload = change.text.trim_start_matches(['+', '~']).starts_with("workload.");
+    let prefix = if is_below_workload { "workload." } else { "" };
     let problem = match (change.action, &change.value, given) {
         (Action::Delete, _, None) => Problem::new("is not given, so it cannot be deleted")
             .hint("leave the override out: the default applies already"),
         (Action::Delete, Some(expected), Some(given)) if !expected.has_same_content(given) => {
             Problem::new(format!("is `{}`, so it is not deleted", given.brief()))
-                .hint(format!("write `~{key}` to delete any value"))
+                .hint(format!("write `~{prefix}{key}` to delete any value"))
         }
         (Action::Delete, _, Some(_)) => {
             root.remove(&key);
@@ -25,7 +28,7 @@ pub(super) fn apply(root: &mut Node, change: &Override) -> Result<(), Problem> {
         }
         (Action::Add, Some(value), Some(given)) if value.is_scalar() && !given.is_null() => {
             Problem::new(format!("is given already: `{}`", given.brief()))
-                .hint(format!("write `++{key}={}` to set it anyway", value.brief()))
+                .hint(format!("write `++{prefix}{key}={}` to set it anyway", value.brief()))
         }
         (Action::Replace, Some(value), None) => {
             Problem::new("is not given, so it cannot be overridden")

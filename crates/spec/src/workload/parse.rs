@@ -97,6 +97,13 @@ pub(super) fn compose(
 /// Returns the map of the workload: the root, or the value of its only key `workload`, as in `.hydra/config.yaml`.
 fn workload_map(root: Node) -> Result<Node, Problem> {
     let Content::Map(entries) = root.content else { return Ok(root) };
+    if let Some(defaults) =
+        entries.iter().find(|entry| entry.key == "defaults" && !is_only_self(&entry.value))
+    {
+        return Err(Problem::error("defaults", "Hydra's lists of other files are not supported")
+            .with_location(Some(defaults.key_location.clone()))
+            .hint("copy the keys of those files into this one"));
+    }
     if !entries.iter().any(|entry| entry.key == "workload") {
         return Ok(Node { location: root.location, content: Content::Map(entries) });
     }
@@ -113,6 +120,13 @@ fn workload_map(root: Node) -> Result<Node, Problem> {
         return Err(Problem::error("workload", message).with_location(Some(value.location)));
     }
     Ok(value)
+}
+
+/// Whether a list of Hydra names no other file.
+fn is_only_self(list: &Node) -> bool {
+    let is_self =
+        |item: &Node| matches!(&item.content, Content::Scalar { text, .. } if text == "_self_");
+    matches!(&list.content, Content::List(items) if items.iter().all(is_self))
 }
 
 struct KeyWalk {

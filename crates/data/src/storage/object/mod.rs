@@ -233,7 +233,7 @@ impl Storage for ObjectStorage {
         Ok(found.len() as u64)
     }
 
-    /// Keeps one page of the listing in memory. Objects whose names are no paths are of the type [`EntryKind::Other`].
+    /// Keeps one page of the listing in memory. Objects whose names cannot be used as paths have the type [`EntryKind::Other`].
     fn visit_entries(
         &self,
         path: &str,
@@ -244,11 +244,14 @@ impl Storage for ObjectStorage {
         let folder = self.path(path).map_err(error)?;
         let start = if folder.is_root() { String::new() } else { format!("{folder}/") };
         let prefix = Some(start.as_str()).filter(|start| !start.is_empty());
-        let mut page_token = None;
+        let mut page_token: Option<String> = None;
         loop {
             let delimiter = (depth == Depth::Folder).then_some(Cow::Borrowed("/"));
-            let options =
-                PaginatedListOptions { delimiter, page_token, ..PaginatedListOptions::default() };
+            let options = PaginatedListOptions {
+                delimiter,
+                page_token: page_token.clone(),
+                ..PaginatedListOptions::default()
+            };
             let listed = block_on(self.store.pages.list_paginated(prefix, options));
             let page = listed.map_err(|failed| error(Failure::from_store(&failed)))?;
             for object in &page.result.objects {
@@ -265,10 +268,15 @@ impl Storage for ObjectStorage {
             for name in odd_names.into_iter().flat_map(|names| &names.0) {
                 found(name.strip_prefix(&start).unwrap_or(name), EntryKind::Other)?;
             }
-            page_token = page.page_token;
-            if page_token.is_none() {
+            // Some stores end with an empty token.
+            let Some(next_token) = page.page_token.filter(|token| !token.is_empty()) else {
                 return Ok(true);
+            };
+            if page_token.as_ref() == Some(&next_token) {
+                let message = "the store repeats a page of its listing";
+                return Err(error(Failure::new(ErrorKind::InvalidData, message)));
             }
+            page_token = Some(next_token);
         }
     }
 }

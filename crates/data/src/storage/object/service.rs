@@ -288,7 +288,9 @@ impl Transport {
         let mut response = HttpResponse::new(content.into());
         *response.status_mut() = status;
         *response.headers_mut() = headers;
-        response.extensions_mut().insert(odd_names);
+        if !odd_names.0.is_empty() {
+            response.extensions_mut().insert(odd_names);
+        }
         Ok(response)
     }
 }

@@ -155,6 +155,10 @@ impl Bucket {
             write!(text, "<CommonPrefixes><Prefix>{prefix}{folder}/</Prefix></CommonPrefixes>")
                 .unwrap();
         }
+        // Some stores write an empty token on the last page.
+        if !text.contains("<NextContinuationToken>") {
+            text += "<NextContinuationToken/>";
+        }
         text + "</ListBucketResult>"
     }
 

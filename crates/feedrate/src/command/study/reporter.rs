@@ -1,6 +1,7 @@
 //! Reports the progress of `feedrate study run`: a line for each event, and live lines about the current run.
 
-use crate::progress::{self, COLUMNS, LiveLines, Progress, Terminal};
+use crate::messages;
+use crate::progress::{self, LiveLines, Progress, Terminal};
 use crate::text;
 use feedrate_analysis::precision::NextStep;
 use feedrate_session::progress_text::{SEPARATOR, join, rough_seconds};
@@ -99,7 +100,9 @@ impl RunnerReporter for Reporter {
     fn show(&mut self, event: &RunnerEvent) {
         let is_shown_live =
             matches!(event, RunnerEvent::Running { .. } | RunnerEvent::Generating { .. });
-        if let Some(line) = line(event)
+        let columns =
+            messages::stderr_size().map_or(usize::MAX, |size| size.columns.saturating_sub(1));
+        if let Some(line) = line(event, columns)
             && !(is_shown_live && self.lines.is_drawn())
         {
             self.show_message(&line);
@@ -150,18 +153,18 @@ fn place_text(place: Option<RowPlace>) -> String {
 }
 
 /// A line about a run. If it is too long, the name is shortened first, then the end.
-fn run_line(place: Option<RowPlace>, name: &str, says: &str) -> String {
+fn run_line(place: Option<RowPlace>, name: &str, says: &str, columns: usize) -> String {
     let place = place_text(place);
     let other_columns = place.chars().count() + 2 + says.chars().count();
-    let name = text::cut(name, COLUMNS.saturating_sub(other_columns).max(NAME_COLUMNS_MIN));
-    text::cut(&format!("{place}{name}: {says}"), COLUMNS)
+    let name = text::cut(name, columns.saturating_sub(other_columns).max(NAME_COLUMNS_MIN));
+    text::cut(&format!("{place}{name}: {says}"), columns)
 }
 
 /// The permanent line for an event.
-fn line(event: &RunnerEvent) -> Option<String> {
+fn line(event: &RunnerEvent, columns: usize) -> Option<String> {
     Some(match event {
         RunnerEvent::RowStarted { .. } | RunnerEvent::Interrupted => return None,
-        RunnerEvent::Running { label, place } => run_line(*place, label, "running"),
+        RunnerEvent::Running { label, place } => run_line(*place, label, "running", columns),
         RunnerEvent::Generating { folder, bytes } => {
             format!("generating {} in {}", units::bytes(*bytes), folder.display())
         }
@@ -189,7 +192,7 @@ fn line(event: &RunnerEvent) -> Option<String> {
                 doubts => format!(", doubts: {}", doubts.join(", ")),
             };
             let time = units::seconds(*duration_s);
-            run_line(*place, label, &format!("{result}{time}{doubts}"))
+            run_line(*place, label, &format!("{result}{time}{doubts}"), columns)
         }
         RunnerEvent::Failed { label, place, reason } => {
             let reason = reason.trim().replace('\n', "\n    ");
@@ -239,6 +242,7 @@ fn line(event: &RunnerEvent) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::progress::COLUMNS;
 
     #[test]
     fn a_finished_run_shows_its_place_time_and_utilisation() {
@@ -252,20 +256,21 @@ mod tests {
             doubts,
         };
         let expected = "[3/12] w/2: AU 55.0 %, 13 s, doubts: device_not_quiet";
-        assert_eq!(line(&event).unwrap(), expected);
+        assert_eq!(line(&event, COLUMNS).unwrap(), expected);
         if let RunnerEvent::Finished { place, result, doubts, .. } = &mut event {
             *place = None;
             *result = None;
             doubts.clear();
         }
-        assert_eq!(line(&event).unwrap(), "w/2: 13 s");
+        assert_eq!(line(&event, COLUMNS).unwrap(), "w/2: 13 s");
     }
 
     #[test]
     fn the_line_of_a_run_fits_a_terminal() {
         let place = Some(RowPlace { number: 3, count: Some(12) });
         let check = |says: &str, expected: &str| {
-            let shown = run_line(place, "unet3d_h100_custom/8_batch_size=1,read_threads=2", says);
+            let name = "unet3d_h100_custom/8_batch_size=1,read_threads=2";
+            let shown = run_line(place, name, says, COLUMNS);
             assert_eq!(shown, expected);
             assert!(shown.chars().count() <= COLUMNS, "{shown}");
         };

@@ -123,6 +123,16 @@ impl Builder<'_> {
             let key = "checkpoint.steps_between_checkpoints";
             self.error(key, "a checkpoint every `0` steps".into(), hint);
         }
+        let by_epochs = [
+            ("checkpoint.checkpoint_after_epoch", w.checkpoint_checkpoint_after_epoch),
+            ("checkpoint.epochs_between_checkpoints", w.checkpoint_epochs_between_checkpoints),
+        ];
+        let counts_epochs =
+            w.checkpoint_steps_between_checkpoints.is_none() && !self.is_checkpoint_only();
+        for (key, _) in by_epochs.into_iter().filter(|(_, epochs)| counts_epochs && *epochs == 0) {
+            let hint = "give at least one, or set `workflow.checkpoint=false`";
+            self.error(key, "`0` epochs".into(), hint);
+        }
         // DLIO also refuses this combination.
         if w.is_given("checkpoint.ksm") && w.checkpoint_randomize_tensor {
             self.error(
@@ -179,6 +189,15 @@ impl Builder<'_> {
         let pipeline = u64::from(w.model_parallelism_pipeline);
         let model_ranks = tensor.saturating_mul(pipeline);
         let data = self.copies(ranks, model_ranks)?;
+        if pipeline > 1 && w.model_parallelism_zero_stage == 3 {
+            let hint = "set `model.parallelism.pipeline` to 1, or a lower stage";
+            let message = "stage `3` excludes pipeline parallelism";
+            self.error("model.parallelism.zero_stage", message.into(), hint);
+        }
+        if let Some(layers) = w.model_num_layers.filter(|&layers| 0 < layers && layers < pipeline) {
+            let message = format!("`{layers}` layers for {pipeline} stages of the pipeline");
+            self.error("model.num_layers", message, "give at least as many layers as stages");
+        }
         let transformer = w.model_type.as_deref() == Some("transformer");
         let layers = self.layers()?;
         // In DLIO the key has no effect on a split model: all ranks with a part of the model write.
@@ -227,6 +246,11 @@ impl Builder<'_> {
     fn copies(&mut self, ranks: u64, model_ranks: u64) -> Option<u64> {
         let configured = self.w.model_parallelism_data;
         let subset = self.w.checkpoint_mode == "subset";
+        if subset && configured.is_none() {
+            let message = "`subset` needs the number of copies of the whole model";
+            self.error("checkpoint.mode", message.into(), "set `model.parallelism.data`");
+            return None;
+        }
         let data = match configured {
             Some(data) if subset => data,
             _ => ranks / model_ranks.max(1),
@@ -238,6 +262,12 @@ impl Builder<'_> {
             )
         } else if data == 0 {
             format!("a copy of the model needs `{model_ranks}` ranks, and there are {ranks}")
+        } else if !subset && !ranks.is_multiple_of(model_ranks) {
+            format!(
+                "{ranks} ranks are no multiple of the `{model_ranks}` ranks of a copy of the model"
+            )
+        } else if subset && all < ranks {
+            format!("{ranks} ranks are more than the `{all}` ranks of the whole model")
         } else if let Some(copies) = configured.filter(|&copies| !subset && copies != data) {
             format!(
                 "`{copies}` copies of the model of {model_ranks} ranks each do not match {ranks} ranks"
