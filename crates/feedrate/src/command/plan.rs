@@ -332,7 +332,7 @@ fn requests(loader: &LoaderPlan, dataset: &DatasetPlan, estimate: &Estimate) -> 
     format!("; {in_flight} in flight per worker: {unit}{ahead}, not decoded")
 }
 
-/// The requests of the format's library, with their number if a file is a sample: `; 72 requests a sample, as numpy reads npz`. Empty if none
+/// The requests of the format's library, with their number if a file is a sample: `; 70 requests a sample, as numpy reads npz`. Empty if none
 /// determines the requests.
 fn library_requests(loader: &LoaderPlan, dataset: &DatasetPlan, estimate: &Estimate) -> String {
     let Some(library) = loader.library else { return String::new() };

@@ -93,7 +93,7 @@ fn loaders_that_call_a_library_make_its_requests_by_default() {
         let answer = test.feedrate(&[&plan[..], settings].concat());
         assert_eq!(answer.code, 0, "{answer:?}");
         assert_eq!(
-            answer.stdout.contains("about 18 requests a sample, as numpy reads npz"),
+            answer.stdout.contains("about 16 requests a sample, as numpy reads npz"),
             makes_them,
             "{settings:?}: {answer:?}"
         );
@@ -109,7 +109,7 @@ fn an_answer_names_the_requests_of_a_library_if_their_latency_matters() {
         let steps = ["train.computation_time=0.02", "storage.storage_type=memory", storage];
         test.feedrate(&[&["run", "workload.yaml"], &files[..], &steps].concat())
     };
-    let line = "Requests: 18 a sample, as numpy reads npz; reader.requests=large would take 3\n";
+    let line = "Requests: 16 a sample, as numpy reads npz; reader.requests=large would take 3\n";
     let latency = run("storage.throttle.latency_seconds=0.01");
     assert!(latency.stdout.contains("NO: ") && latency.stdout.contains(line), "{latency:?}");
     let bandwidth = run("storage.throttle.bytes_per_second=10MB/s");

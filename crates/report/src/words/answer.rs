@@ -422,7 +422,7 @@ fn in_flight(answer: &Answer) -> Option<String> {
     Some(format!("{mean:.1} of {} requests in flight per worker", requests.limit))
 }
 
-/// Requests of a library, if they matter: `Requests: 72 a sample, as numpy reads npz; reader.requests=large would take 9`.
+/// Requests of a library, if they matter: `Requests: 70 a sample, as numpy reads npz; reader.requests=large would take 9`.
 pub fn requests_line(requests: &SampleRequests) -> String {
     let SampleRequests { library, format, per_sample, large_per_sample } = requests;
     let large = format!("reader.requests=large would take {large_per_sample:.0}");
