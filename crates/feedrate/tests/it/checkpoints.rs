@@ -105,6 +105,23 @@ fn models_that_do_not_fit_their_ranks_are_refused() {
         (&["model.parallelism.zero_stage=4"], "from 0 to 3, found `4`"),
         (&["model.transformer.num_attention_heads=0"], "`0` attention heads"),
         (&["model.num_layers=1000000000"], "layers"),
+        (
+            &["-n", "3", "model.parallelism.tensor=2"],
+            "3 ranks are no multiple of the `2` ranks of a copy of the model",
+        ),
+        (&["checkpoint.mode=subset"], "`subset` needs the number of copies of the whole model"),
+        (
+            &["-n", "2", "checkpoint.mode=subset", "model.parallelism.data=1"],
+            "2 ranks are more than the `1` ranks of the whole model",
+        ),
+        (
+            &["-n", "2", "model.parallelism.pipeline=2", "model.parallelism.zero_stage=3"],
+            "stage `3` excludes pipeline parallelism",
+        ),
+        (
+            &["-n", "2", "model.parallelism.pipeline=2", "model.num_layers=1"],
+            "`1` layers for 2 stages of the pipeline",
+        ),
     ] {
         let mut arguments = vec!["run", "workload.yaml"];
         arguments.extend(LLAMA);

@@ -141,3 +141,45 @@ fn the_client_and_too_many_workers_are_reported() {
         "Client: ideal (tests the storage): your own code takes no time",
     ]);
 }
+
+#[test]
+fn a_refused_run_shows_its_warnings() {
+    let test = with_workloads();
+    let answer = dlio_benchmark(&test, &["workload=tiny", "++workload.dataset.data_foldr=there"]);
+    answer.refuses(1, &["hint: `feedrate generate`, or `++workload.workflow.generate_data=True`"]);
+    assert!(answer.stderr.contains("[WARNING] "), "{}", answer.stderr);
+    assert!(answer.stderr.contains("did you mean `dataset.data_folder`"), "{}", answer.stderr);
+}
+
+#[test]
+fn a_workload_that_includes_other_files_is_refused() {
+    let test = with_workloads();
+    test.write("conf/workload/derived.yaml", "defaults: [tiny, _self_]\nreader: {batch_size: 4}\n");
+    let answer = dlio_benchmark(&test, &["workload=derived"]);
+    answer.refuses(1, &["Hydra's lists of other files are not supported"]);
+}
+
+#[test]
+fn a_run_with_another_hydra_folder_can_be_planned_again() {
+    let test = with_workloads();
+    let more = [
+        "workload=tiny",
+        "++workload.workflow.generate_data=True",
+        "++hydra.output_subdir=dlio_config",
+        "hydra.run.dir=out",
+    ];
+    let answer = dlio_benchmark(&test, &more);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let plan = test.feedrate(&["plan", "out"]);
+    assert_eq!(plan.code, 0, "{}", plan.stderr);
+}
+
+#[test]
+fn checkpoints_after_no_epoch_are_refused() {
+    let test = with_workloads();
+    for key in ["checkpoint_after_epoch", "epochs_between_checkpoints"] {
+        let setting = format!("checkpoint.{key}=0");
+        let plan = ["plan", "conf/workload/tiny.yaml", "workflow.checkpoint=true", &setting];
+        test.feedrate(&plan).refuses(2, &[&format!("checkpoint.{key}: `0` epochs")]);
+    }
+}

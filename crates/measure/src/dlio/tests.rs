@@ -3,7 +3,7 @@
 use super::*;
 use crate::example::{block, checkpoint_only_record, epoch, plan, record};
 use crate::record::RankCheckpoint;
-use feedrate_spec::plan::PlanDoubt;
+use feedrate_spec::plan::{EvaluationPlan, PlanDoubt};
 use std::fs;
 
 fn write_into(folder: &Path, record: &Record, invocation: &Invocation) {
@@ -403,5 +403,35 @@ fn the_log_separates_model_and_optimizer_of_rank_0() {
         assert_eq!(count(&record, line), lines, "{line}");
         // Older records do not have the optimizer's time.
         assert_eq!(count(&checkpoint_only_record(3), line), 0);
+    }
+}
+
+#[test]
+fn blocks_and_checkpoints_are_logged_in_their_order() {
+    let mut record = example();
+    let mut checkpoint = checkpoint_only_record(1).epochs[0].checkpoints[0].clone();
+    (checkpoint.start_ns, checkpoint.end_ns) = (7_600_000_000, 8_400_000_000);
+    record.epochs[0].checkpoints = vec![checkpoint];
+    let log = log(&record, &hydra(), None);
+    let place = |text: &str| log.find(text).unwrap_or_else(|| panic!("no `{text}` in {log}"));
+    let saved = place("Finished saving checkpoint 1");
+    assert!(place("Ending block 1") < saved && saved < place("Starting block 2"), "{log}");
+}
+
+#[test]
+fn an_epoch_ends_after_its_evaluation() {
+    let mut record = example();
+    let mut evaluation = record.epochs[0].clone();
+    evaluation.ended = "2026-11-22T00:00:12.000000".into();
+    record.evaluations = vec![evaluation];
+    let (loader, train) = (record.plan.loader.clone(), record.plan.train.clone());
+    let plan = EvaluationPlan { after_epoch: 1, epochs_between: 2, loader, train };
+    record.plan.evaluation = Some(plan);
+    let folder = write_to_new_folder(&record);
+    for (file, has_evaluation) in [("0_per_epoch_stats.json", true), ("0_output.json", false)] {
+        let written = json(folder.path(), file);
+        assert_eq!(written["1"]["end"], "2026-11-22T00:00:12.000000", "{file}");
+        assert_eq!(written["1"].get("eval").is_some(), has_evaluation, "{file}");
+        assert_eq!(written["2"]["end"], "2026-11-22T00:00:09.500000", "{file}");
     }
 }

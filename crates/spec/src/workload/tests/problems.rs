@@ -122,6 +122,10 @@ fn messages_about_invalid_overrides_give_the_reason() {
         "train.epochs: is given already: `3`\n  hint: write `++train.epochs=4` to set it anyway",
     );
     check(
+        "+workload.train.epochs=4",
+        "train.epochs: is given already: `3`\n  hint: write `++workload.train.epochs=4` to set it anyway",
+    );
+    check(
         "~train.seed",
         "train.seed: is not given, so it cannot be deleted\n  hint: leave the override out: the default applies already",
     );
