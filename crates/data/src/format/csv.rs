@@ -12,7 +12,12 @@ use feedrate_spec::catalog::{Ability, Member};
 static MEMBER: Member = Member {
     name: "csv",
     summary: "Numbers as text, one row per sample; rows are found by reading from the start of the file.",
-    abilities: &[Ability::KeepsOpen, Ability::EstimatedSize, Ability::Undescribed],
+    abilities: &[
+        Ability::KeepsOpen,
+        Ability::EstimatedSize,
+        Ability::Undescribed,
+        Ability::Sequential,
+    ],
 };
 
 const LINE: LineMarks = LineMarks { open: b"", close: b"\n" };

@@ -10,7 +10,12 @@ use feedrate_spec::catalog::{Ability, Member};
 static MEMBER: Member = Member {
     name: "json",
     summary: "Numbers as JSON lines, one array per sample; lines are found by reading from the start of the file.",
-    abilities: &[Ability::KeepsOpen, Ability::EstimatedSize, Ability::Undescribed],
+    abilities: &[
+        Ability::KeepsOpen,
+        Ability::EstimatedSize,
+        Ability::Undescribed,
+        Ability::Sequential,
+    ],
 };
 
 const LINE: LineMarks = LineMarks { open: b"[", close: b"]\n" };
