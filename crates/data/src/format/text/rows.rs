@@ -1,7 +1,10 @@
 //! Reads the rows of a text: skips rows before the requested one and passes on the numbers of that row.
 
 use super::number;
-use super::{Element, FileShape, FormatError, PayloadSink, Syntax, check_sample, describe_shape};
+use super::{
+    Element, FileShape, FormatError, PayloadSink, Syntax, byte_order_mark_bytes, check_sample,
+    describe_shape,
+};
 
 /// Upper limit on the length of a number. The longest number that `%f` writes is shorter.
 const TOKEN_BYTES_MAX: usize = 512;
@@ -255,11 +258,14 @@ impl<S: Syntax> Rows<S> {
     fn step(&mut self, text: &[u8], sink: &mut dyn PayloadSink) -> Result<usize, FormatError> {
         match self.position {
             RowPosition::BetweenRows | RowPosition::AfterLastRow => {
-                let blanks = text
-                    .iter()
-                    .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
-                    .count();
-                if self.offset == 0 && self.values.expected.is_none() && S::has_heading(text) {
+                let is_foreign_start = self.offset == 0 && self.values.expected.is_none();
+                let mark = if is_foreign_start { byte_order_mark_bytes(text) } else { 0 };
+                let blanks = mark
+                    + text[mark..]
+                        .iter()
+                        .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
+                        .count();
+                if is_foreign_start && S::has_heading(&text[mark..]) {
                     self.position = RowPosition::Heading;
                 } else if blanks < text.len() {
                     self.begin_row(blanks)?;

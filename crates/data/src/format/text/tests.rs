@@ -150,6 +150,31 @@ fn a_foreign_file_is_float64() {
     assert_eq!(error.message, "holds 2 rows, so there is no sample 2");
 }
 
+/// The byte order mark is what Excel's "CSV UTF-8" begins with.
+#[test]
+fn column_numbers_and_byte_order_marks_are_no_samples() {
+    for (name, text, expected) in [
+        ("csv", "0,1,2\n0.5,1,2\n", 1),
+        ("csv", "0,1,2,3,4,5,6,7,8,9,10\r\n0,1,2,3,4,5,6,7,8,9,10\r\n", 1),
+        ("csv", ",0\n0,7\n", 1),
+        ("csv", ",0,1\r\n0,7,8\r\n", 1),
+        ("csv", "0,1\n2,3\n", 2),
+        ("csv", "0\n1\n", 2),
+        ("csv", "0,1,3\n2,3,4\n", 2),
+        ("csv", ",1\n2,3\n", 2),
+        ("csv", "\u{feff}0.5,1\n2,3\n", 2),
+        ("csv", "\u{feff}0,1,2\n2,3,4\n", 1),
+        ("csv", "\u{feff}\n", 0),
+        ("json", "\u{feff}[1,2]\n[3,4]\n", 2),
+    ] {
+        for sample in 0..expected {
+            read(name, text.as_bytes(), sample, None).unwrap();
+        }
+        let error = read(name, text.as_bytes(), expected, None).unwrap_err();
+        assert_eq!(error.samples, Some(expected), "{text:?}: {error}");
+    }
+}
+
 /// Offsets and lengths read of a file for `samples`.
 fn reads(compression: Compression, samples: &[u64]) -> (u64, Vec<(u64, u64)>) {
     let shape = shape(&[1000], Element::Uint8, 20);
