@@ -172,6 +172,8 @@ enum RowPosition {
     SkippedRow,
     /// In the requested row.
     WantedRow,
+    /// In the requested row, which is not of numbers.
+    UndecodedRow,
     /// After the plan's last row, where only blanks may follow.
     AfterLastRow,
     /// After the requested row.
@@ -189,6 +191,8 @@ pub(super) struct Rows<S> {
     row: u64,
     /// Number of the requested row.
     wanted: u64,
+    /// Whether the requested row is not of numbers.
+    is_undecoded: bool,
 }
 
 impl<S: Syntax> Rows<S> {
@@ -202,6 +206,7 @@ impl<S: Syntax> Rows<S> {
             offset: 0,
             row: 0,
             wanted: 0,
+            is_undecoded: false,
         }
     }
 
@@ -220,6 +225,7 @@ impl<S: Syntax> Rows<S> {
             self.syntax.begin();
         }
         self.wanted = row;
+        self.is_undecoded = false;
         self.values.begin(expected);
         self.position = RowPosition::BetweenRows;
         continues
@@ -233,6 +239,11 @@ impl<S: Syntax> Rows<S> {
     /// Whether the requested row has been read.
     pub(super) fn is_done(&self) -> bool {
         self.position == RowPosition::Done
+    }
+
+    /// Whether the requested row is not of numbers.
+    pub(super) fn is_undecoded(&self) -> bool {
+        self.is_undecoded
     }
 
     /// Checks that the requested row exists in the plan.
@@ -280,7 +291,14 @@ impl<S: Syntax> Rows<S> {
             }
             RowPosition::WantedRow => {
                 let read = self.syntax.read(text, &mut self.values);
-                let (used, row) = read.map_err(|error| self.with_row(&error))?;
+                let (used, row) = match read {
+                    Ok(read) => read,
+                    Err(error) => {
+                        self.leave_undecoded(&error)?;
+                        self.position = RowPosition::UndecodedRow;
+                        return Ok(0);
+                    }
+                };
                 match row {
                     RowEnd::NeedsBytes => {}
                     RowEnd::Full => self.values.send(sink)?,
@@ -291,8 +309,24 @@ impl<S: Syntax> Rows<S> {
                 }
                 Ok(used)
             }
+            RowPosition::UndecodedRow => {
+                let Some(end) = memchr::memchr(b'\n', text) else { return Ok(text.len()) };
+                self.end_row(end + 1)?;
+                Ok(end + 1)
+            }
             RowPosition::Done => Ok(0),
         }
+    }
+
+    /// Stops parsing a foreign row that is not of numbers. Returns the error for the first row, which shows whether the file is a table
+    /// of numbers.
+    fn leave_undecoded(&mut self, error: &FormatError) -> Result<(), FormatError> {
+        if self.row == 0 || self.values.expected.is_some() {
+            return Err(self.with_row(error));
+        }
+        self.syntax.begin();
+        self.is_undecoded = true;
+        Ok(())
     }
 
     fn begin_row(&mut self, offset: usize) -> Result<(), FormatError> {
@@ -334,6 +368,7 @@ impl<S: Syntax> Rows<S> {
                 self.position = RowPosition::Done;
                 Ok(())
             }
+            RowPosition::UndecodedRow => self.end_row(0),
             RowPosition::Heading | RowPosition::BetweenRows | RowPosition::SkippedRow => {
                 Err(self.missing_row_error())
             }
@@ -343,8 +378,10 @@ impl<S: Syntax> Rows<S> {
                     let message = format!("the file ends within row {}", self.row);
                     return Err(FormatError::new(self.offset, message));
                 }
-                let end = self.syntax.end(&mut self.values);
-                end.map_err(|error| self.with_row(&error))?;
+                if let Err(error) = self.syntax.end(&mut self.values) {
+                    self.leave_undecoded(&error)?;
+                    return self.end_row(0);
+                }
                 self.end_row(0)?;
                 self.values.send(sink)
             }
