@@ -3,7 +3,8 @@
 //! recognised by their first bytes.
 //!
 //! Files of other programs can be read too, with quoted numbers, spaces, CRLF, blank lines and missing numbers (as NaN).
-//! DLIO 2.0.0 wrote an index before each row and the column numbers above the rows; such files can also be read.
+//! DLIO 2.0.0 wrote an index before each row and the column numbers above the rows; such files can also be read, as can files
+//! without the index.
 
 use super::text::{self, LineMarks, NumberText, RowEnd, Syntax, Values};
 use super::{Format, FormatError};
@@ -12,7 +13,12 @@ use feedrate_spec::catalog::{Ability, Member};
 static MEMBER: Member = Member {
     name: "csv",
     summary: "Numbers as text, one row per sample; rows are found by reading from the start of the file.",
-    abilities: &[Ability::KeepsOpen, Ability::EstimatedSize, Ability::Undescribed],
+    abilities: &[
+        Ability::KeepsOpen,
+        Ability::EstimatedSize,
+        Ability::Undescribed,
+        Ability::Sequential,
+    ],
 };
 
 const LINE: LineMarks = LineMarks { open: b"", close: b"\n" };
@@ -26,6 +32,9 @@ pub(super) static FORMAT: Format = Format {
     )
 };
 
+/// Least number of columns whose numbers are taken for names in files without an index. The numbers of fewer columns can be a row.
+const UNINDEXED_COLUMNS_MIN: usize = 3;
+
 /// State of the parser in a row.
 #[derive(Default)]
 struct Fields {
@@ -38,8 +47,18 @@ impl Syntax for Fields {
     }
 
     fn has_heading(text: &[u8]) -> bool {
-        // The column numbers that pandas writes. The first column, the index, has no name.
-        text.strip_prefix(b",0,1").is_some_and(|rest| matches!(rest.first(), Some(b',' | b'\n')))
+        // The column numbers that pandas writes. The first column has no name if it is the index. The last name may be incomplete.
+        let end = memchr::memchr(b'\n', text);
+        let line = text[..end.unwrap_or(text.len())].trim_ascii_end();
+        let (names, columns_min) = match line.strip_prefix(b",") {
+            Some(names) => (names, 1),
+            None => (line, UNINDEXED_COLUMNS_MIN),
+        };
+        let names = names.split(|byte| *byte == b',');
+        let columns = names.clone().count() - usize::from(end.is_none());
+        let is_number =
+            |(i, name): (usize, &[u8])| itoa::Buffer::new().format(i).as_bytes() == name;
+        columns_min <= columns && names.take(columns).enumerate().all(is_number)
     }
 
     fn read(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, RowEnd), FormatError> {

@@ -18,6 +18,9 @@ const HEAD_BYTES: usize = 16;
 /// Upper limit on the length of a member that is decoded.
 const MEMBER_BYTES_MAX: usize = 1 << 30;
 
+/// Extension of records of an unknown type.
+pub(super) const RECORD: &[u8] = b"record";
+
 /// A type of file that a member can have.
 struct MemberType {
     /// Name shown to the user.
@@ -72,6 +75,7 @@ static MEMBER_TYPES: &[MemberType] = &[
     member_type("pt", &["pth", "pt"], &[]),
     member_type("msgpack", &["mp", "msg"], &[]),
     member_type("cbor", &["cbor"], &[]),
+    member_type("unknown record", &["record"], &[]),
 ];
 
 /// A type that is not decoded.

@@ -10,7 +10,12 @@ use feedrate_spec::catalog::{Ability, Member};
 static MEMBER: Member = Member {
     name: "json",
     summary: "Numbers as JSON lines, one array per sample; lines are found by reading from the start of the file.",
-    abilities: &[Ability::KeepsOpen, Ability::EstimatedSize, Ability::Undescribed],
+    abilities: &[
+        Ability::KeepsOpen,
+        Ability::EstimatedSize,
+        Ability::Undescribed,
+        Ability::Sequential,
+    ],
 };
 
 const LINE: LineMarks = LineMarks { open: b"[", close: b"]\n" };
@@ -136,7 +141,7 @@ impl Tokens {
         let byte = text[0];
         self.next = match (self.next, byte) {
             (NextToken::InKey, _) => return Ok(self.read_key(text)),
-            (NextToken::InKeyEscaped, _) => NextToken::InKey,
+            (NextToken::InKeyEscaped, _) if byte != b'\n' => NextToken::InKey,
             (next, b' ' | b'\t' | b'\r') => next,
             (NextToken::LineEnd, b'\n') => NextToken::Value,
             (_, b'\n') => return Err("the line ends within a JSON value".to_string()),

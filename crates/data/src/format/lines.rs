@@ -4,7 +4,7 @@
 use super::ahead::{Finder, ReadAheadCursor, ReadOrder, WantedSample};
 use super::gunzip::StreamKind;
 use super::unpacked::Unpacked;
-use super::{CursorOptions, Format, FormatError, PayloadSink, truncated};
+use super::{CursorOptions, Format, FormatError, PayloadSink, byte_order_mark_bytes, truncated};
 use feedrate_spec::catalog::{FormatEntry, Member};
 use feedrate_spec::shape::FileShape;
 
@@ -102,12 +102,14 @@ impl Rows {
         self.ended_rows == self.rows_before()
     }
 
-    /// Skips the bytes between rows and returns their number.
+    /// Skips a byte order mark and the bytes between rows, and returns their number.
     fn skip_blank(&self, bytes: &[u8]) -> usize {
         if !self.rules.skips_blank {
             return 0;
         }
-        bytes.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(bytes.len())
+        let mark = if self.offset == 0 { byte_order_mark_bytes(bytes) } else { 0 };
+        let blank = bytes[mark..].iter().position(|byte| !byte.is_ascii_whitespace());
+        blank.map_or(bytes.len(), |blank| mark + blank)
     }
 
     /// Offset of the newline that ends the row; `None` if the row continues.
@@ -325,6 +327,8 @@ mod tests {
         for (format, text, expected) in [
             ("jsonl", "{\"a\": \"x}\"}\n\n[1]\r\n", &["{\"a\": \"x}\"}", "[1]\r"][..]),
             ("jsonl", "{\"a\": \"\\\"\"}", &["{\"a\": \"\\\"\"}"]),
+            ("jsonl", "\u{feff}{\"a\": 1}\n[2]\n", &["{\"a\": 1}", "[2]"]),
+            ("csv_text", "\u{feff}\"a\nb\",c\nx,1\n", &["x,1"]),
             (
                 "csv_text",
                 "a,b\n1,\"two\nlines\"\n\n2,\"\"\"\"\n",

@@ -510,6 +510,12 @@ fn piece_len(sizes: impl Into<PieceSizes>, offset: u64, remaining: u64) -> usize
     }
 }
 
+/// Length of the byte order mark at the start of a text.
+fn byte_order_mark_bytes(text: &[u8]) -> usize {
+    const MARK: &[u8] = "\u{feff}".as_bytes();
+    if text.starts_with(MARK) { MARK.len() } else { 0 }
+}
+
 /// Decodes the answer to [`Need::Length`].
 fn decode_length(bytes: &[u8]) -> u64 {
     bytes.first_chunk().copied().map_or(0, u64::from_le_bytes)

@@ -126,6 +126,16 @@ pub(super) fn read(
     read_with(&mut *(format.cursor)(&options(4096)), 4096, parts, sample, expected)
 }
 
+/// Rows of text have no index, so the runs of a folder must read them in order.
+#[test]
+fn rows_of_text_are_read_in_order_by_default() {
+    let formats = FORMATS.iter().map(|format| format.member());
+    for member in formats.filter(|member| member.has(Ability::Undescribed)) {
+        let has_index = member.has(Ability::NeedsPlan);
+        assert_eq!(member.has(Ability::Sequential), !has_index, "{}", member.name);
+    }
+}
+
 /// Options with which foreign files that cannot be decoded are errors.
 fn strict_options() -> CursorOptions {
     CursorOptions { decodes_members: false, ..options(4096) }

@@ -115,6 +115,12 @@ indexed = np.column_stack([np.arange(5), array("uint8", (5, 900))]).astype(np.in
 add("dlio_2_0_0.csv", indexed, lambda path, x: pd.DataFrame(x[:, 1:]).to_csv(path), planned=False)
 add("dlio_2_0_0_two.csv", indexed[:, :3], lambda path, x: pd.DataFrame(x[:, 1:]).to_csv(path), planned=False)
 
+unindexed = array("int32", (5, 900)).astype(np.int64)
+add("unindexed.csv", unindexed, lambda path, x: pd.DataFrame(x).to_csv(path, index=False), planned=False)
+add("series.csv", indexed[:, :2], lambda path, x: pd.DataFrame(x[:, 1:]).to_csv(path, lineterminator="\r\n"), planned=False)
+add("marked.csv", unindexed, to_csv(encoding="utf-8-sig"), planned=False)
+add("marked.json", unindexed, lambda path, x: open(path, "w", encoding="utf-8-sig").write("".join(f"{row}\n" for row in x.tolist())), planned=False)
+
 odd = np.array([[1.0, np.nan, np.inf], [-np.inf, 0.5, 2.0]], dtype=np.float32)
 add("odd.csv", odd, to_csv())
 add("odd.json", odd, json_lines())

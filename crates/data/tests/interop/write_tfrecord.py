@@ -126,10 +126,20 @@ add("no_records", [], lambda path: open(path, "wb"), "so there is no sample 0")
 one = record(example(entry("image", bytes_feature(b"x" * 5000)), entry("size", int_feature(5000))))
 numbers = example(entry("x", int_feature(1)), entry("y", float_feature(1.0)))
 add_bytes("numbers", [numbers], record(numbers))
-add_bytes("no_features", [], record(b""), "its features: none")
-add_bytes("value_first", [], record(field(1, field(1, field(2, bytes_feature(b"x")) + field(1, b"image")))), "before its name")
+no_examples = {
+    "no_features": b"",
+    "value_first": field(1, field(1, field(2, bytes_feature(b"x")) + field(1, b"image"))),
+    "long_name": example(entry("n" * 2000, bytes_feature(b"x"))),
+    "nested_too_long": b"\x0a\x05\x0a\x20" + b"x" * 3,
+    "group": varint(1 << 3 | 3),
+    "endless_number": b"\x80" * 20,
+    "jpeg": b"\xff\xd8\xff" + random.randbytes(70_000),
+    "tensor": number_field(1, 1) + field(2, b"") + field(4, random.randbytes(1_000_000)),
+    "sequence_example": field(2, field(1, field(1, b"image") + field(2, bytes_feature(b"x")))),
+}
+for name, message in no_examples.items():
+    add_bytes(name, [message] * 3, record(message) * 3)
 add_bytes("twice", [], record(example(entry("image", bytes_feature(b"x")), entry("image", bytes_feature(b"y")))), "two lists of bytes called `image`")
-add_bytes("long_name", [], record(example(entry("n" * 2000, bytes_feature(b"x")))), "name of 2000 bytes")
 # Whole files in gzip or zlib, as `TFRecordOptions` writes them.
 records = blobs(5000, 0, 300_000, 17)
 stream = b"".join(record(example(entry("label", bytes_feature(b"cat")), entry("image", bytes_feature(x)))) for x in records)
@@ -144,8 +154,5 @@ huge = struct.pack("<Q", 1 << 60)
 add_bytes("huge", [], huge + masked_crc(huge) + one, "a record of 1152921504606846976 bytes, but the file ends")
 full = struct.pack("<Q", (1 << 64) - 1)
 add_bytes("fullest", [], full + masked_crc(full) + one, "a record of 18446744073709551615 bytes, but the file ends")
-add_bytes("nested_too_long", [], record(b"\x0a\x05\x0a\x20" + b"x" * 3), "with 3 bytes left of the field that contains it")
-add_bytes("group", [], record(varint(1 << 3 | 3)), "wire type `3`")
-add_bytes("endless_number", [], record(b"\x80" * 20), "more than 64 bits")
 
 json.dump(cases, open(os.path.join(folder, "cases.json"), "w"))

@@ -288,6 +288,21 @@ fn a_written_workload_reads_the_same_files_of_a_mixed_folder() {
     assert_eq!(fs::read(test.path("own/names.index")).unwrap(), b"mine");
 }
 
+/// A row is found only by reading its file from the start.
+#[test]
+fn files_of_numbers_are_read_once_per_epoch() {
+    for (extension, row) in [("csv", "1,2,3\n"), ("json", "[1,2,3]\n")] {
+        let test = Test::new();
+        fs::create_dir(test.path("theirs")).unwrap();
+        for file in 0..2 {
+            test.write(&format!("theirs/{file}.{extension}"), row.repeat(3200));
+        }
+        let json = folder_run(&test, &["--workers", "2"]);
+        assert_eq!(json["latency"]["sample"]["count"], 6400, "{extension}");
+        assert_eq!(json["bytes"]["logical"], 6400 * row.len(), "{extension}");
+    }
+}
+
 #[test]
 fn broken_files_are_named_and_left_out() {
     let test = Test::new();

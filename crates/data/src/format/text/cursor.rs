@@ -9,6 +9,9 @@ use super::{Cursor, CursorOptions, FileShape, FormatError, PayloadSink, Syntax};
 const UNSUPPORTED: [(&[u8], &str); 4] =
     [(b"BZh", "bz2"), (b"PK\x03\x04", "zip"), (b"\xfd7zXZ", "xz"), (b"\x28\xb5\x2f\xfd", "zstd")];
 
+/// Kind of foreign rows that are read and not decoded.
+const UNDECODED: &str = "non-numeric row";
+
 /// A cursor for text files.
 pub(in super::super) fn cursor<S: Syntax>(options: &CursorOptions) -> Box<dyn Cursor> {
     let text = TextFinder::<S> {
@@ -142,5 +145,9 @@ impl<S: Syntax> Finder for TextFinder<S> {
 
     fn file_shape(&self) -> Option<FileShape> {
         None
+    }
+
+    fn undecoded_type(&self) -> Option<&'static str> {
+        self.rows.is_undecoded().then_some(UNDECODED)
     }
 }

@@ -10,8 +10,8 @@ mod write;
 mod tests;
 
 use super::{
-    Content, Cursor, CursorOptions, FileSink, FormatError, PayloadSink, SinkError, check_sample,
-    describe_shape,
+    Content, Cursor, CursorOptions, FileSink, FormatError, PayloadSink, SinkError,
+    byte_order_mark_bytes, check_sample, describe_shape,
 };
 use feedrate_spec::catalog::{FormatEntry, Member};
 use feedrate_spec::shape::{Compression, Element, Encoding, FileShape};

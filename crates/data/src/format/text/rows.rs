@@ -1,7 +1,10 @@
 //! Reads the rows of a text: skips rows before the requested one and passes on the numbers of that row.
 
 use super::number;
-use super::{Element, FileShape, FormatError, PayloadSink, Syntax, check_sample, describe_shape};
+use super::{
+    Element, FileShape, FormatError, PayloadSink, Syntax, byte_order_mark_bytes, check_sample,
+    describe_shape,
+};
 
 /// Upper limit on the length of a number. The longest number that `%f` writes is shorter.
 const TOKEN_BYTES_MAX: usize = 512;
@@ -169,6 +172,8 @@ enum RowPosition {
     SkippedRow,
     /// In the requested row.
     WantedRow,
+    /// In the requested row, which is not of numbers.
+    UndecodedRow,
     /// After the plan's last row, where only blanks may follow.
     AfterLastRow,
     /// After the requested row.
@@ -186,6 +191,8 @@ pub(super) struct Rows<S> {
     row: u64,
     /// Number of the requested row.
     wanted: u64,
+    /// Whether the requested row is not of numbers.
+    is_undecoded: bool,
 }
 
 impl<S: Syntax> Rows<S> {
@@ -199,6 +206,7 @@ impl<S: Syntax> Rows<S> {
             offset: 0,
             row: 0,
             wanted: 0,
+            is_undecoded: false,
         }
     }
 
@@ -217,6 +225,7 @@ impl<S: Syntax> Rows<S> {
             self.syntax.begin();
         }
         self.wanted = row;
+        self.is_undecoded = false;
         self.values.begin(expected);
         self.position = RowPosition::BetweenRows;
         continues
@@ -230,6 +239,11 @@ impl<S: Syntax> Rows<S> {
     /// Whether the requested row has been read.
     pub(super) fn is_done(&self) -> bool {
         self.position == RowPosition::Done
+    }
+
+    /// Whether the requested row is not of numbers.
+    pub(super) fn is_undecoded(&self) -> bool {
+        self.is_undecoded
     }
 
     /// Checks that the requested row exists in the plan.
@@ -255,11 +269,14 @@ impl<S: Syntax> Rows<S> {
     fn step(&mut self, text: &[u8], sink: &mut dyn PayloadSink) -> Result<usize, FormatError> {
         match self.position {
             RowPosition::BetweenRows | RowPosition::AfterLastRow => {
-                let blanks = text
-                    .iter()
-                    .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
-                    .count();
-                if self.offset == 0 && self.values.expected.is_none() && S::has_heading(text) {
+                let is_foreign_start = self.offset == 0 && self.values.expected.is_none();
+                let mark = if is_foreign_start { byte_order_mark_bytes(text) } else { 0 };
+                let blanks = mark
+                    + text[mark..]
+                        .iter()
+                        .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
+                        .count();
+                if is_foreign_start && S::has_heading(&text[mark..]) {
                     self.position = RowPosition::Heading;
                 } else if blanks < text.len() {
                     self.begin_row(blanks)?;
@@ -274,7 +291,14 @@ impl<S: Syntax> Rows<S> {
             }
             RowPosition::WantedRow => {
                 let read = self.syntax.read(text, &mut self.values);
-                let (used, row) = read.map_err(|error| self.with_row(&error))?;
+                let (used, row) = match read {
+                    Ok(read) => read,
+                    Err(error) => {
+                        self.leave_undecoded(&error)?;
+                        self.position = RowPosition::UndecodedRow;
+                        return Ok(0);
+                    }
+                };
                 match row {
                     RowEnd::NeedsBytes => {}
                     RowEnd::Full => self.values.send(sink)?,
@@ -285,8 +309,24 @@ impl<S: Syntax> Rows<S> {
                 }
                 Ok(used)
             }
+            RowPosition::UndecodedRow => {
+                let Some(end) = memchr::memchr(b'\n', text) else { return Ok(text.len()) };
+                self.end_row(end + 1)?;
+                Ok(end + 1)
+            }
             RowPosition::Done => Ok(0),
         }
+    }
+
+    /// Stops parsing a foreign row that is not of numbers. Returns the error for the first row, which shows whether the file is a table
+    /// of numbers.
+    fn leave_undecoded(&mut self, error: &FormatError) -> Result<(), FormatError> {
+        if self.row == 0 || self.values.expected.is_some() {
+            return Err(self.with_row(error));
+        }
+        self.syntax.begin();
+        self.is_undecoded = true;
+        Ok(())
     }
 
     fn begin_row(&mut self, offset: usize) -> Result<(), FormatError> {
@@ -328,6 +368,7 @@ impl<S: Syntax> Rows<S> {
                 self.position = RowPosition::Done;
                 Ok(())
             }
+            RowPosition::UndecodedRow => self.end_row(0),
             RowPosition::Heading | RowPosition::BetweenRows | RowPosition::SkippedRow => {
                 Err(self.missing_row_error())
             }
@@ -337,8 +378,10 @@ impl<S: Syntax> Rows<S> {
                     let message = format!("the file ends within row {}", self.row);
                     return Err(FormatError::new(self.offset, message));
                 }
-                let end = self.syntax.end(&mut self.values);
-                end.map_err(|error| self.with_row(&error))?;
+                if let Err(error) = self.syntax.end(&mut self.values) {
+                    self.leave_undecoded(&error)?;
+                    return self.end_row(0);
+                }
                 self.end_row(0)?;
                 self.values.send(sink)
             }

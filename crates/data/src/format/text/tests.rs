@@ -77,6 +77,7 @@ fn json_rows_are_read_or_refused() {
         ("{\"a\":1]\n", Err("unexpected `]`")),
         ("{1:2}\n", Err("unexpected `1`")),
         ("{\"a\n\":1}\n", Err("the line ends within")),
+        ("{\"a\\\n\":1}\n", Err("the line ends within")),
         ("[1,2] [3,4]\n", Err("at byte 6: row 0: `[` follows the array of its line")),
         ("[1,\"2\"]\n", Err("a string instead of a number")),
         ("[1,null]\n", Err("`null` is not a valid uint8")),
@@ -148,6 +149,63 @@ fn a_foreign_file_is_float64() {
     assert!(f64::from_le_bytes(gap[8..16].try_into().unwrap()).is_nan());
     let error = read("csv", b"1\n2\n", 2, None).unwrap_err();
     assert_eq!(error.message, "holds 2 rows, so there is no sample 2");
+}
+
+/// The byte order mark is what Excel's "CSV UTF-8" begins with.
+#[test]
+fn column_numbers_and_byte_order_marks_are_no_samples() {
+    for (name, text, expected) in [
+        ("csv", "0,1,2\n0.5,1,2\n", 1),
+        ("csv", "0,1,2,3,4,5,6,7,8,9,10\r\n0,1,2,3,4,5,6,7,8,9,10\r\n", 1),
+        ("csv", ",0\n0,7\n", 1),
+        ("csv", ",0,1\r\n0,7,8\r\n", 1),
+        ("csv", "0,1\n2,3\n", 2),
+        ("csv", "0\n1\n", 2),
+        ("csv", "0,1,3\n2,3,4\n", 2),
+        ("csv", ",1\n2,3\n", 2),
+        ("csv", "\u{feff}0.5,1\n2,3\n", 2),
+        ("csv", "\u{feff}0,1,2\n2,3,4\n", 1),
+        ("csv", "\u{feff}\n", 0),
+        ("json", "\u{feff}[1,2]\n[3,4]\n", 2),
+    ] {
+        for sample in 0..expected {
+            read(name, text.as_bytes(), sample, None).unwrap();
+        }
+        let error = read(name, text.as_bytes(), expected, None).unwrap_err();
+        assert_eq!(error.samples, Some(expected), "{text:?}: {error}");
+    }
+}
+
+#[test]
+fn later_rows_that_are_not_of_numbers_are_read_undecoded() {
+    let long = format!("1,2\n{}NA\n5,6\n", "7,".repeat(9000));
+    let cases = [
+        ("csv", "1,2\n3,NA\n5,6\n", 1),
+        ("csv", "1,2\n3,4\n5,words", 2),
+        ("csv", &long, 1),
+        ("json", "[1,2]\n[3,\"4\"]\n[5,6]\n", 1),
+        ("json", "[1,2]\n{\"a\\\n[5,6]\n", 1),
+        ("json", "[1,2]\n[3,4]\n[5,", 2),
+    ];
+    for (name, text, undecoded) in cases {
+        for piece_bytes in [2, 9, 4096] {
+            let mut cursor = (format(name).cursor)(&options(piece_bytes));
+            for sample in [0, 1, 2, 1, 0, 2] {
+                let parts = [text.as_bytes().to_vec()];
+                let row = read_with(&mut *cursor, piece_bytes, &parts, sample, None).unwrap();
+                let is_undecoded = cursor.undecoded_type().is_some();
+                assert_eq!(is_undecoded, sample == undecoded, "row {sample} of {text:?}");
+                assert!(is_undecoded || row.len() == 16, "row {sample} of {text:?}");
+            }
+            let parts = [text.as_bytes().to_vec()];
+            let error = read_with(&mut *cursor, piece_bytes, &parts, 3, None).unwrap_err();
+            assert_eq!(error.samples, Some(3), "{text:?}: {error}");
+        }
+    }
+    for (name, text) in [("csv", "NA,2\n3,4\n"), ("json", "[null,\"2\"]\n[3,4]\n")] {
+        let error = read(name, text.as_bytes(), 0, None).unwrap_err();
+        assert!(error.message.starts_with("row 0: "), "{error}");
+    }
 }
 
 /// Offsets and lengths read of a file for `samples`.

@@ -53,7 +53,7 @@ pub(super) enum ScanEnd {
     Found,
     /// There is no feature with the requested name, but another one of bytes. Its name is requested from now on.
     Renamed,
-    /// There is no feature of bytes. Contains the names of all features.
+    /// There is no feature of bytes. Contains the names of all features; none if the message is not an example.
     Missing(String),
 }
 
@@ -138,6 +138,11 @@ impl Scanner {
     /// Length of the payload, once known.
     pub(super) fn payload_bytes(&self) -> Option<u64> {
         self.total
+    }
+
+    /// Whether the message has a list of bytes so far.
+    pub(super) fn has_bytes(&self) -> bool {
+        self.is_found || !self.fallback.is_empty()
     }
 
     /// Takes the next bytes of the message. They must not extend beyond its end.

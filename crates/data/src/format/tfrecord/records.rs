@@ -1,7 +1,8 @@
 //! Finds the records of a file: at computed offsets with a plan, or one after another in foreign files. A sample is the feature of
-//! bytes of its record, or the whole message if it has only numbers.
+//! bytes of its record, or the whole message if it has only numbers or is not a `tf.train.Example`.
 
 use super::super::Discard;
+use super::super::encoded::RECORD;
 use super::ahead::{ByteCollector, Finder, ReadOrder, WantedSample, check_length};
 use super::example::{ScanEnd, Scanner};
 use super::{
@@ -33,6 +34,8 @@ pub(super) struct Records {
     has_renamed_feature: bool,
     /// Whether messages are kept, because one of the file had no feature of bytes.
     keeps_message: bool,
+    /// Whether the current message is not an example, so that its contents are unknown.
+    is_opaque: bool,
     message: Vec<u8>,
     /// Length of the message, if it is the sample.
     whole_message_bytes: Option<u64>,
@@ -64,6 +67,7 @@ impl Records {
             crc: 0,
             has_renamed_feature: false,
             keeps_message: false,
+            is_opaque: false,
             message: Vec::new(),
             whole_message_bytes: None,
         }
@@ -111,6 +115,7 @@ impl Records {
         self.scanner.begin(self.offset, self.message_end() - self.offset, planned);
         self.crc = 0;
         self.message.clear();
+        self.is_opaque = false;
         self.phase = RecordPhase::Message;
         // A message without bytes needs no sink.
         self.check_end(&mut Discard)
@@ -129,7 +134,14 @@ impl Records {
         if self.can_keep_message() {
             self.message.extend_from_slice(piece);
         }
-        self.scanner.scan(piece, sink)?;
+        if !self.is_opaque
+            && let Err(error) = self.scanner.scan(piece, sink)
+        {
+            self.make_opaque(error)?;
+            if !self.has_kept_message() {
+                return Ok(());
+            }
+        }
         self.offset += len;
         self.check_end(sink)
     }
@@ -142,12 +154,40 @@ impl Records {
         self.keeps_message && self.message_bytes() <= KEPT_BYTES_MAX
     }
 
+    /// Whether the message is kept. If not, its record is read again, and later messages of the file are kept at once.
+    fn has_kept_message(&mut self) -> bool {
+        let is_kept = std::mem::replace(&mut self.keeps_message, true);
+        if !is_kept {
+            self.go_to(self.record, self.start);
+        }
+        is_kept
+    }
+
+    /// Stops scanning a foreign message that is not an example. Returns the error if it has the start of one, or is too long to be kept.
+    fn make_opaque(&mut self, error: FormatError) -> Result<(), FormatError> {
+        let is_too_long = KEPT_BYTES_MAX < self.message_bytes();
+        if self.expected.is_some() || self.scanner.has_bytes() || is_too_long {
+            return Err(error);
+        }
+        self.is_opaque = true;
+        Ok(())
+    }
+
     /// Checks at the end of the message whether the sample was found.
     fn check_end(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         if self.offset < self.message_end() {
             return Ok(());
         }
-        match self.scanner.end()? {
+        let unknown = ScanEnd::Missing(String::new());
+        let end = match self.scanner.end() {
+            _ if self.is_opaque => unknown,
+            Ok(end) => end,
+            Err(error) => {
+                self.make_opaque(error)?;
+                unknown
+            }
+        };
+        match end {
             ScanEnd::Found => {
                 self.begin_crc();
                 Ok(())
@@ -162,13 +202,13 @@ impl Records {
                 Err(FormatError::new(self.start, format!("a record without `{IMAGE}`")))
             }
             ScanEnd::Missing(names)
-                if !names.is_empty()
-                    && self.expected.is_none()
-                    && self.message_bytes() <= KEPT_BYTES_MAX =>
+                if self.expected.is_none() && self.message_bytes() <= KEPT_BYTES_MAX =>
             {
-                if !std::mem::replace(&mut self.keeps_message, true) {
-                    self.go_to(self.record, self.start);
+                if !self.has_kept_message() {
                     return Ok(());
+                }
+                if names.is_empty() {
+                    sink.begin_encoded(RECORD);
                 }
                 sink.payload(0, &self.message)?;
                 self.whole_message_bytes = Some(self.message_bytes());

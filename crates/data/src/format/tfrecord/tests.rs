@@ -178,6 +178,52 @@ fn records_must_match_the_plan() {
 }
 
 #[test]
+fn records_that_are_not_examples_are_read_whole() {
+    let tensor = [&b"\x08\x01\x22\xb0\x09"[..], &[7; 1200]].concat();
+    let example = |name: &str, value: &[u8]| {
+        wrap_in_fields(&[FIRST], map_entry(name, FIRST, value.to_vec(), 0), 0)
+    };
+    let image = example("image", b"bytes");
+    let webp = b"RIFF\0\0\0\0WEBPVP8 and more";
+    let long_name = example(&"n".repeat(2000), b"bytes");
+    let cases = [
+        (&tensor[..], Some("unknown record")),
+        (b"\xff\xd8\xff and no picture", Some("jpeg")),
+        (&image, None),
+        (webp, Some("webp")),
+        (b"", None),
+        (b"words", Some("unknown record")),
+        (&long_name, Some("unknown record")),
+        (&[0x80; 20], Some("unknown record")),
+    ];
+    let file: Vec<u8> = cases.iter().flat_map(|(message, _)| frame(message)).collect();
+    for piece_bytes in [1, 100, 4096] {
+        let mut cursor = FORMAT.reader(&options(piece_bytes));
+        for sample in [0, 1, 2, 3, 4, 5, 6, 7, 7, 2, 0, 6] {
+            let parts = [file.clone()];
+            let payload = read_with(&mut *cursor, piece_bytes, &parts, sample, None).unwrap();
+            let (message, kind) = cases[sample as usize];
+            let expected = if message == image { b"bytes" } else { message };
+            assert_eq!((&payload[..], cursor.undecoded_type()), (expected, kind), "{sample}");
+        }
+    }
+    let (pass, _) = reads(&mut *FORMAT.reader(&options(4096)), &file, 0..8, None);
+    assert_eq!(pass, [(0, file.len())]);
+}
+
+#[test]
+fn only_the_first_of_large_records_that_are_not_examples_is_read_twice() {
+    // A tensor can be an example until its end, but no text begins like one.
+    let tensor = [&b"\x22\xa0\x8d\x06"[..], &[7; 100_000]].concat();
+    for message in [&tensor[..], &[b'w'; 100_000]] {
+        let file = frame(message).repeat(5);
+        let (pass, _) = reads(&mut *FORMAT.reader(&options(4096)), &file, 0..5, None);
+        let bytes = pass.iter().map(|read| read.1).sum::<usize>();
+        assert!(bytes <= file.len() * 5 / 4, "{bytes} of {}", file.len());
+    }
+}
+
+#[test]
 fn sizes_beyond_any_device_saturate() {
     assert_eq!(file_bytes(&shape(&[u64::MAX, 9], Element::Float64, u64::MAX)), u64::MAX);
 }

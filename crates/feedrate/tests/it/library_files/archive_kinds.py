@@ -2,6 +2,7 @@
 import gzip
 import io
 import os
+import struct
 import tarfile
 import zlib
 
@@ -188,6 +189,28 @@ def features():
 
 
 Kind("tfrecord of numbers", each(".tfrecord", lambda path, number: write_examples(path, SAMPLES, features)), read_records, is_whole=True, is_decoded=True)
+
+
+def write_records(path, message):
+    with open(path, "wb") as file:
+        for _ in range(SAMPLES):
+            data = message()
+            length = struct.pack("<Q", len(data))
+            file.write(length + tfrecord.TFRecordWriter.masked_crc(length) + data + tfrecord.TFRecordWriter.masked_crc(data))
+
+
+def read_images(path):
+    for record in tfrecord_iterator(path):
+        yield pixels(bytes(record))
+
+
+def tensor():
+    """As `tf.io.serialize_tensor` writes 200,000 numbers of type `uint8`."""
+    return b"\x08\x04\x12\x06\x12\x04\x08\xc0\x9a\x0c\x22\xc0\x9a\x0c" + random.bytes(200_000)
+
+
+Kind("tfrecord of jpeg", each(".tfrecord", lambda path, number: write_records(path, jpeg)), read_images, is_whole=True)
+Kind("tfrecord of tensors", each(".tfrecord", lambda path, number: write_records(path, tensor)), read_records, is_whole=True, is_decoded=False)
 
 
 def tfds(folder):

@@ -82,6 +82,24 @@ def numeric_table(path, number):
     pd.DataFrame(noise((ROWS, 64)), columns=[f"pixel{column}" for column in range(64)]).to_csv(path, index=False)
 
 
+def numbered_table(path, number):
+    pd.DataFrame(noise((ROWS, 64))).to_csv(path, index=False)
+
+
+def marked_numbers(path, number):
+    pd.DataFrame(random.random((ROWS, 64))).to_csv(path, index=False, header=False, encoding="utf-8-sig")
+
+
+def marked_lines(path):
+    return lines(path, lambda path, mode, encoding: open(path, mode, encoding="utf-8-sig"))
+
+
+def missing_numbers(path, number):
+    table = pd.DataFrame(random.random((ROWS, 64)))
+    table.iloc[1:, 3] = table.iloc[1:, 3].where(random.random(ROWS - 1) < 0.7)
+    table.to_csv(path, index=False, header=False, na_rep="NA")
+
+
 def quoted(path, number):
     pd.DataFrame({"text": [f'{words(row)}, "quoted"\nsecond line' for row in range(ROWS)], "label": 1}).to_csv(path, index=False, quoting=csv.QUOTE_ALL)
 
@@ -89,6 +107,10 @@ def quoted(path, number):
 Kind("csv of numbers", each(".csv", numbers), without_header, is_whole=True)
 Kind("csv with a header", each(".csv", table), with_header, is_whole=True)
 Kind("csv of numbers with a header", each(".csv", numeric_table), with_header, is_whole=True)
+Kind("csv with column numbers", each(".csv", numbered_table), with_header, is_whole=True)
+Kind("csv of numbers with a byte order mark", each(".csv", marked_numbers), without_header, is_whole=True)
+Kind("jsonl with a byte order mark", each(".jsonl", lambda path, number: save(path, "\ufeff".encode() + records())), marked_lines, is_whole=True)
+Kind("csv of numbers and NA", each(".csv", missing_numbers), without_header, is_whole=True, is_decoded=False)
 Kind("csv with quoted lines", each(".csv", quoted), with_header, is_whole=True)
 Kind("csv with quotes inside fields", each(".csv", lambda path, number: save(path, b"id,size,name\n" + b"".join(b'%d,%d" nail,%s\n' % (row, row % 9, words(row).encode()) for row in range(ROWS)))), with_header, is_whole=True)
 Kind("csv crlf", each(".csv", lambda path, number: table(path, number, lineterminator="\r\n")), with_header, is_whole=True)
