@@ -42,6 +42,7 @@ const V1_HEAD_BYTES: usize = 8;
 /// The first block of an object header, and the length of a message header.
 fn first_block(blocks: &FileBlocks, address: u64) -> ParseResult<(FieldReader<'_>, usize)> {
     let prefix = blocks.peek(address, 16)?;
+    blocks.count_parsed(address, 16)?;
     if prefix.starts_with(b"OHDR") {
         let mut fields = blocks.field_reader(prefix, address);
         fields.skip(4)?;
@@ -56,6 +57,7 @@ fn first_block(blocks: &FileBlocks, address: u64) -> ParseResult<(FieldReader<'_
         let head = 6 + times + limits;
         let size = blocks.fields(address + head as u64, width)?.number(width as usize)?;
         let block_bytes = (head as u64 + width + 4).saturating_add(size);
+        blocks.count_parsed(address, block_bytes)?;
         let mut fields = blocks.checked_fields(address, block_bytes, "OHDR")?;
         fields.skip(head - 4 + width as usize)?;
         return Ok((fields, if flags & 4 != 0 { 6 } else { 4 }));
@@ -66,8 +68,9 @@ fn first_block(blocks: &FileBlocks, address: u64) -> ParseResult<(FieldReader<'_
         return invalid(address, "no object header where one should be");
     }
     fields.skip(7)?;
-    let size = fields.u32()?;
-    Ok((blocks.fields(address + 16, size.into())?, V1_HEAD_BYTES))
+    let size = fields.u32()?.into();
+    blocks.count_parsed(address, size)?;
+    Ok((blocks.fields(address + 16, size)?, V1_HEAD_BYTES))
 }
 
 struct HeaderWalk<'w, 'b> {
@@ -111,6 +114,7 @@ impl<'b> HeaderWalk<'_, 'b> {
             return invalid(offset, format!("an object header in more than {limits}"));
         };
         self.bytes_left = left;
+        self.blocks.count_parsed(start, bytes)?;
         self.found.push(if self.head_bytes == V1_HEAD_BYTES {
             self.blocks.fields(start, bytes)?
         } else {

@@ -381,6 +381,22 @@ fn an_object_header_in_many_blocks_is_read() {
     assert_eq!(file.read(root).map(|payload| payload.len()), Ok(8));
 }
 
+/// Each of the objects continues in the same block, which is full of empty messages and continues in itself.
+#[test]
+fn objects_that_share_a_long_block_are_not_parsed_without_end() {
+    const BLOCK_BYTES: u64 = 1 << 20;
+    let mut file = Builder::new();
+    let start = file.0.len() as u64;
+    let head = [0x10, 0, 16, 0, 0, 0, 0, 0];
+    let continuation = [&head[..], &little_endian(&[start, BLOCK_BYTES])].concat();
+    file.put(&vec![0; BLOCK_BYTES as usize - continuation.len()]);
+    file.put(&continuation);
+    let object = [&[1, 0, 1, 0, 1, 0, 0, 0, 24, 0, 0, 0, 0, 0, 0, 0][..], &continuation].concat();
+    let names: Vec<String> = (0..16_000).map(|i| i.to_string()).collect();
+    let links: Vec<(&str, u64)> = names.iter().map(|name| (&**name, file.put(&object))).collect();
+    assert_refused(file.read_linked(&links), "the largest dataset, cannot be read");
+}
+
 #[test]
 fn a_broken_largest_dataset_is_not_skipped() {
     let contiguous = |bytes: u64| [&[3, 1][..], &little_endian(&[48, bytes])].concat();
