@@ -14,7 +14,9 @@ const BLOCK_BYTES_MAX: u64 = 1 << 20;
 /// Upper limit on the metadata that is kept for the next sample of the same file.
 const KEPT_BYTES_MAX: u64 = METADATA_BYTES_MAX / 2;
 /// Upper limit on the metadata that is fetched for one sample.
-const METADATA_BYTES_MAX: u64 = 32 << 20;
+const METADATA_BYTES_MAX: u64 = 64 << 20;
+/// Metadata from which on no further objects are examined, so that it is kept, with some of the indexes of those that are read.
+pub(super) const EXAMINED_BYTES_MAX: u64 = KEPT_BYTES_MAX / 8 * 7;
 /// Upper limit on the bytes of object headers that are parsed in one file, each time they are parsed: many objects can share blocks.
 const PARSED_BYTES_MAX: u64 = 256 << 20;
 

@@ -416,13 +416,47 @@ fn a_broken_largest_dataset_is_not_skipped() {
 
 /// A dataset beyond the limit could be the largest.
 #[test]
-fn more_objects_than_are_examined_are_refused() {
+fn objects_beyond_the_limit_count_as_stored_elsewhere() {
+    let layout = || [&[3, 1][..], &little_endian(&[48, 8])].concat();
+    // 17,000 datasets, and fewer whose headers are so far apart that each takes metadata of its own.
+    for (count, gap, [least, most]) in
+        [(17_000, 0, [16_382, 16_382]), (16_000, 2048, [12_000, 14_336])]
+    {
+        let mut file = Builder::new();
+        let names: Vec<String> = (0..count).map(|i| format!("images/{i}")).collect();
+        let links: Vec<(&str, u64)> = names
+            .iter()
+            .map(|name| {
+                file.put(&vec![0; gap]);
+                (&name[7..], file.dataset(&[1, 8], layout(), &[]))
+            })
+            .collect();
+        let group = file.root(&links);
+        let root = file.root(&[("images", group)]);
+        let parts = [file.finish(root)];
+        let mut cursor = (FORMAT.cursor)(&options(4096));
+        let payload = read_with(&mut *cursor, 4096, &parts, 0, None).unwrap();
+        let members = cursor.members();
+        let read = members.iter().filter(|member| member.is_read).count();
+        assert_eq!(payload.len(), 8 * read);
+        assert!((least..=most).contains(&read), "{read} of {count}");
+        assert_eq!(cursor.elsewhere(), Some(&*members[read].name));
+        let chosen = ["images/13999".to_string()].into();
+        let mut cursor = (FORMAT.cursor)(&CursorOptions { members: chosen, ..options(4096) });
+        assert_eq!(read_with(&mut *cursor, 4096, &parts, 0, None).map(|p| p.len()), Ok(8));
+        assert_eq!(cursor.elsewhere(), None);
+    }
+    // None of the groups of the samples is examined.
+    let mut file = Builder::new();
     let names: Vec<String> = (0..17_000).map(|i| i.to_string()).collect();
-    let links: Vec<(&str, u64)> = names.iter().map(|name| &**name).zip(1..).collect();
-    assert_refused(
-        Builder::new().read_linked(&links),
-        "more than 16384 datasets and groups: name the datasets to read in `dataset.members`",
-    );
+    let links: Vec<(&str, u64)> = names
+        .iter()
+        .map(|name| {
+            let image = file.dataset(&[1, 8], layout(), &[]);
+            (&**name, file.root(&[("image", image)]))
+        })
+        .collect();
+    assert_refused(file.read_linked(&links), "name the datasets to read in `dataset.members`");
 }
 
 /// Its length is unknown, so it could be the largest.
