@@ -2,7 +2,9 @@
 //!
 //! Both drivers execute the operations: the real one with blocking calls, the simulated one in virtual time.
 
-use feedrate_data::format::{Cursor, CursorOptions, Format, FormatError, Need, Part, PayloadSink};
+use feedrate_data::format::{
+    Cursor, CursorOptions, Format, FormatError, Need, Part, PayloadSink, ShareCursor,
+};
 use feedrate_data::storage::Handle;
 use feedrate_measure::record::IoCounters;
 use feedrate_measure::record::access::ReadPosition;
@@ -53,14 +55,24 @@ pub struct SampleReader {
     is_container: bool,
     /// The last broken file.
     broken_file: Option<u64>,
-    /// Whether the current sample is broken, so that the rest of it is not read.
-    is_broken: bool,
+    /// Reads the further samples of a broken container.
+    shares: ShareCursor,
+    state: SampleState,
     broken_samples: u64,
     complete_samples: u64,
 }
 
 /// Kind of foreign samples whose content contradicts their format.
 const BROKEN: &str = "broken file";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SampleState {
+    Sound,
+    /// The sample is broken, so the rest of it is not read.
+    Broken,
+    /// A sample before it in the same container was broken, so an equal share of the file is read instead.
+    Lost,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pending {
@@ -135,7 +147,8 @@ impl SampleReader {
             pending: Pending::Nothing,
             is_container: format.member().has(Ability::HoldsFiles),
             broken_file: None,
-            is_broken: false,
+            shares: ShareCursor::new(options),
+            state: SampleState::Sound,
             broken_samples: 0,
             complete_samples: 0,
         }
@@ -169,8 +182,12 @@ impl SampleReader {
         self.payload_bytes = shape.map(|shape| shape.sample_bytes());
         self.is_single_sample = !self.keeps_open && layout.samples_per_file() == 1;
         self.cursor.begin(id.file, id.sample, shape.as_ref());
-        self.is_broken = self.is_container && self.broken_file == Some(id.file);
-        self.broken_samples += u64::from(self.is_broken);
+        self.state = SampleState::Sound;
+        if self.is_container && self.broken_file == Some(id.file) {
+            self.state = SampleState::Lost;
+            self.broken_samples += 1;
+            self.shares.begin(id.file, id.sample, Some(&layout.shape(id.file)));
+        }
         self.pending = if self.file == Some(id.file) { Pending::Cursor } else { Pending::Nothing };
         self.file = Some(id.file);
     }
@@ -194,8 +211,12 @@ impl SampleReader {
             }
             self.pending = Pending::Cursor;
         }
-        let need = match self.cursor.need() {
-            _ if self.is_broken => Need::Done,
+        let needed = match self.state {
+            SampleState::Sound => self.cursor.need(),
+            SampleState::Broken => Ok(Need::Done),
+            SampleState::Lost => self.shares.need(),
+        };
+        let need = match needed {
             Ok(need) => need,
             Err(error) => {
                 self.tolerate(error)?;
@@ -213,7 +234,7 @@ impl SampleReader {
                 if !self.keeps_open {
                     self.file = None;
                 }
-                self.complete_samples += u64::from(!self.is_broken);
+                self.complete_samples += u64::from(!self.is_broken());
                 return Ok(Op::Done);
             }
         };
@@ -274,6 +295,9 @@ impl SampleReader {
     /// Returns the payload bytes of the complete sample; `None` if neither the plan nor the file gives them.
     fn payload_bytes(&self) -> Option<u64> {
         self.payload_bytes.or_else(|| {
+            if self.state == SampleState::Lost {
+                return self.shares.payload_bytes();
+            }
             let file = if self.is_single_sample { self.cursor.file_shape() } else { None };
             file.map_or_else(|| self.cursor.payload_bytes(), |file| Some(file.payload_bytes()))
         })
@@ -281,7 +305,7 @@ impl SampleReader {
 
     /// Returns the kind of the complete sample if it should have been decoded but could not be decoded.
     fn undecoded(&self) -> Option<&'static str> {
-        if self.is_broken { Some(BROKEN) } else { self.cursor.undecoded_type() }
+        if self.is_broken() { Some(BROKEN) } else { self.cursor.undecoded_type() }
     }
 
     /// Counts the complete sample. `file` is the name of its file in messages.
@@ -291,7 +315,7 @@ impl SampleReader {
 
     /// Returns the number of samples after the complete one in its file that [`SampleReader::take_ready`] can take.
     pub fn ready_samples(&self) -> u64 {
-        if self.is_broken { 0 } else { self.cursor.ready_samples() }
+        if self.is_broken() { 0 } else { self.cursor.ready_samples() }
     }
 
     /// Completes the next `samples` samples, at most [`SampleReader::ready_samples`], and counts them.
@@ -312,7 +336,7 @@ impl SampleReader {
         counters.access.count_samples(samples, payload_bytes);
         counters.count_undecoded(self.undecoded(), samples, file);
         // Files with a planned payload contain nothing else.
-        let is_foreign = self.payload_bytes.is_none() && !self.is_broken;
+        let is_foreign = self.payload_bytes.is_none() && !self.is_broken();
         if let Some(name) = self.cursor.elsewhere().filter(|_| is_foreign) {
             counters.note_elsewhere(name);
         }
@@ -341,7 +365,10 @@ impl SampleReader {
             self.head_offset += bytes.len() as u64;
             return Ok(());
         }
-        let fed = self.cursor.feed(bytes, sink);
+        let fed = match self.state {
+            SampleState::Lost => self.shares.feed(bytes, sink),
+            _ => self.cursor.feed(bytes, sink),
+        };
         fed.or_else(|error| self.tolerate(error))
     }
 
@@ -356,8 +383,13 @@ impl SampleReader {
         }
         self.broken_samples += 1;
         self.broken_file = self.file;
-        self.is_broken = true;
+        self.state = SampleState::Broken;
         Ok(())
+    }
+
+    /// Whether the current sample is not read as a sample of its format.
+    fn is_broken(&self) -> bool {
+        self.state != SampleState::Sound
     }
 
     /// Returns the head reads if one of them is the next operation.

@@ -12,6 +12,7 @@ mod part;
 mod lister;
 mod decimal;
 mod payload_range;
+mod shares;
 mod deflate;
 mod gunzip;
 mod ahead;
@@ -61,6 +62,7 @@ use std::sync::Arc;
 pub use gunzip::{PACKED_EXTENSIONS, head_bytes};
 pub use lister::{FileRange, Lister};
 pub use part::Part;
+pub use shares::ShareCursor;
 
 /// Generates the payload that encoders write and that verification expects.
 pub use crate::content::Content;

@@ -6,7 +6,7 @@ use super::gunzip::{Gunzip, StreamKind};
 use super::{FileShape, FormatError, PayloadSink};
 
 /// Length that the inner finder gets: the length of a stream is known only at its end.
-const UNKNOWN_LENGTH: u64 = u64::MAX / 2;
+pub(super) const UNKNOWN_LENGTH: u64 = u64::MAX / 2;
 
 /// A finder of samples in files that may be compressed.
 pub(super) struct Unpacked<F> {

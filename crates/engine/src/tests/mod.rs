@@ -1,5 +1,6 @@
 //! Whole epochs in virtual time, compared with figures computed by hand.
 
+mod broken;
 mod causes;
 mod client;
 mod even;

@@ -5,6 +5,7 @@
 
 use super::super::payload_range::PayloadRange;
 use super::{FormatError, Need, RANK_MAX, checksum};
+use std::cell::Cell;
 
 /// Requests are extended to windows of this length, because headers are close to each other.
 const WINDOW_BYTES: u64 = 2048;
@@ -13,7 +14,11 @@ const BLOCK_BYTES_MAX: u64 = 1 << 20;
 /// Upper limit on the metadata that is kept for the next sample of the same file.
 const KEPT_BYTES_MAX: u64 = METADATA_BYTES_MAX / 2;
 /// Upper limit on the metadata that is fetched for one sample.
-const METADATA_BYTES_MAX: u64 = 32 << 20;
+const METADATA_BYTES_MAX: u64 = 64 << 20;
+/// Metadata from which on no further objects are examined, so that it is kept, with some of the indexes of those that are read.
+pub(super) const EXAMINED_BYTES_MAX: u64 = KEPT_BYTES_MAX / 8 * 7;
+/// Upper limit on the bytes of object headers that are parsed in one file, each time they are parsed: many objects can share blocks.
+const PARSED_BYTES_MAX: u64 = 256 << 20;
 
 /// Reason for a parser to stop.
 #[derive(Debug)]
@@ -47,6 +52,8 @@ pub(super) struct FileBlocks {
     pub(super) address_bytes: usize,
     /// Length of a length field.
     pub(super) length_bytes: usize,
+    /// Bytes of object headers that may still be parsed.
+    parsed_bytes_left: Cell<u64>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -65,6 +72,18 @@ impl FileBlocks {
         self.range = PayloadRange::default();
         self.file_bytes = file_bytes;
         self.base = 0;
+        self.parsed_bytes_left.set(PARSED_BYTES_MAX);
+    }
+
+    /// Counts `bytes` bytes of an object header before they are parsed.
+    pub(super) fn count_parsed(&self, offset: u64, bytes: u64) -> ParseResult<()> {
+        // A longer block is refused before it is parsed.
+        let left = self.parsed_bytes_left.get().saturating_sub(bytes.min(BLOCK_BYTES_MAX));
+        self.parsed_bytes_left.set(left);
+        if left > 0 {
+            return Ok(());
+        }
+        invalid(offset, "object headers that share blocks, and are too long together")
     }
 
     /// Prepares to parse the same file again with the metadata fetched so far. Returns false if it is too much to

@@ -7,7 +7,7 @@
 
 use super::super::ahead::WantedSample;
 use super::super::{CursorOptions, FileMember, shape_of_bytes};
-use super::blocks::{FileBlocks, ParseResult, ParseStop, invalid};
+use super::blocks::{EXAMINED_BYTES_MAX, FileBlocks, ParseResult, ParseStop, invalid};
 use super::group::VisitedLinks;
 use super::message::{self, ObjectKind, RecordDataset};
 use super::piece::ChunkGeometry;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// Upper limit on the datasets that share a record.
 const DATASETS_MAX: usize = 256;
-/// Upper limit on the objects that are examined in a file. A file with more is refused, because one of the others could be the largest.
+/// Upper limit on the objects that are examined in a file. Samples could include the others, too, so they count as stored elsewhere.
 const OBJECTS_MAX: usize = 16_384;
 /// Upper limit on the length of a path of groups.
 const PATH_BYTES_MAX: usize = 1024;
@@ -51,6 +51,8 @@ pub(super) struct Contents {
     addresses: HashSet<u64>,
     /// Links that were listed in the group that is examined.
     links_listed: VisitedLinks,
+    /// Whether further objects are not examined.
+    is_cut: bool,
     referenced: ReferencedBytes,
     /// Whether the datasets that are read are known to be all data of the file.
     pub(super) are_all: bool,
@@ -93,6 +95,8 @@ enum ObjectContent {
     Broken(u64, FormatError),
     /// An object in another file, which is not followed.
     Linked,
+    /// The first object beyond the limit.
+    Unexamined,
     /// Not examined, or neither a group nor an array.
     Other,
 }
@@ -113,7 +117,7 @@ impl FoundObject {
     fn is_elsewhere(&self, comparable_bytes: u64) -> bool {
         match &self.content {
             ObjectContent::Broken(bytes, _) => comparable_bytes <= *bytes,
-            ObjectContent::Linked => true,
+            ObjectContent::Linked | ObjectContent::Unexamined => true,
             _ => self.array().is_some_and(RecordDataset::has_unread_references),
         }
     }
@@ -136,6 +140,7 @@ impl Contents {
             names: String::new(),
             addresses: HashSet::new(),
             links_listed: VisitedLinks::default(),
+            is_cut: false,
             referenced: ReferencedBytes::new(),
             are_all: false,
             elsewhere: None,
@@ -152,6 +157,7 @@ impl Contents {
         self.names.clear();
         self.addresses.clear();
         self.links_listed = VisitedLinks::default();
+        self.is_cut = false;
     }
 
     /// Finds the datasets and returns the shape of the file.
@@ -178,6 +184,14 @@ impl Contents {
                 },
                 OpenStep::LookUp(_) if self.needs_measures() => OpenStep::Measure(0),
                 OpenStep::LookUp(_) => OpenStep::Choose,
+                OpenStep::Examine(i)
+                    if i < self.objects.len() && EXAMINED_BYTES_MAX < blocks.metadata_bytes() =>
+                {
+                    self.is_cut = true;
+                    self.objects[i].content = ObjectContent::Unexamined;
+                    self.objects.truncate(i + 1);
+                    OpenStep::Examine(i + 1)
+                }
                 OpenStep::Examine(i) if i < self.objects.len() => {
                     if self.leads_to_chosen(i) {
                         self.examine(blocks, i)?;
@@ -249,7 +263,8 @@ impl Contents {
 
     /// Reads the header of object `i`. The members of a group are added to the objects.
     fn examine(&mut self, blocks: &FileBlocks, i: usize) -> ParseResult<()> {
-        if matches!(self.objects[i].content, ObjectContent::Linked) {
+        let content = &self.objects[i].content;
+        if matches!(content, ObjectContent::Linked | ObjectContent::Unexamined) {
             return Ok(());
         }
         let address = self.objects[i].address;
@@ -270,14 +285,15 @@ impl Contents {
                     group::for_each_link(blocks, address, &mut done, &mut |name, address| {
                         self.add_link(i, name, address)
                     });
-                self.links_listed = if listed.is_ok() { VisitedLinks::default() } else { done };
-                listed
+                let is_listed = listed.is_ok() || self.is_cut;
+                self.links_listed = if is_listed { VisitedLinks::default() } else { done };
+                if is_listed { Ok(()) } else { listed }
             }
             ObjectKind::Other => Ok(()),
         }
     }
 
-    /// Adds a link of group number `parent`; without an address, to an object in another file.
+    /// Adds a link of group number `parent`; without an address, to an object in another file. Fails beyond the limit on objects.
     fn add_link(&mut self, parent: usize, name: &[u8], address: Option<u64>) -> ParseResult<()> {
         let name = std::str::from_utf8(name).unwrap_or("?");
         let is_root = parent == 0;
@@ -295,12 +311,10 @@ impl Contents {
         if address.is_some_and(|address| self.addresses.contains(&address)) {
             return Ok(());
         }
-        if self.objects.len() == OBJECTS_MAX {
-            let message = format!(
-                "more than {OBJECTS_MAX} datasets and groups: name the datasets to read in `dataset.members`"
-            );
-            return invalid(0, message);
+        if self.is_cut {
+            return refuse_more();
         }
+        self.is_cut = self.objects.len() == OBJECTS_MAX;
         if parent.len() + 1 + name.len() > PATH_BYTES_MAX {
             return invalid(0, format!("a path of groups of more than {PATH_BYTES_MAX} bytes"));
         }
@@ -309,7 +323,11 @@ impl Contents {
             self.names.push('/');
         }
         self.names.push_str(name);
-        let content = if address.is_some() { ObjectContent::Other } else { ObjectContent::Linked };
+        let content = match address {
+            _ if self.is_cut => ObjectContent::Unexamined,
+            Some(_) => ObjectContent::Other,
+            None => ObjectContent::Linked,
+        };
         self.add_object(start..self.names.len(), address.unwrap_or(UNDEFINED), content);
         Ok(())
     }
@@ -355,7 +373,7 @@ impl Contents {
             self.datasets.extend(object.array().copied());
         }
         let is_unread = |object: &FoundObject| match object.content {
-            ObjectContent::Broken(..) | ObjectContent::Linked => true,
+            ObjectContent::Broken(..) | ObjectContent::Linked | ObjectContent::Unexamined => true,
             _ => object.array().is_some() && !object.is_read,
         };
         self.are_all = self.chosen.is_empty() && !self.objects.iter().any(is_unread);
@@ -463,6 +481,9 @@ impl Contents {
         if self.objects.len() == 1 {
             return invalid(0, "the root group is empty: no `records_0`");
         }
+        if self.is_cut {
+            return refuse_more();
+        }
         let message = format!(
             "no dataset `records_0`, and no other dataset to read instead: the file contains {}",
             self.listed_names()
@@ -562,7 +583,7 @@ impl Contents {
         let member = |object: &FoundObject| {
             let stored_bytes = match &object.content {
                 ObjectContent::Broken(bytes, _) => *bytes,
-                ObjectContent::Linked => 0,
+                ObjectContent::Linked | ObjectContent::Unexamined => 0,
                 _ => {
                     let array = object.array()?;
                     let exact = array.unfiltered_bytes();
@@ -605,6 +626,12 @@ fn read_content(blocks: &FileBlocks, address: u64) -> ParseResult<ObjectContent>
         }),
         Err(missing) => Err(missing),
     }
+}
+
+/// Refuses a file that has no dataset among the objects that are examined.
+fn refuse_more<T>() -> ParseResult<T> {
+    let message = "more datasets and groups than are examined: name the datasets to read in `dataset.members`";
+    invalid(0, message)
 }
 
 fn escaped(name: &str) -> String {

@@ -348,7 +348,7 @@ fn blocks_that_point_to_themselves_are_refused() {
     let block = [&b"OCHK\x10\x10\0\0"[..], &continuation(own_address)].concat();
     chain.put(&with_checksum(block));
     let root = chain.put(&object_header(&[(0x10, continuation(own_address))]));
-    assert_refused(chain.read(root), "in more than 64 blocks");
+    assert_refused(chain.read(root), "in more than 2048 blocks or 8388608 bytes");
 
     // Each node has 64 children that are all the next node, so the number of nodes grows exponentially.
     let mut table = Builder::new();
@@ -362,6 +362,39 @@ fn blocks_that_point_to_themselves_are_refused() {
     let root_head = [1, 0, 1, 0, 1, 0, 0, 0, 24, 0, 0, 0, 0, 0, 0, 0, 0x11, 0, 16, 0, 0, 0, 0, 0];
     let root = table.put(&[&root_head[..], &little_endian(&[next, heap])].concat());
     assert_refused(table.read(root), "a symbol table of more than 16384 nodes");
+}
+
+/// The library appends a block to the root's header for each attribute that is written after another object.
+#[test]
+fn an_object_header_in_many_blocks_is_read() {
+    let mut file = Builder::new();
+    let dataset = file.dataset(&[2, 8], [&[3, 1][..], &little_endian(&[48, 16])].concat(), &[]);
+    let link = [&[1, 0, 1][..], b"a", &dataset.to_le_bytes()].concat();
+    let message = |kind: u8, body: &[u8]| [&[kind, body.len() as u8, 0, 0], body].concat();
+    let mut next = message(0x06, &link);
+    for _ in 0..1000 {
+        let block = with_checksum([&b"OCHK"[..], &next].concat());
+        let address = file.put(&block);
+        next = message(0x10, &little_endian(&[address, block.len() as u64]));
+    }
+    let root = file.put(&object_header(&[(0x10, next[4..].to_vec())]));
+    assert_eq!(file.read(root).map(|payload| payload.len()), Ok(8));
+}
+
+/// Each of the objects continues in the same block, which is full of empty messages and continues in itself.
+#[test]
+fn objects_that_share_a_long_block_are_not_parsed_without_end() {
+    const BLOCK_BYTES: u64 = 1 << 20;
+    let mut file = Builder::new();
+    let start = file.0.len() as u64;
+    let head = [0x10, 0, 16, 0, 0, 0, 0, 0];
+    let continuation = [&head[..], &little_endian(&[start, BLOCK_BYTES])].concat();
+    file.put(&vec![0; BLOCK_BYTES as usize - continuation.len()]);
+    file.put(&continuation);
+    let object = [&[1, 0, 1, 0, 1, 0, 0, 0, 24, 0, 0, 0, 0, 0, 0, 0][..], &continuation].concat();
+    let names: Vec<String> = (0..16_000).map(|i| i.to_string()).collect();
+    let links: Vec<(&str, u64)> = names.iter().map(|name| (&**name, file.put(&object))).collect();
+    assert_refused(file.read_linked(&links), "the largest dataset, cannot be read");
 }
 
 #[test]
@@ -383,13 +416,47 @@ fn a_broken_largest_dataset_is_not_skipped() {
 
 /// A dataset beyond the limit could be the largest.
 #[test]
-fn more_objects_than_are_examined_are_refused() {
+fn objects_beyond_the_limit_count_as_stored_elsewhere() {
+    let layout = || [&[3, 1][..], &little_endian(&[48, 8])].concat();
+    // 17,000 datasets, and fewer whose headers are so far apart that each takes metadata of its own.
+    for (count, gap, [least, most]) in
+        [(17_000, 0, [16_382, 16_382]), (16_000, 2048, [12_000, 14_336])]
+    {
+        let mut file = Builder::new();
+        let names: Vec<String> = (0..count).map(|i| format!("images/{i}")).collect();
+        let links: Vec<(&str, u64)> = names
+            .iter()
+            .map(|name| {
+                file.put(&vec![0; gap]);
+                (&name[7..], file.dataset(&[1, 8], layout(), &[]))
+            })
+            .collect();
+        let group = file.root(&links);
+        let root = file.root(&[("images", group)]);
+        let parts = [file.finish(root)];
+        let mut cursor = (FORMAT.cursor)(&options(4096));
+        let payload = read_with(&mut *cursor, 4096, &parts, 0, None).unwrap();
+        let members = cursor.members();
+        let read = members.iter().filter(|member| member.is_read).count();
+        assert_eq!(payload.len(), 8 * read);
+        assert!((least..=most).contains(&read), "{read} of {count}");
+        assert_eq!(cursor.elsewhere(), Some(&*members[read].name));
+        let chosen = ["images/13999".to_string()].into();
+        let mut cursor = (FORMAT.cursor)(&CursorOptions { members: chosen, ..options(4096) });
+        assert_eq!(read_with(&mut *cursor, 4096, &parts, 0, None).map(|p| p.len()), Ok(8));
+        assert_eq!(cursor.elsewhere(), None);
+    }
+    // None of the groups of the samples is examined.
+    let mut file = Builder::new();
     let names: Vec<String> = (0..17_000).map(|i| i.to_string()).collect();
-    let links: Vec<(&str, u64)> = names.iter().map(|name| &**name).zip(1..).collect();
-    assert_refused(
-        Builder::new().read_linked(&links),
-        "more than 16384 datasets and groups: name the datasets to read in `dataset.members`",
-    );
+    let links: Vec<(&str, u64)> = names
+        .iter()
+        .map(|name| {
+            let image = file.dataset(&[1, 8], layout(), &[]);
+            (&**name, file.root(&[("image", image)]))
+        })
+        .collect();
+    assert_refused(file.read_linked(&links), "name the datasets to read in `dataset.members`");
 }
 
 /// Its length is unknown, so it could be the largest.

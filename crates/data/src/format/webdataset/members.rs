@@ -2,7 +2,8 @@
 //!
 //! Consecutive members whose paths are equal up to the first dot of the file name form a sample; this common path is its
 //! key. The largest member of the first sample determines the name after the key of all payloads. A sample without a
-//! member of this name uses its largest member as payload.
+//! member of this name uses its largest member as payload. It is known only at the next sample, and a compressed archive would be read
+//! from its start to go back to it, so there a later sample uses the first member with such an extension.
 //!
 //! Long because reading with and without a plan shares one state.
 
@@ -10,9 +11,9 @@ use super::ahead::{ByteCollector, Finder, ReadOrder, WantedSample, check_length}
 use super::block::{self, BLOCK_BYTES, Block, MemberKind};
 use super::npy_header::{self, HeaderProgress};
 use super::{
-    CursorOptions, END_BYTES, FileShape, FormatError, PayloadSink, archive_bytes, as_one_sample,
-    compare_shapes, describe_shape, pax, round_up_to_block, sample_array, sample_bytes,
-    shape_of_bytes, truncated, write_key,
+    CursorOptions, END_BYTES, FileShape, FormatError, PayloadSink, UNKNOWN_LENGTH, archive_bytes,
+    as_one_sample, compare_shapes, describe_shape, pax, round_up_to_block, sample_array,
+    sample_bytes, shape_of_bytes, truncated, write_key,
 };
 
 /// Upper limit on the length of a name or an extended header.
@@ -21,6 +22,9 @@ const META_BYTES_MAX: u64 = 1 << 20;
 const LABELS: [&[u8]; 3] = [b"cls", b"txt", b"json"];
 /// A label must be larger than every other member by this factor to be the payload: an image may be smaller than its label.
 const LABEL_FACTOR: u64 = 16;
+
+/// Upper limit on the extensions that are remembered.
+const EXTENSIONS_MAX: usize = 16;
 
 /// [`Finder`] of the format.
 pub(super) struct Members {
@@ -45,6 +49,10 @@ pub(super) struct Members {
     payload_name: Vec<u8>,
     /// Whether `payload_name` is final, which is the case after the first sample.
     payload_name_is_known: bool,
+    /// Extensions of the first sample, which can be those of masks or labels.
+    first_extensions: Vec<Extension>,
+    /// Extensions of payloads with other names than the first.
+    other_extensions: Vec<Extension>,
     /// The current member, or the payload if it is being read.
     member: MemberSpan,
     payload: Option<PayloadPosition>,
@@ -71,7 +79,7 @@ struct MemberSpan {
 }
 
 /// The extension of a name; empty if it is longer than all known ones.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Extension([u8; EXTENSION_BYTES_MAX]);
 
 const EXTENSION_BYTES_MAX: usize = 8;
@@ -129,6 +137,14 @@ fn last_extension(name: &[u8]) -> &[u8] {
     name.rsplit(|&byte| byte == b'.').next().unwrap_or_default()
 }
 
+/// Adds an extension that is known and not yet among `extensions`.
+fn remember(extensions: &mut Vec<Extension>, extension: Extension) {
+    let is_new = extension != Extension::default() && !extensions.contains(&extension);
+    if is_new && extensions.len() < EXTENSIONS_MAX {
+        extensions.push(extension);
+    }
+}
+
 impl Members {
     pub(super) fn new(options: &CursorOptions) -> Self {
         Members {
@@ -145,6 +161,8 @@ impl Members {
             largest: MemberSpan::default(),
             payload_name: Vec::with_capacity(64),
             payload_name_is_known: false,
+            first_extensions: Vec::with_capacity(EXTENSIONS_MAX),
+            other_extensions: Vec::with_capacity(EXTENSIONS_MAX),
             member: MemberSpan::default(),
             payload: None,
             planned_key: String::with_capacity(64),
@@ -269,7 +287,7 @@ impl Members {
         if is_first_member {
             self.payload_name_is_known |= self.started_samples == 1;
             if self.is_wanted() {
-                return self.open(self.largest);
+                return self.open_largest();
             }
             self.key.clear();
             self.key.extend_from_slice(key);
@@ -282,10 +300,14 @@ impl Members {
                 self.payload_name.extend_from_slice(name);
             }
         }
+        if self.started_samples == 1 {
+            remember(&mut self.first_extensions, member.extension);
+        }
         let is_payload = if self.wanted.expected.is_some() {
             !member.is_label()
         } else {
-            self.payload_name_is_known && name == self.payload_name
+            let is_other = name == extension && self.other_extensions.contains(&member.extension);
+            self.payload_name_is_known && (name == self.payload_name || is_other)
         };
         if is_payload && self.is_wanted() {
             return self.open(member);
@@ -323,6 +345,16 @@ impl Members {
     /// End of the planned sample.
     fn planned_end(&self, shape: &FileShape) -> u64 {
         sample_bytes(shape).saturating_mul(self.wanted.sample.saturating_add(1))
+    }
+
+    /// Reads the largest member as the payload.
+    fn open_largest(&mut self) -> Result<(), FormatError> {
+        let extension = self.largest.extension;
+        let is_in_first = self.first_extensions.contains(&extension);
+        if self.length == UNKNOWN_LENGTH && !is_in_first && !self.largest.is_label() {
+            remember(&mut self.other_extensions, extension);
+        }
+        self.open(self.largest)
     }
 
     /// Reads this member as the payload.
@@ -400,7 +432,7 @@ impl Members {
     fn end_archive(&mut self, offset: u64) -> Result<(), FormatError> {
         self.payload_name_is_known |= self.started_samples == 1;
         if self.is_wanted() {
-            return self.open(self.largest);
+            return self.open_largest();
         }
         Err(match &self.wanted.expected {
             Some(shape) => {
@@ -420,7 +452,11 @@ impl Finder for Members {
         let continues = order == ReadOrder::Forward && self.phase == MemberPhase::Done;
         self.wanted = *wanted;
         self.payload = None;
-        self.payload_name_is_known &= order != ReadOrder::NewFile;
+        if order == ReadOrder::NewFile {
+            self.payload_name_is_known = false;
+            self.first_extensions.clear();
+            self.other_extensions.clear();
+        }
         match &wanted.expected {
             Some(shape) => {
                 write_key(&mut self.planned_key, wanted.file, wanted.sample);

@@ -8,7 +8,7 @@ mod members;
 mod tests;
 
 use super::ahead::ReadAheadCursor;
-use super::unpacked::Unpacked;
+use super::unpacked::{UNKNOWN_LENGTH, Unpacked};
 use super::{
     Content, CursorOptions, FileSink, Format, FormatError, PayloadSink, SinkError, ahead,
     as_one_sample, compare_shapes, describe_shape, npy_header, packed, shape_of_bytes, truncated,

@@ -5,6 +5,7 @@ use super::super::tests::{encode_default, options, read_with, shape};
 use super::block::{Header, MemberKind};
 use super::*;
 use feedrate_spec::shape::Element;
+use std::io::Write;
 
 #[test]
 fn pieces_of_any_length_are_read() {
@@ -50,6 +51,54 @@ fn samples_in_order_share_reads() {
             }
         }
         assert_eq!(ends.len() - 1, parts[0].len().div_ceil(16384));
+    }
+}
+
+/// A compressed archive is read from its start to go back, so it must not be for each sample.
+#[test]
+fn compressed_archives_with_several_extensions_are_read_a_few_times() {
+    let mut archive = Vec::new();
+    let mut expected = Vec::new();
+    for sample in 0..60usize {
+        // The mask of a sample without an image does not make the other masks payloads.
+        let image = vec![sample as u8; if sample == 30 { 0 } else { 2000 }];
+        let mask = vec![7; 100];
+        let extension = ["jpg", "png", "webp"][sample % 3];
+        let members = [("mask", &mask), (extension, &image)];
+        for (extension, content) in members.iter().filter(|member| !member.1.is_empty()) {
+            let name = format!("{sample:04}.{extension}");
+            archive.extend(block::header(&name, content.len() as u64));
+            archive.extend(*content);
+            archive.resize(archive.len().next_multiple_of(512), 0);
+        }
+        expected.push(if image.is_empty() { mask } else { image });
+    }
+    archive.resize(archive.len() + 1024, 0);
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+    encoder.write_all(&archive).unwrap();
+    for (file, passes_max) in [(archive, 1.5), (encoder.finish().unwrap(), 3.0)] {
+        let mut cursor = (FORMAT.cursor)(&options(4096));
+        let mut requested = 0;
+        for (sample, expected) in (0..).zip(&expected) {
+            let mut payload = Vec::new();
+            cursor.begin(5, sample, None);
+            loop {
+                let bytes = match cursor.need().unwrap() {
+                    Need::Done => break,
+                    Need::Buffered => &[],
+                    Need::Again { offset, len, .. } => &file[offset as usize..][..len],
+                    Need::Length { .. } => &(file.len() as u64).to_le_bytes()[..],
+                    Need::Bytes { offset, len, .. } => {
+                        requested += len;
+                        &file[offset as usize..][..len]
+                    }
+                };
+                cursor.feed(bytes, &mut payload).unwrap();
+            }
+            assert!(payload == *expected, "sample {sample}");
+        }
+        let passes = requested as f64 / file.len() as f64;
+        assert!(passes < passes_max, "{passes} passes");
     }
 }
 
