@@ -106,7 +106,7 @@ fn models_that_do_not_fit_their_ranks_are_refused() {
         (&["model.transformer.num_attention_heads=0"], "`0` attention heads"),
         (&["model.num_layers=1000000000"], "layers"),
         (
-            &["-n", "3", "model.parallelism.tensor=2"],
+            &["-n", "3", "reader.batch_size=1", "model.parallelism.tensor=2"],
             "3 ranks are no multiple of the `2` ranks of a copy of the model",
         ),
         (&["checkpoint.mode=subset"], "`subset` needs the number of copies of the whole model"),

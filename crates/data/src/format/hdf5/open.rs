@@ -184,9 +184,7 @@ impl Contents {
                 },
                 OpenStep::LookUp(_) if self.needs_measures() => OpenStep::Measure(0),
                 OpenStep::LookUp(_) => OpenStep::Choose,
-                OpenStep::Examine(i)
-                    if i < self.objects.len() && EXAMINED_BYTES_MAX < blocks.metadata_bytes() =>
-                {
+                OpenStep::Examine(i) if i < self.objects.len() && self.has_enough(blocks) => {
                     self.is_cut = true;
                     self.objects[i].content = ObjectContent::Unexamined;
                     self.objects.truncate(i + 1);
@@ -224,6 +222,11 @@ impl Contents {
                 }
             };
         }
+    }
+
+    /// Whether no further objects are examined. A group of which some links are listed is listed to its end.
+    fn has_enough(&self, blocks: &FileBlocks) -> bool {
+        EXAMINED_BYTES_MAX < blocks.metadata_bytes() && self.links_listed == VisitedLinks::default()
     }
 
     /// Whether the samples are in `records_0`, `records_1`, …

@@ -308,17 +308,6 @@ hdf5("many attributes", with_attributes)
 hdf5("many attributes latest", with_attributes, libver="latest")
 
 
-def attributes_between_datasets(file):
-    """The library appends a block to the root group's header for each attribute."""
-    images(chunks=CHUNK)(file)
-    for number in range(300):
-        file[f"scale {number}"] = np.zeros(4)
-        file.attrs[f"scale {number}"] = number
-
-
-hdf5("attributes between datasets", attributes_between_datasets)
-
-
 def of_references(file):
     """Soft links lead to the dataset."""
     file.create_dataset("store/images", data=noise(SHAPE))
