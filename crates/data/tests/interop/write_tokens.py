@@ -66,7 +66,7 @@ for name, new, options in [
     schema = pa.schema({"a": pa.int64(), "b": pa.string()})
     batches = [
         pa.record_batch({"a": random.integers(0, 9, rows), "b": ["x" * (i % 5) for i in range(rows)]}, schema)
-        for rows in [3, 0, 40, 1]
+        for rows in [3, 0, 41, 1]
     ]
     with new(path, schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
         for batch in batches:
@@ -76,6 +76,7 @@ whole = open(os.path.join(folder, "stream.arrow"), "rb").read()
 for name, data, reason in [
     ("cut.arrow", whole[:-200], "the file ends, but"),
     ("old.arrow", whole[4:], "no message of Arrow IPC"),
+    ("rows.arrow", whole.replace(struct.pack("<q", 41), struct.pack("<q", 1 << 29), 1), "first column has other rows"),
 ]:
     path = os.path.join(folder, name)
     open(path, "wb").write(data)

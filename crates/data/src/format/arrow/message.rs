@@ -79,6 +79,13 @@ impl<'m> Message<'m> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Nodes<'m>(&'m [u8]);
 
+impl Nodes<'_> {
+    /// Number of values of the first column; `None` without columns.
+    pub(super) fn first_rows(self) -> Option<u64> {
+        read_length(self.0, 0)
+    }
+}
+
 /// A field with the content of files: `bytes` beside `path`.
 #[derive(Debug, Default)]
 pub(super) struct FileContent {

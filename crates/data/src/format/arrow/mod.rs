@@ -167,6 +167,9 @@ impl Walk {
                     self.files = message::find_files(schema);
                 }
                 if let Header::RecordBatch { rows, nodes } = message.header {
+                    if nodes.first_rows().is_some_and(|column_rows| column_rows != rows) {
+                        return Err(invalid("a record batch whose first column has other rows"));
+                    }
                     self.files.iter_mut().for_each(|content| content.count(nodes));
                     self.push(Batch {
                         first_row: self.rows,
