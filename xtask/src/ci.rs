@@ -46,12 +46,8 @@ fn has_nextest() -> bool {
     succeeds("cargo", &["nextest", "--version"])
 }
 
-/// Runs more tests at once than there are processors, because many wait for other programs or for a time limit.
 fn nextest(root: &Path, extra_arguments: &[&str]) -> Result<()> {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let test_threads = (processors + processors.div_ceil(2)).to_string();
-    let command = ["nextest", "run", "--test-threads", &test_threads];
-    run(root, "cargo", &[&command[..], EVERYTHING, extra_arguments].concat())
+    run(root, "cargo", &[&["nextest", "run"], EVERYTHING, extra_arguments].concat())
 }
 
 /// Returns the paths of the files that differ from `revision`, committed or not. The default is the commit where the branch left `main`.
