@@ -5,7 +5,7 @@ use crate::content::Content;
 use crate::error::DatasetError;
 use crate::format::{self, FileSink, Format};
 use crate::manifest::{FILE_NAME, LengthRun};
-use crate::storage::{Depth, EntryKind, Storage, StorageError, UploadAction};
+use crate::storage::{EntryKind, Storage, StorageError, UploadAction, list_lengths};
 use feedrate_spec::part::final_name;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
@@ -215,12 +215,8 @@ impl<'n> FileNames<'n> {
         let mut found = FileLengths { bytes: 0, files: Some(Vec::new()) };
         let mut listed = HashMap::new();
         for folder in self.folders() {
-            storage.visit_entries(&folder, Depth::Folder, &mut |name, kind| {
-                if let EntryKind::File { bytes } = kind {
-                    listed.insert(join_path(&folder, name), bytes);
-                }
-                Ok(())
-            })?;
+            let lengths = list_lengths(storage, &folder)?.unwrap_or_default();
+            listed.extend(lengths.into_iter().map(|(name, len)| (join_path(&folder, &name), len)));
         }
         self.visit(VisitedFiles::All, &mut |parts, _| {
             let length = |path: &String| match listed.get(path) {

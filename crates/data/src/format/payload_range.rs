@@ -11,6 +11,12 @@ pub(super) struct PayloadRange {
     requested: usize,
 }
 
+/// Start of a share of `bytes` bytes that are divided equally into `shares`; their end if there are fewer shares.
+pub(super) fn share_start(bytes: u64, share: u64, shares: u64) -> u64 {
+    let shares = shares.max(1);
+    (u128::from(bytes) * u128::from(share.min(shares)) / u128::from(shares)) as u64
+}
+
 impl PayloadRange {
     /// The range of `bytes` bytes from `start` on. Its end must fit into 64 bits.
     pub(super) fn new(start: u64, bytes: u64) -> Self {

@@ -1,6 +1,6 @@
 //! Reads a file whose samples cannot be found: each sample is an equal share of its bytes.
 
-use super::payload_range::PayloadRange;
+use super::payload_range::{PayloadRange, share_start};
 use super::{Cursor, CursorOptions, FormatError, Need, PayloadSink, decode_length};
 use feedrate_spec::shape::FileShape;
 
@@ -31,11 +31,7 @@ impl ShareCursor {
     /// Sets the range of the sample once the length of the file is known.
     fn set_range(&mut self) {
         let bytes = self.file_bytes.unwrap_or(0);
-        let samples = self.samples.max(1);
-        let start_of = |sample: u64| {
-            let sample = sample.min(samples);
-            (u128::from(bytes) * u128::from(sample) / u128::from(samples)) as u64
-        };
+        let start_of = |sample| share_start(bytes, sample, self.samples);
         let start = start_of(self.sample);
         self.range = PayloadRange::new(start, start_of(self.sample.saturating_add(1)) - start);
     }

@@ -23,19 +23,29 @@ impl<'s> EntryLookup<'s> {
     pub fn kind(&mut self, path: &str) -> Result<Option<EntryKind>, StorageError> {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         if !self.folders.contains_key(folder) {
-            let mut lengths = HashMap::new();
-            let is_listed =
-                self.storage.visit_entries(folder, Depth::Folder, &mut |name, kind| {
-                    if let EntryKind::File { bytes } = kind {
-                        lengths.insert(name.to_string(), bytes);
-                    }
-                    Ok(())
-                })?;
-            self.folders.insert(folder.into(), is_listed.then_some(lengths));
+            self.folders.insert(folder.into(), list_lengths(self.storage, folder)?);
         }
         match &self.folders[folder] {
             Some(lengths) => Ok(lengths.get(name).map(|&bytes| EntryKind::File { bytes })),
             None => self.storage.kind(path),
         }
     }
+}
+
+/// Lists the lengths of the files in a folder by their names; `None` if the storage finds each file as fast.
+///
+/// # Errors
+/// The storage failed.
+pub(crate) fn list_lengths(
+    storage: &dyn Storage,
+    folder: &str,
+) -> Result<Option<HashMap<String, u64>>, StorageError> {
+    let mut lengths = HashMap::new();
+    let is_listed = storage.visit_entries(folder, Depth::Folder, &mut |name, kind| {
+        if let EntryKind::File { bytes } = kind {
+            lengths.insert(name.to_string(), bytes);
+        }
+        Ok(())
+    })?;
+    Ok(is_listed.then_some(lengths))
 }

@@ -21,6 +21,7 @@ pub mod no_object;
 mod tests;
 
 pub use lookup::EntryLookup;
+pub(crate) use lookup::list_lengths;
 #[cfg(not(feature = "object"))]
 pub use no_object as object;
 

@@ -23,7 +23,7 @@ struct CheckpointEntry {
 
 pub(super) fn epoch_stats_json(record: &Record, evaluations: &Evaluations, rank: usize) -> Value {
     let epochs = record.epochs.iter().map(|training| {
-        let mut stats = epoch_stats(training, rank);
+        let mut stats = epoch_stats(training, rank, evaluations.end_after(training));
         let mut recorded = record.evaluations.iter();
         let evaluation = match recorded.find(|row| row.number == training.number) {
             Some(evaluation) => without_unknown(Interval {
@@ -37,10 +37,6 @@ pub(super) fn epoch_stats_json(record: &Record, evaluations: &Evaluations, rank:
             }
             None => Value::Null,
         };
-        // As in DLIO, the end includes the evaluation, and the duration does not.
-        if let Some(end) = evaluation.get("end") {
-            stats.insert("end".into(), end.clone());
-        }
         stats.insert("eval".into(), evaluation);
         (training.number.to_string(), without_unknown(stats))
     });
@@ -48,7 +44,7 @@ pub(super) fn epoch_stats_json(record: &Record, evaluations: &Evaluations, rank:
 }
 
 /// The entry of an epoch without its evaluation. As in DLIO, figures of checkpoints are numbers, not text. DLIO calls GiB/s GB/s.
-fn epoch_stats(epoch: &EpochRecord, rank: usize) -> Map<String, Value> {
+fn epoch_stats(epoch: &EpochRecord, rank: usize, end: String) -> Map<String, Value> {
     let mut stats = Map::new();
     stats.insert("start".into(), epoch.started.clone().into());
     for (i, block) in epoch.accelerators.get(rank).iter().flat_map(|a| &a.blocks).enumerate() {
@@ -70,9 +66,9 @@ fn epoch_stats(epoch: &EpochRecord, rank: usize) -> Map<String, Value> {
             stats.insert(format!("{}_ckpt{}", kind.name(), i + 1), entry);
         }
     }
-    let end = epoch_end(epoch);
-    stats.insert("end".into(), end.stamp.into());
-    stats.insert("duration".into(), duration(epoch.start_ns, end.ns).into());
+    stats.insert("end".into(), end.into());
+    // As in DLIO, without the evaluation.
+    stats.insert("duration".into(), duration(epoch.start_ns, epoch_end(epoch).ns).into());
     stats
 }
 

@@ -16,8 +16,8 @@ pub use report::report;
 pub use timestamp::micros;
 
 use crate::derived::Derived;
-use crate::record::Record;
 use crate::record::file::{NewFiles, RecordFileError, make_folder};
+use crate::record::{EpochRecord, Record};
 use crate::window::Scope;
 use feedrate_spec::plan::Plan;
 use serde::Serialize;
@@ -161,6 +161,15 @@ impl Evaluations {
     /// The evaluation after epoch `number`.
     fn after(&self, number: u32) -> Option<Scope<'_>> {
         Scope::all_epochs(self.record.as_ref()?).find(|scope| scope.epoch.number == number)
+    }
+
+    /// Local wall-clock time at which an epoch ended, as DLIO defines it: after its evaluation. Empty if unknown.
+    fn end_after(&self, training: &EpochRecord) -> String {
+        let evaluation = self.after(training.number);
+        evaluation.map_or_else(
+            || epoch_stats::epoch_end(training).stamp,
+            |evaluation| evaluation.epoch.ended.clone(),
+        )
     }
 
     /// Whether an evaluation without files took place after epoch `number`.

@@ -1,6 +1,5 @@
 //! `<rank>_output.json`: the times of every step of one accelerator.
 
-use super::epoch_stats::epoch_end;
 use super::{Evaluations, host, to_value, without_unknown};
 use crate::derived::Derived;
 use crate::metric::{block_au_percent, block_samples_per_second};
@@ -45,7 +44,8 @@ pub(super) fn output_json(derived: &Derived, evaluations: &Evaluations, rank: us
     });
     for scope in Scope::all_epochs(record) {
         if let Some(accelerator) = scope.epoch.accelerators.get(rank) {
-            let mut entry = epoch_entry(scope, accelerator, machine_index);
+            let mut entry =
+                epoch_entry(scope, accelerator, machine_index, evaluations.end_after(scope.epoch));
             let evaluation = if evaluations.is_empty_after(scope.epoch.number) {
                 let empty = Value::Array(Vec::new());
                 Some([empty.clone(), empty.clone(), 0.0.into(), 0.0.into(), empty])
@@ -58,10 +58,6 @@ pub(super) fn output_json(derived: &Derived, evaluations: &Evaluations, rank: us
                     entry[key]["eval"] = value;
                 }
             }
-            // As in DLIO, the end includes the evaluation.
-            if let Some(evaluation) = evaluations.after(scope.epoch.number) {
-                entry["end"] = evaluation.epoch.ended.clone().into();
-            }
             output[scope.epoch.number.to_string()] = entry;
         }
     }
@@ -71,7 +67,12 @@ pub(super) fn output_json(derived: &Derived, evaluations: &Evaluations, rank: us
     output
 }
 
-fn epoch_entry(scope: Scope, accelerator: &AcceleratorEpoch, machine_index: usize) -> Value {
+fn epoch_entry(
+    scope: Scope,
+    accelerator: &AcceleratorEpoch,
+    machine_index: usize,
+    end: String,
+) -> Value {
     let EpochRecord { host, nodes, .. } = scope.epoch;
     let machine = nodes.get(machine_index).unwrap_or(host);
     let blocks = accelerator.blocks.iter();
@@ -85,7 +86,7 @@ fn epoch_entry(scope: Scope, accelerator: &AcceleratorEpoch, machine_index: usiz
         au: object_of_blocks(au),
         compute: object_of_blocks(blocks.map(|block| Some(list_of_seconds(&block.compute_ns)))),
         host_meminfo: host::proc_object(&machine.meminfo),
-        end: epoch_end(scope.epoch).stamp,
+        end,
     })
 }
 

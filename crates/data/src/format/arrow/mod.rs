@@ -7,7 +7,7 @@ mod message;
 
 use super::ahead::WantedSample;
 use super::located::{LocatedCursor, Locator, Lookup};
-use super::payload_range::PayloadRange;
+use super::payload_range::{PayloadRange, share_start};
 use super::{FileMember, Format, FormatError, decode_length, shape_of_bytes};
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
 use message::{FileContent, Header, Message};
@@ -77,9 +77,7 @@ struct Batch {
 impl Batch {
     /// The share of a row of the body.
     fn row_range(&self, row: u64) -> PayloadRange {
-        let offset = |row: u64| {
-            (u128::from(self.body_bytes) * u128::from(row) / u128::from(self.rows.max(1))) as u64
-        };
+        let offset = |row| share_start(self.body_bytes, row, self.rows);
         let start = offset(row - self.first_row);
         let end = offset(row + 1 - self.first_row);
         PayloadRange::new(self.body_start + start, end - start)

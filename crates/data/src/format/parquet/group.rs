@@ -1,5 +1,6 @@
 //! Streams the column chunks of a row group in the order of the file, and divides them into samples.
 
+use super::super::payload_range::share_start;
 use super::chunk::ChunkStream;
 use super::footer::{Chunk, Footer};
 use super::schema::Column;
@@ -310,7 +311,7 @@ impl GroupStream {
 
     /// Start of row `row` in the `total` bytes that are divided.
     fn cut(&self, total: u64, row: u64) -> u64 {
-        (u128::from(total) * u128::from(row) / u128::from(self.rows.max(1))) as u64
+        share_start(total, row, self.rows)
     }
 
     /// Passes `bytes` bytes of the current chunk.

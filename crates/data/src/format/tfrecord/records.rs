@@ -138,7 +138,7 @@ impl Records {
             && let Err(error) = self.scanner.scan(piece, sink)
         {
             self.make_opaque(error)?;
-            if !self.has_kept_message() {
+            if !self.ensure_kept() {
                 return Ok(());
             }
         }
@@ -154,8 +154,8 @@ impl Records {
         self.keeps_message && self.message_bytes() <= KEPT_BYTES_MAX
     }
 
-    /// Whether the message is kept. If not, its record is read again, and later messages of the file are kept at once.
-    fn has_kept_message(&mut self) -> bool {
+    /// Returns whether the message is kept. If not, goes back to its record; it and later messages of the file are kept then.
+    fn ensure_kept(&mut self) -> bool {
         let is_kept = std::mem::replace(&mut self.keeps_message, true);
         if !is_kept {
             self.go_to(self.record, self.start);
@@ -204,7 +204,7 @@ impl Records {
             ScanEnd::Missing(names)
                 if self.expected.is_none() && self.message_bytes() <= KEPT_BYTES_MAX =>
             {
-                if !self.has_kept_message() {
+                if !self.ensure_kept() {
                     return Ok(());
                 }
                 if names.is_empty() {

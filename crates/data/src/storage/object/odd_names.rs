@@ -22,8 +22,8 @@ pub(super) fn take(query: Option<&str>, response: &mut Vec<u8>) -> OddNames {
     let mut names = OddNames::default();
     let mut parameters = query.into_iter().flat_map(|query| query.split('&'));
     let is_page = parameters.any(|parameter| LISTINGS.contains(&parameter));
-    let Some(text) = std::str::from_utf8(response).ok().filter(|_| is_page) else { return names };
-    let mut page = text.to_string();
+    let text = if is_page { std::str::from_utf8(response).ok() } else { None };
+    let Some(mut page) = text.map(str::to_string) else { return names };
     for (entry, name_element) in ENTRIES {
         let (start, end) = (format!("<{entry}>"), format!("</{entry}>"));
         let mut pieces = page.split(&start);

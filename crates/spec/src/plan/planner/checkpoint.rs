@@ -129,9 +129,11 @@ impl Builder<'_> {
         ];
         let counts_epochs =
             w.checkpoint_steps_between_checkpoints.is_none() && !self.is_checkpoint_only();
-        for (key, _) in by_epochs.into_iter().filter(|(_, epochs)| counts_epochs && *epochs == 0) {
-            let hint = "give at least one, or set `workflow.checkpoint=false`";
-            self.error(key, "`0` epochs".into(), hint);
+        for (key, epochs) in by_epochs {
+            if counts_epochs && epochs == 0 {
+                let hint = "give at least one, or set `workflow.checkpoint=false`";
+                self.error(key, "`0` epochs".into(), hint);
+            }
         }
         // DLIO also refuses this combination.
         if w.is_given("checkpoint.ksm") && w.checkpoint_randomize_tensor {
