@@ -63,9 +63,9 @@ const SIGNATURE_OFFSETS: [usize; 4] = [0, 512, 1024, 2048];
 /// Identifier of the deflate filter.
 const DEFLATE: u16 = 1;
 
-// Version 2: sizes as in DLIO; a part's first dimension is left out if it is 1.
+// Version 3: metadata as h5py writes it by default.
 pub(super) static FORMAT: Format = Format {
-    version: 2,
+    version: 3,
     is_recognised: |head| {
         let mut ends = SIGNATURE_OFFSETS.iter().filter_map(|offset| head.get(*offset..));
         ends.any(|end| end.starts_with(SIGNATURE))

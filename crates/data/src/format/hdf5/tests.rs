@@ -5,7 +5,7 @@
 use super::super::tests::{encode_with, options, read, read_with, shape};
 use super::super::{Discard, Need};
 use super::checksum::lookup3;
-use super::metadata::{little_endian, object_header, with_checksum};
+use super::metadata::little_endian;
 use super::*;
 
 /// Files written by h5py. `OLD`: `libver="earliest"`, chunks with every filter. The others: `"latest"`, with a fixed array
@@ -305,6 +305,23 @@ impl Builder {
         let links: Vec<_> = links.iter().map(link).collect();
         self.put(&object_header(&links))
     }
+}
+
+/// An object header of version 2 with the given messages, each with its type.
+fn object_header(messages: &[(u8, Vec<u8>)]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for (kind, message) in messages {
+        let [low, high] = (message.len() as u16).to_le_bytes();
+        body.extend([*kind, low, high, 0]);
+        body.extend(message);
+    }
+    with_checksum([&b"OHDR\x02\x02"[..], &(body.len() as u32).to_le_bytes(), &body].concat())
+}
+
+/// The block followed by its checksum.
+fn with_checksum(mut block: Vec<u8>) -> Vec<u8> {
+    block.extend(lookup3(&block).to_le_bytes());
+    block
 }
 
 /// A chunked layout of version 3, the index at `index`.

@@ -43,8 +43,7 @@ pub(super) fn write_file(
     }
     addresses.labels = position;
     write_zeros(plan.labels_bytes(), sink)?;
-    let superblock = metadata::superblock(position + plan.labels_bytes());
-    let mut head = [superblock, metadata::object_headers(plan, &addresses)].concat();
+    let mut head = metadata::head(plan, &addresses, position + plan.labels_bytes());
     head.resize((head_end - plan.datasets * plan.index_bytes()) as usize, 0);
     sink.patch(0, 0, &head)
 }
