@@ -525,10 +525,14 @@ fn has_several_samples_per_file(a: &Plan, b: &Plan) -> bool {
     a.dataset.samples_per_file.max(b.dataset.samples_per_file) > 1
 }
 
-/// Whether two plans make the same requests for their samples. Their clients may differ, and also their numbers of workers if each file is
-/// read by one worker.
+/// Whether two plans make the same number of requests for their samples. Their clients and seeds may differ, and also their numbers of workers
+/// if each file is read by one worker.
 fn reads_the_same(recorded: &Plan, plan: &Plan) -> bool {
-    let mut loader = LoaderPlan { client: plan.loader.client.clone(), ..recorded.loader.clone() };
+    let mut loader = LoaderPlan {
+        client: plan.loader.client.clone(),
+        order_seed: plan.loader.order_seed,
+        ..recorded.loader.clone()
+    };
     if reads_files_by_one_worker(recorded) && reads_files_by_one_worker(plan) {
         let LoaderPlan { batch_size, workers, prefetch_size, batches_in_flight, .. } = plan.loader;
         let LoaderPlan { interleaved_files, decode_threads, .. } = plan.loader;

@@ -21,6 +21,8 @@ fn interleaved(workers: u32) -> Plan {
         loader.kind = "tensorflow".into();
         loader.piece_bytes = 1 << 15;
         (loader.workers, loader.interleaved_files) = (workers, workers);
+        // Plans with a random order differ in their seeds.
+        loader.order_seed = workers.into();
     });
     plan.dataset.files_train = FILES;
     plan
