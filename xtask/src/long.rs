@@ -47,5 +47,5 @@ fn run_chaos(root: &Path) -> Result<()> {
     let programs = chaos::built_programs()?.with_file_name("checked").display().to_string();
     let here = this_program()?.display().to_string();
     let chaos = ["chaos", "--programs", &programs];
-    run_with(root, &here, &chaos, &[("FEEDRATE_CHAOS_FILES", "3000")])
+    run_with(root, &here, &chaos, &[("FEEDRATE_CHAOS_FILES", "300")])
 }
