@@ -5,13 +5,19 @@ use crate::{chaos, dist, setup, tidy};
 use anyhow::{Result, bail};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::thread;
 
 /// Arguments that select all crates and the optional feature, so that lints and tests need one build each. `cargo doc` uses no feature.
 const EVERYTHING: &[&str] = &["--workspace", "--features", "libhdf5"];
 
 /// Runs all steps, and stops at the first failure.
 pub(crate) fn ci(root: &Path) -> Result<()> {
-    setup::install_for_tests(root)?;
+    // Building the documentation needs none of the requirements, and keeps the processors busy while these are downloaded.
+    thread::scope(|scope| {
+        let documentation = scope.spawn(|| build_documentation(root));
+        setup::install_for_tests(root)?;
+        documentation.join().unwrap_or_else(|_| bail!("building the documentation panicked"))
+    })?;
     check_sources(root)?;
     if has_nextest() {
         nextest(root, &[])?;
@@ -19,9 +25,12 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
         run(root, "cargo", &[&["test", "--all-targets"], EVERYTHING].concat())?;
     }
     chaos::check_briefly(root)?;
-    dist::check_briefly(root)?;
-    let docs = ["doc", "--workspace", "--no-deps", "--document-private-items"];
-    run_with(root, "cargo", &docs, &[("RUSTDOCFLAGS", "-D warnings")])
+    dist::check_briefly(root)
+}
+
+fn build_documentation(root: &Path) -> Result<()> {
+    let arguments = ["doc", "--workspace", "--no-deps", "--document-private-items"];
+    run_with(root, "cargo", &arguments, &[("RUSTDOCFLAGS", "-D warnings")])
 }
 
 /// Checks the sources, and runs the short tests of the crates that changed since `revision` and of the crates that depend on them.
