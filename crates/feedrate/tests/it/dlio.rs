@@ -59,8 +59,9 @@ fn datasets_of_later_dlio_are_trained_on() {
         ("hdf5", "record_dims: [6, 20, 3], record_element_type: float32", Sizes),
         ("hdf5", "record_dims: [1, 20, 3], record_element_type: int64", Sizes),
         ("hdf5", "record_dims: [6, 20], hdf5: {num_dset_per_record: 2}", Sizes),
-        ("hdf5", "record_dims: [5, 20, 3], hdf5: {num_dset_per_record: 5}", Sizes),
-        ("hdf5", "record_dims: [3], hdf5: {num_dset_per_record: 3}", Sizes),
+        // Newer DLIO writes the metadata of HDF5 1.10, which is shorter for several datasets.
+        ("hdf5", "record_dims: [5, 20, 3], hdf5: {num_dset_per_record: 5}", Names),
+        ("hdf5", "record_dims: [3], hdf5: {num_dset_per_record: 3}", Names),
         ("hdf5", "record_dims: [6, 20], hdf5: {num_dset_per_record: 6}", Names),
         ("hdf5", "record_dims: [6, 20], hdf5: {chunk_dims: [1, 3, 20]}", Names),
         ("hdf5", "compression: gzip", Names),

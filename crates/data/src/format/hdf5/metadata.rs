@@ -28,7 +28,7 @@ const DATASET_MESSAGES_BYTES_MIN: usize = 256;
 const NODE_CHILDREN: u64 = 64;
 const NODE_HEAD_BYTES: u64 = 24;
 
-/// The HDF5 library allocates metadata in blocks of this length.
+/// Minimum length of the metadata before the data: the HDF5 library allocates metadata in blocks of this length.
 const HEAD_BYTES: u64 = 2048;
 /// Length of a stored block of deflate. Deflate adds some bytes to each block of random data, and zlib to each stream.
 const STORED_BLOCK_BYTES: u64 = 16 << 10;
@@ -46,7 +46,7 @@ impl FilePlan {
     }
 
     pub(super) fn addresses(&self) -> FileAddresses {
-        let mut position = head_bytes(self).next_multiple_of(HEAD_BYTES);
+        let mut position = head_bytes(self).max(HEAD_BYTES);
         let index =
             (0..self.datasets).map(|_| allocate(&mut position, self.index_bytes())).collect();
         let records =
