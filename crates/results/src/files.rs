@@ -3,6 +3,7 @@
 
 use crate::file_kind::FileKind;
 use crate::hook::hooks;
+use crate::logs::{LOG_OF_JOB, detect_kind, import_hint};
 use crate::table::Table;
 use feedrate_measure::record::file::{
     RecordFileError, create_part_of, read_folder, read_text, sibling_names, sync_folder,
@@ -188,12 +189,21 @@ impl StudyFiles {
     pub fn table(&self) -> Result<Table, FilesError> {
         let text = self.text()?;
         match FileKind::from_text(&text).filter(|kind| *kind != FileKind::Study) {
-            None => self.parse(&text),
+            None => self.parse(&text).map_err(|error| self.log_error(&text).unwrap_or(error)),
             Some(other) => {
                 let (message, hint) = other.mismatch(FileKind::Study, &self.user_path);
                 Err(FilesError::Other { message, hint })
             }
         }
+    }
+
+    /// Returns an error that names the command for logs if the text is a log. A comment in a study may look like a line of a log.
+    fn log_error(&self, text: &str) -> Option<FilesError> {
+        let name = self.csv.file_name()?.to_string_lossy();
+        detect_kind(&name, text).map(|_| FilesError::Other {
+            message: format!("`{}` is {LOG_OF_JOB}", self.user_path.display()),
+            hint: import_hint(&self.user_path),
+        })
     }
 
     fn text(&self) -> Result<String, FilesError> {

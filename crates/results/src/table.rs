@@ -1,5 +1,7 @@
 //! The CSV of a study, in the form `model,epochs,processes[,overrides],run` or with feedrate's additional columns. Comments and blank lines
 //! keep their place, and a line is rewritten only if its row changes. Parses and formats text; files are read and written elsewhere.
+//!
+//! Long because reading a table and writing it back unchanged are tested together.
 
 use crate::cells;
 use crate::row::{Row, text};
@@ -100,7 +102,12 @@ impl Table {
             for problem in problems.0.iter_mut().skip(before) {
                 problem.location.clone_from(&place);
             }
+            let is_header = matches!(parsed, Some(TableLine::Header(_)));
             table.lines.extend(parsed);
+            // With a wrong header, every row would be wrong too.
+            if is_header && before < problems.0.len() {
+                break;
+            }
         }
         if table.columns.is_empty() {
             let hint = format!("begin it with `{}`", BASE_COLUMNS.join(","));
@@ -485,6 +492,8 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
             let problems = Table::parse("study.csv", text).unwrap_err().to_string();
             assert!(problems.contains(words), "no `{words}` in {problems}");
         }
+        let problems = Table::parse("study.csv", "model,run\nw\nw,maybe\n").unwrap_err();
+        assert_eq!(problems.0.len(), 1, "only the header: {problems}");
     }
 
     proptest! {

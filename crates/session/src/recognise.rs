@@ -4,6 +4,7 @@ use crate::log_files::is_log;
 use feedrate_measure::record::file::{RECORD_FILE, read_folder, read_text_bounded};
 use feedrate_results::diagnosis::{DIAGNOSIS_FILE, Diagnosis};
 use feedrate_results::import::{RunOrigin, find, find_within};
+use feedrate_results::logs::{LOG_OF_JOB, import_hint};
 use feedrate_spec::escape::bash_word;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
@@ -117,11 +118,7 @@ fn recognise_file(path: &Path) -> Option<(String, String)> {
 
 /// Describes the I/O log of a job, and the command that reads it.
 fn log_of_job(path: &Path) -> (String, String) {
-    let log = bash_word(&path.display().to_string());
-    let hint = format!(
-        "`feedrate import {log}` answers whether I/O is its problem, and with `-o FILE` writes a workload like it"
-    );
-    ("the I/O log of a job".into(), hint)
+    (LOG_OF_JOB.into(), import_hint(path))
 }
 
 /// Returns a description of output that a command printed with `--json`, and a hint.

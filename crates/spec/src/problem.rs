@@ -145,16 +145,47 @@ impl From<Problem> for Problems {
     }
 }
 
+/// Maximum number of problems that are written.
+const PROBLEMS_SHOWN_MAX: usize = 10;
+
 impl fmt::Display for Problems {
+    /// Writes the first problems, errors before warnings if there are too many for all.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, problem) in self.0.iter().enumerate() {
+        let mut problems: Vec<&Problem> = self.0.iter().collect();
+        let more = problems.len().saturating_sub(PROBLEMS_SHOWN_MAX);
+        if 0 < more {
+            problems.sort_by_key(|problem| problem.severity == ProblemSeverity::Warning);
+            problems.truncate(PROBLEMS_SHOWN_MAX);
+        }
+        for (i, problem) in problems.into_iter().enumerate() {
             if i > 0 {
                 writeln!(f)?;
             }
             write!(f, "{problem}")?;
+        }
+        if 0 < more {
+            write!(f, "\nand {more} more")?;
         }
         Ok(())
     }
 }
 
 impl std::error::Error for Problems {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_problems_are_shortened_and_keep_their_errors() {
+        let warnings = (0..12).map(|index| Problem::warning("", format!("w{index}")));
+        let mut problems = Problems(warnings.collect());
+        problems.push(Problem::error("", "e"));
+        let text = problems.to_string();
+        assert_eq!(text.lines().count(), 11, "{text}");
+        assert!(text.starts_with("error: e\nwarning: w0\n"), "{text}");
+        assert!(text.ends_with("warning: w8\nand 3 more"), "{text}");
+        problems.0.truncate(10);
+        assert!(problems.to_string().ends_with("warning: w9"));
+    }
+}

@@ -223,6 +223,7 @@ class Job:
         self.batch = batch or (loader and loader.batch_size) or 32
         # Starting has a fixed cost and one per worker: two workers are representative of few and of several.
         self.workers = workers or (loader and loader.num_workers) or 2
+        self.prefetch_factor = getattr(loader, "prefetch_factor", None)
         self.persistent = bool(loader and loader.persistent_workers)
         self.options = {"collate_fn": default_collate}
         if loader:
@@ -426,6 +427,7 @@ def calibrate(job, seconds, report):
         "sample_bytes": full.bytes() / batch,
         "batch_size": job.batch,
         "workers": job.workers,
+        "prefetch_factor": job.prefetch_factor,
         "batches": len(full.rows),
         "batch_cpu_seconds": {str(count): times.total() * job.batch / batch for count, times in by_workers.items()},
         "measuring_seconds": measuring_s,

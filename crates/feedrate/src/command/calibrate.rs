@@ -89,6 +89,8 @@ struct Calibration {
     sample_bytes: f64,
     batch_size: u64,
     workers: u32,
+    /// Batches that the user's loader reads ahead for each worker; `None` if the user gave no loader with workers.
+    prefetch_factor: Option<u32>,
     /// Number of batches over which the workers' costs are averaged.
     batches: u64,
     /// Worker's processor time per batch, by the number of workers.
@@ -378,8 +380,8 @@ fn with_section(text: &str, section: &str) -> String {
     format!("{text}\n{indented}")
 }
 
-/// Measures a client, and returns overrides of a workload: its costs, which replace the whole section `client:`, and the batch size and
-/// number of workers with which it was measured.
+/// Measures a client, and returns overrides of a workload: its costs, which replace the whole section `client:`, the batch size and number of
+/// workers with which it was measured, and the prefetching of its loader.
 pub(super) fn client_overrides(
     source: &str,
     step: &StepArguments,
@@ -395,6 +397,11 @@ pub(super) fn client_overrides(
     }));
     overrides.push(format!("reader.batch_size={}", found.batch_size));
     overrides.push(format!("reader.read_threads={}", found.workers));
+    overrides.extend(
+        found
+            .prefetch_factor
+            .map(|factor| format!("reader.prefetch_size={}", factor.saturating_mul(found.workers))),
+    );
     Ok(overrides)
 }
 

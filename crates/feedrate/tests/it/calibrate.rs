@@ -107,7 +107,7 @@ fn a_workload_gets_the_section_once_and_keeps_the_rest() {
     assert!(planned.code == 0 && planned.stdout.contains("\nclient "), "{}", planned.stdout);
 }
 
-/// The loader's batch size and workers are used unless others are given.
+/// The loader's batch size, workers and prefetching are used unless others are given.
 #[test]
 fn a_run_measures_the_client_first() {
     let test = with_training_script();
@@ -127,6 +127,10 @@ fn a_run_measures_the_client_first() {
     let says = json["answer"]["client"]["says"].as_str().unwrap();
     assert!(says.starts_with("Client: calibrated (tests the job). "), "{says}");
     assert!(says.contains(" could feed it: ") && says.contains("; your code gets "), "{says}");
+    assert_eq!(loader["prefetch_size"], 2, "the workload's");
+    let prefetching = CALIBRATION.replacen('{', "{\"prefetch_factor\": 3, ", 1);
+    test.write("calibration.json", prefetching);
+    assert_eq!(run(&[]).1["prefetch_size"], 3);
     let (_, loader) = run(&["reader.batch_size=2", "client.per_sample=0.001"]);
     assert_eq!((&loader["batch_size"], &loader["workers"]), (&2.into(), &1.into()));
     let costs = &loader["client"];

@@ -38,6 +38,15 @@ fn a_log_becomes_a_workload_that_runs() {
     assert_eq!((&answer["kind"], &answer["time_of"]), (&json!("no"), &json!("training")));
     let page = test.feedrate(&["import", "job.strace"]).stdout;
     assert!(page.starts_with("I/O is not the problem: it took"), "{page}");
+    for words in [
+        // 24 files of 5 kB from the first open, at 2 s, to the end of the last read, 243.3 ms later.
+        " at 493.2 kB/s, 99 files/s\n",
+        "Before        1 s until the first data file\n",
+        "24 reads of 1K-10K bytes (100 % of bytes)",
+        "`feedrate diagnose --data DIR --client SCRIPT:FUNCTION` separates them\n",
+    ] {
+        assert!(page.contains(words), "no `{words}` in {page}");
+    }
     let run = test.feedrate(&["run", "job.yaml", "--json", "--quiet"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let run: Value = run.json();
@@ -165,6 +174,10 @@ fn commands_for_runs_and_workloads_name_import_for_a_log() {
             test.feedrate(&[command, log])
                 .refuses(2, &["is the I/O log of a job", &format!("`feedrate import {log}`")]);
         }
+    }
+    for command in ["analyze", "report"] {
+        test.feedrate(&[command, "job.strace"])
+            .refuses(2, &["`job.strace` is the I/O log of a job", "`feedrate import job.strace`"]);
     }
 }
 

@@ -5,7 +5,7 @@ mod reads;
 mod rows;
 
 pub use self::latency::latency_line;
-pub use self::reads::read_rows;
+pub use self::reads::{log_read_rows, read_rows};
 
 use crate::document::{Block, Detail, Document, Item};
 use crate::output::OpenObject;

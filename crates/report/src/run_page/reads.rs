@@ -4,13 +4,27 @@ use feedrate_measure::metric::{
     AMPLIFICATION, CONSECUTIVE, FILES, IN_FLIGHT, IO_TIME_PERCENT, OVERLAP, SEQUENTIAL,
     UNIQUE_BYTES,
 };
+use feedrate_measure::record::access::{Access, BIN_NAMES};
 use feedrate_measure::summary::Figures;
 use feedrate_spec::units;
 
 /// The rows on reads that have known values.
 pub fn read_rows(figures: &Figures) -> Vec<(&'static str, String)> {
+    rows_with_sizes(figures, None)
+}
+
+/// The rows on the reads of a log, with all sizes. `read_bytes` is the mean size of reads that returned data, if it is known.
+pub fn log_read_rows(
+    figures: &Figures,
+    counts: &Access,
+    read_bytes: Option<f64>,
+) -> Vec<(&'static str, String)> {
+    rows_with_sizes(figures, log_sizes(counts, read_bytes))
+}
+
+fn rows_with_sizes(figures: &Figures, sizes: Option<String>) -> Vec<(&'static str, String)> {
     let rows = [
-        ("Access", access(figures)),
+        ("Access", access(figures, sizes)),
         ("I/O calls", calls(figures)),
         ("Read rates", rates_by_size(figures)),
         ("Files", files(figures)),
@@ -18,8 +32,35 @@ pub fn read_rows(figures: &Figures) -> Vec<(&'static str, String)> {
     rows.into_iter().filter_map(|(name, row)| Some((name, row?))).collect()
 }
 
-/// Sizes and order of requests.
-fn access(figures: &Figures) -> Option<String> {
+/// Reads by size: `800 reads of 1K-10K bytes (7 % of bytes) · 800 of 10K-100K (93 %) · 800 at the end of a file`. `None` if the number of reads
+/// without data, or of bytes by size, is unknown.
+fn log_sizes(counts: &Access, read_bytes: Option<f64>) -> Option<String> {
+    let bytes: u64 = counts.size_bytes.iter().sum();
+    let data_reads = (bytes as f64 / read_bytes?).round() as u64;
+    let empty_reads = counts.reads().checked_sub(data_reads)?;
+    let mut sizes = counts.sizes;
+    sizes[0] = sizes[0].checked_sub(empty_reads)?;
+    let bins = BIN_NAMES.iter().zip(sizes).zip(counts.size_bytes);
+    let bins = bins.filter(|((_, reads), _)| 0 < *reads).zip(0..);
+    let mut words: Vec<String> = bins
+        .map(|(((name, reads), bin_bytes), index)| {
+            let [noun, unit, of_bytes] =
+                if index == 0 { [" reads", " bytes", " of bytes"] } else { ["", "", ""] };
+            let part = share(bin_bytes as f64 / bytes as f64);
+            format!("{}{noun} of {name}{unit} ({part}{of_bytes})", units::count(reads))
+        })
+        .collect();
+    if words.is_empty() {
+        return None;
+    }
+    if 0 < empty_reads {
+        words.push(format!("{} at the end of a file", units::count(empty_reads)));
+    }
+    Some(words.join(" · "))
+}
+
+/// Sizes and order of requests. `sizes` replaces the most common size.
+fn access(figures: &Figures, sizes: Option<String>) -> Option<String> {
     let access = figures.access.as_ref()?;
     let requests = access.request_bytes.as_ref()?;
     if access.reads == 0 {
@@ -27,12 +68,14 @@ fn access(figures: &Figures) -> Option<String> {
     }
     // A read at the end of a file returns nothing.
     let common = requests.common.iter().flatten().find(|size| size.bytes > 0);
-    let mut words = match common.map(|size| (size.count as f64 / access.reads as f64, size.bytes)) {
-        Some((part, bytes)) if part >= 0.01 => {
+    let common = common.map(|size| (size.count as f64 / access.reads as f64, size.bytes));
+    let mut words = match (sizes, common) {
+        (Some(sizes), _) => vec![sizes],
+        (None, Some((part, bytes))) if part >= 0.01 => {
             vec![format!("{} of reads {}", share(part), units::bytes(bytes))]
         }
         // Without a common size, all sizes are rare.
-        _ => vec!["reads of many sizes".into()],
+        (None, _) => vec!["reads of many sizes".into()],
     };
     for (name, metric) in [("sequential", &SEQUENTIAL), ("consecutive", &CONSECUTIVE)] {
         words.extend(figures.value(metric).map(|value| format!("{name} {}", share(value))));
@@ -87,4 +130,26 @@ fn files(figures: &Figures) -> Option<String> {
 fn share(share: f64) -> String {
     let percent = 100.0 * share;
     if 0.0 < percent && percent < 0.5 { "< 1 %".into() } else { format!("{percent:.0} %") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_measure::record::access::ReadPosition;
+
+    #[test]
+    fn sizes_of_logged_reads_have_their_share_of_bytes() {
+        let mut counts = Access::default();
+        for bytes in [4096, 55_000, 0, 4096, 55_000, 0] {
+            counts.count_read(bytes, ReadPosition::Consecutive);
+        }
+        assert_eq!(
+            log_sizes(&counts, Some(118_192.0 / 4.0)).as_deref(),
+            Some(
+                "2 reads of 1K-10K bytes (7 % of bytes) · 2 of 10K-100K (93 %) · 2 at the end of a file"
+            )
+        );
+        assert_eq!(log_sizes(&counts, None), None, "Darshan's counters lack single reads");
+        assert_eq!(log_sizes(&Access::default(), Some(9.0)), None);
+    }
 }

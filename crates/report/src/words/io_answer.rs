@@ -11,8 +11,10 @@ const MAIN_PERCENT: f64 = 80.0;
 const ONE_AT_A_TIME_MAX: f64 = 1.05;
 /// Smallest speed-up that is worth a line.
 const SPEEDUP_MIN: f64 = 1.05;
+/// Smallest speed-up that is written with one decimal.
+const ONE_DECIMAL_MIN: f64 = 1.2;
 
-/// One or two lines: whether I/O is the problem, and how much faster the job would be without it or what would measure it.
+/// Lines on whether I/O is the problem, how much faster the job would be without it, and what measures the rest.
 pub fn lines(answer: &IoAnswer) -> Vec<String> {
     let percent = answer.io_percent.map(range).unwrap_or_default();
     let first = match (answer.kind, answer.time_of) {
@@ -47,15 +49,29 @@ pub fn lines(answer: &IoAnswer) -> Vec<String> {
         }
     };
     let second = match (answer.kind, answer.speedup_max) {
+        (IoProblem::Unknown, _) if matches!(answer.unknown_because, Some(IoUnknown::NoTimes)) => {
+            Some("Record it again by `strace -f -ttt -T -y`, or use `feedrate.watch` in the training loop".into())
+        }
         (IoProblem::Unknown, _) => {
             Some("`feedrate.watch` in the training loop measures how long it waits".into())
         }
         (_, Some(speedup)) if SPEEDUP_MIN <= speedup && !answer.rests_on_waiting() => {
-            Some(format!("Without I/O the job would be at most {speedup:.1} times as fast"))
+            let decimals = if speedup < ONE_DECIMAL_MIN { 2 } else { 1 };
+            Some(format!("Without I/O the job would be at most {speedup:.decimals$} times as fast"))
         }
         _ => None,
     };
-    [first].into_iter().chain(second).collect()
+    let is_elsewhere = answer.kind == IoProblem::No && !answer.rests_on_waiting();
+    let rest = is_elsewhere.then(|| {
+        let spender = match answer.time_of {
+            TimeOf::Readers => "The readers spent the rest in decoding, their own code or waiting",
+            TimeOf::Training | TimeOf::Processes => {
+                "The rest was decoding, the job's own code and training"
+            }
+        };
+        format!("{spender}: `feedrate diagnose --data DIR --client SCRIPT:FUNCTION` separates them")
+    });
+    [first].into_iter().chain(second).chain(rest).collect()
 }
 
 fn owner(time_of: TimeOf) -> &'static str {
@@ -258,6 +274,7 @@ mod tests {
 
         I/O is not the problem: it took 18 % of the job's time
         Without I/O the job would be at most 1.2 times as fast
+        The rest was decoding, the job's own code and training: `feedrate diagnose --data DIR --client SCRIPT:FUNCTION` separates them
 
         I/O is the problem: the readers spent 85 % of their time in opens of 3 ms each
         Without I/O the job would be at most 6.7 times as fast
@@ -268,7 +285,8 @@ mod tests {
         I/O is not the problem: the readers waited 62 % of their time for training
 
         I/O is not the problem: it took 7 % of the readers' time
-        Without I/O the job would be at most 1.1 times as fast
+        Without I/O the job would be at most 1.08 times as fast
+        The readers spent the rest in decoding, their own code or waiting: `feedrate diagnose --data DIR --client SCRIPT:FUNCTION` separates them
 
         UNKNOWN whether I/O is the problem: I/O took 55 % of the readers' time, but training may not have waited
         `feedrate.watch` in the training loop measures how long it waits
@@ -280,7 +298,7 @@ mod tests {
         `feedrate.watch` in the training loop measures how long it waits
 
         UNKNOWN whether I/O is the problem: the log lacks times of calls
-        `feedrate.watch` in the training loop measures how long it waits
+        Record it again by `strace -f -ttt -T -y`, or use `feedrate.watch` in the training loop
         ");
     }
 }

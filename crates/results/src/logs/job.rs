@@ -101,6 +101,8 @@ pub(super) struct Evaluation {
     pub(super) record: Record,
     pub(super) job: LogJob,
     pub(super) answer: IoAnswer,
+    /// Time from the start of the log to the first call on a data file; `None` if it is unknown.
+    pub(super) before_ns: Option<u64>,
 }
 
 /// Computes the record, the properties of a job, and whether I/O is its problem.
@@ -142,7 +144,10 @@ pub(super) fn evaluate(tally: &mut Tally) -> Result<Evaluation, LogError> {
     job.read_bytes = typical.map(|size| size.bytes);
     record.plan.loader.workers = job.readers.unwrap_or(1) as u32;
     let answer = IoAnswer::new(&io_times(tally, &job, &times, &io, record.epochs[0].end_ns));
-    Ok(Evaluation { record, job, answer })
+    let start_ns = tally.kinds[data].span_ns.map(|(start_ns, _)| start_ns);
+    let before_ns =
+        start_ns.zip(tally.first_ns).map(|(start_ns, first_ns)| start_ns.saturating_sub(first_ns));
+    Ok(Evaluation { record, job, answer, before_ns })
 }
 
 /// Summarises the times of a job's readers. `span_ns` is the time from the first call of all readers to the last.

@@ -34,7 +34,8 @@ impl<'a> Lines<'a> {
         if self.line.is_empty() {
             return Ok(None);
         }
-        let text = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+        let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+        let text = line.strip_suffix(b"\r").unwrap_or(line);
         Ok(Some(String::from_utf8_lossy(text).into_owned()))
     }
 

@@ -26,7 +26,9 @@ pub use self::job::{LogBatch, LogJob, OtherFiles};
 use self::job::Evaluation;
 use self::tally::Tally;
 use feedrate_measure::record::Record;
+use feedrate_spec::escape::bash_word;
 use std::io::{self, BufRead};
+use std::path::Path;
 
 /// All kinds of logs. Detection tries them in this order, so kinds with a less specific test come later.
 pub static KINDS: &[&LogKind] = &[&darshan::KIND, &dftracer::KIND, &strace::KIND];
@@ -72,6 +74,10 @@ pub struct ImportedLog {
     pub job: LogJob,
     /// Whether I/O is the problem of the job.
     pub answer: IoAnswer,
+    /// Time from the start of the log to the first call on a data file; `None` if it is unknown.
+    pub before_ns: Option<u64>,
+    /// Share of calls that could not be read, in percent; `None` if it is unknown or negligible.
+    pub unreadable_percent: Option<f64>,
     /// Information in the log that could not be used.
     pub lost: Vec<Lost>,
 }
@@ -112,6 +118,17 @@ impl From<io::Error> for LogError {
     }
 }
 
+/// Describes a log that was given instead of another file.
+pub const LOG_OF_JOB: &str = "the I/O log of a job";
+
+/// Names the command that reads the log at `path`.
+pub fn import_hint(path: &Path) -> String {
+    let log = bash_word(&path.display().to_string());
+    format!(
+        "`feedrate import {log}` answers whether I/O is its problem, and with `-o FILE` writes a workload like it"
+    )
+}
+
 /// Detects the kind of a log by its file name and its beginning.
 pub fn detect_kind(name: &str, head: &str) -> Option<&'static LogKind> {
     KINDS.iter().copied().find(|kind| (kind.detect)(name, head))
@@ -124,7 +141,15 @@ impl LogKind {
     /// The log is not of this kind, or contains no reads of data.
     pub fn import(&self, parts: Vec<LogPart>) -> Result<ImportedLog, LogError> {
         let mut tally = (self.read)(parts)?;
-        let Evaluation { record, job, answer } = job::evaluate(&mut tally)?;
-        Ok(ImportedLog { kind: self.name, record, job, answer, lost: tally.take_lost() })
+        let Evaluation { record, job, answer, before_ns } = job::evaluate(&mut tally)?;
+        Ok(ImportedLog {
+            kind: self.name,
+            record,
+            job,
+            answer,
+            before_ns,
+            unreadable_percent: tally.unreadable_percent,
+            lost: tally.take_lost(),
+        })
     }
 }

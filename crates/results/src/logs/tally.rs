@@ -138,6 +138,10 @@ pub(super) struct Tally {
     pauses: HashMap<u64, Pauses>,
     /// Whether calls that may read data are not counted, so that the time in I/O is a lower bound.
     pub(super) hides_reads: bool,
+    /// Share of calls that could not be read, in percent; `None` if it is unknown or negligible.
+    pub(super) unreadable_percent: Option<f64>,
+    /// Time of the first line of the log; `None` if it is unknown.
+    pub(super) first_ns: Option<u64>,
     /// Upper limit of the time by which recording lengthens each call.
     pub(super) overhead_ns: u64,
     ops: usize,
@@ -165,6 +169,8 @@ impl Default for Tally {
             processes: NumberedProcesses::default(),
             pauses: HashMap::new(),
             hides_reads: false,
+            unreadable_percent: None,
+            first_ns: None,
             overhead_ns: 0,
             ops: 0,
             counters: 0,

@@ -1,5 +1,6 @@
 //! Tests of importing logs of strace and DFTracer.
 
+mod damaged_logs;
 mod darshan_logs;
 mod dftracer_logs;
 mod several_opens;
@@ -75,7 +76,13 @@ fn descriptors_are_resolved_in_forked_processes() {
     // The process with the reused ID does not count as a third reader.
     assert_eq!((job.ranks, job.readers, job.trains_and_reads), (1, Some(2), Some(false)));
     assert_eq!((job.batch, job.compute_ns, job.is_shuffled), (None, None, None));
-    assert_eq!(lost_entries(&log), [(1, "of io_uring or libaio, whose reads are not in the log")]);
+    let running = "still running when the log ends: the job may be larger";
+    assert_eq!(
+        lost_entries(&log),
+        [(1, "of io_uring or libaio, whose reads are not in the log"), (3, running)]
+    );
+    // From the execution to the first open of a file that is data.
+    assert_eq!((log.before_ns, log.unreadable_percent), (Some(200_100_000), None));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use feedrate_measure::metric::{CONSECUTIVE, SEQUENTIAL};
 use feedrate_measure::summary::Figures;
 use feedrate_results::logs::{ImportedLog, LogJob};
 use feedrate_spec::catalog::Ability;
-use feedrate_spec::plan::{RECORDED_EPOCHS_MAX, RECORDED_STEPS_MAX};
+use feedrate_spec::plan::{PIECE_BYTES, RECORDED_EPOCHS_MAX, RECORDED_STEPS_MAX};
 use feedrate_spec::units;
 use feedrate_spec::workload::{EPOCHS_MAX, yaml_text};
 use serde::Serialize;
@@ -32,7 +32,15 @@ const STREAM_SHARE_MIN: f64 = 0.5;
 const ORDERED_SHARE_MIN: f64 = 0.9;
 /// Number of times the sample size is corrected to match the log's file size.
 const LENGTH_CORRECTIONS: usize = 2;
+/// Largest relative difference between the requests per file of the job and of its emulation.
+const REQUESTS_TOLERANCE: f64 = 0.25;
+/// Largest relative difference between the sizes of the job's files and of the files given for them.
+const FILE_SIZE_TOLERANCE: f64 = 0.05;
+/// Batches that PyTorch's loader reads ahead for each worker by default (`prefetch_factor`).
+const PREFETCH_FACTOR: u64 = 2;
 
+const LARGE_REQUESTS: &str = "  requests: large\n";
+const LIBRARY_REQUESTS: &str = "  requests: library\n";
 const ONE_FILE_BATCHES: &str =
     "batches of one file: the gaps after all files are alike, so decoding counts as compute";
 
@@ -47,6 +55,7 @@ pub struct Emulation {
 
 /// The samples of the emulated files.
 struct LogSamples {
+    format: &'static str,
     files: u64,
     per_file: u64,
     batch: u64,
@@ -80,6 +89,13 @@ fn generated_dataset(
     assumed: &mut Vec<String>,
 ) -> anyhow::Result<(LogSamples, String)> {
     let format = choose_format(&log.job, assumed);
+    let entry = catalog().format(format).map(|entry| entry.member);
+    if entry.is_some_and(|member| member.has(Ability::EncodesSamples)) {
+        assumed.push(
+            "pictures of the job's file size; their dimensions, so the cost of decoding, are unknown: judge only the storage by this workload, or give the job's files by `--data`"
+                .into(),
+        );
+    }
     let unique = log.record.epochs[0].files_read.as_ref().map(|files| files.unique_bytes);
     let file_bytes = unique.map_or(log.job.file_bytes, |bytes| bytes as f64 / log.job.files as f64);
     let samples = choose_samples(&log.job, file_bytes, format, is_stream, assumed);
@@ -124,7 +140,7 @@ fn choose_format(job: &LogJob, assumed: &mut Vec<String>) -> &'static str {
 fn choose_samples(
     job: &LogJob,
     file_bytes: f64,
-    format: &str,
+    format: &'static str,
     is_stream: bool,
     assumed: &mut Vec<String>,
 ) -> LogSamples {
@@ -141,7 +157,7 @@ fn choose_samples(
             Some(_) => {}
             None => assumed.push("batches are unknown: batches of one file".into()),
         }
-        return LogSamples { files: job.files, per_file: 1, batch, read_bytes: None };
+        return LogSamples { format, files: job.files, per_file: 1, batch, read_bytes: None };
     }
     let has = |ability| entry.is_some_and(|member| member.has(ability));
     let reads_samples = !is_stream || has(Ability::RandomAccess) && !has(Ability::HoldsFiles);
@@ -182,7 +198,8 @@ fn choose_samples(
     let is_one_read = reads_samples && job.read_bytes == Some(sample);
     let samples_bytes = if is_one_read { file_bytes } else { job.file_bytes };
     let per_file = (samples_bytes / sample.max(1) as f64).round().max(1.0) as u64;
-    LogSamples { files: job.files, per_file, batch, read_bytes: is_one_read.then_some(sample) }
+    let read_bytes = is_one_read.then_some(sample);
+    LogSamples { format, files: job.files, per_file, batch, read_bytes }
 }
 
 /// Returns the samples of files that were examined.
@@ -192,6 +209,14 @@ fn found_samples(job: &LogJob, found: &FoundFolder, assumed: &mut Vec<String>) -
             "the job read {}, and the folder has {}",
             units::counted(job.files, "file"),
             units::count(found.files)
+        ));
+    }
+    let found_bytes = found.bytes as f64 / found.files.max(1) as f64;
+    if FILE_SIZE_TOLERANCE < (found_bytes / job.file_bytes.max(1.0) - 1.0).abs() {
+        assumed.push(format!(
+            "the job's files have {} on average in the log, and those of the folder {}",
+            units::bytes(job.file_bytes as u64),
+            units::bytes(found_bytes as u64)
         ));
     }
     if job.batch.is_some_and(|batch| batch.files == Some(1)) {
@@ -206,7 +231,13 @@ fn found_samples(job: &LogJob, found: &FoundFolder, assumed: &mut Vec<String>) -
         assumed.push("batches are unknown: batches of one sample".into());
         1
     });
-    LogSamples { files: found.files, per_file: found.samples_per_file, batch, read_bytes: None }
+    LogSamples {
+        format: found.format,
+        files: found.files,
+        per_file: found.samples_per_file,
+        batch,
+        read_bytes: None,
+    }
 }
 
 /// Writes the section `dataset` of the workload.
@@ -274,10 +305,16 @@ fn workload_text(
         "\nreader:\n  data_loader: pytorch\n  batch_size: {}\n  read_threads: {readers}\n",
         samples.batch.min(if reads_all { all_samples } else { all_samples / ranks }).max(1)
     );
-    // The transfer size matters only for samples that take several reads. The log, not a library, determines the requests.
+    if 1 < readers {
+        let prefetch = PREFETCH_FACTOR.saturating_mul(readers);
+        assumed.push(format!("{prefetch} batches are read ahead, as PyTorch does by default"));
+        yaml += &format!("  prefetch_size: {prefetch}\n");
+    }
+    // The transfer size matters only for samples that take several reads.
     yaml += &match (job.read_bytes, samples.read_bytes) {
         (Some(bytes), None) => format!("  transfer_size: {}\n", bytes.min(TRANSFER_MAX)),
-        _ => "  requests: large\n".into(),
+        (_, Some(_)) => LARGE_REQUESTS.into(),
+        (None, None) => requests_setting(log, samples, assumed).into(),
     };
     match job.is_shuffled {
         Some(true) => yaml += "  file_shuffle: seed\n",
@@ -311,12 +348,48 @@ fn workload_text(
     match job.compute_ns {
         Some(ns) => yaml += &format!("  computation_time: {:.6}\n", ns as f64 / 1e9),
         None => assumed
-            .push("compute time is unknown: none, so the run measures the loader's ceiling; `feedrate.watch` in the training loop measures it".into()),
+            .push("compute time is unknown: without `--compute TIME`, `feedrate run` measures the loader's ceiling (`feedrate.watch` in the training loop measures the time)".into()),
     }
     if is_mapped(log) {
         yaml += "\nstorage:\n  engine: mmap\n";
     }
     yaml
+}
+
+/// Chooses the requests of a job whose reads have no typical size: large ones, or those of the format's library.
+fn requests_setting(
+    log: &ImportedLog,
+    samples: &LogSamples,
+    assumed: &mut Vec<String>,
+) -> &'static str {
+    let file_bytes = log.job.file_bytes;
+    let Some(job_requests) = log.answer.read_bytes.map(|bytes| file_bytes / bytes) else {
+        return LARGE_REQUESTS;
+    };
+    let is_similar =
+        |requests: u64| (requests as f64 / job_requests - 1.0).abs() <= REQUESTS_TOLERANCE;
+    let piece_bytes = catalog().format(samples.format).and_then(|format| format.piece_bytes);
+    let large_requests = |parts: u64| {
+        let part_bytes = file_bytes / parts.max(1) as f64;
+        parts * ((part_bytes / piece_bytes.unwrap_or(PIECE_BYTES) as f64).ceil() as u64).max(1)
+    };
+    if [1, samples.per_file].into_iter().any(|parts| is_similar(large_requests(parts))) {
+        return LARGE_REQUESTS;
+    }
+    let library = catalog().format(samples.format).and_then(|format| format.library);
+    let library_requests = library.filter(|_| samples.per_file == 1).map(|library| {
+        let requests = library.requests();
+        let opening = requests.opening.len() as u64 + requests.directory_reads;
+        opening + requests.sizes.requests(file_bytes as u64)
+    });
+    if library_requests.is_some_and(is_similar) {
+        return LIBRARY_REQUESTS;
+    }
+    assumed.push(format!(
+        "large requests, about {} for a file; the job made {job_requests:.1}",
+        units::count(large_requests(1))
+    ));
+    LARGE_REQUESTS
 }
 
 /// Writes the setting for samples that several ranks read; empty if there are none.
@@ -351,26 +424,19 @@ fn header_comment(name: &str, log: &ImportedLog, assumed: &[String]) -> String {
         text += "# The compute time is estimated from the gaps between reads, and includes other work of the training thread.\n";
     }
     for assumption in assumed {
-        text += &format!("# Assumed: {}.\n", assumption.escape_debug());
+        text += &format!("# Assumed: {}.\n", comment_text(assumption));
     }
     text + "\n"
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use feedrate_results::logs::LogBatch;
-
-    #[test]
-    fn reads_of_different_sizes_determine_only_batches() {
-        let mut job = LogJob { files: 4, file_bytes: 10e9, ..LogJob::default() };
-        job.batch = Some(LogBatch { files: None, bytes: 100_000_000 });
-        let numbers = |job: &LogJob| {
-            let found = choose_samples(job, job.file_bytes, "hdf5", false, &mut Vec::new());
-            (found.per_file, found.batch)
-        };
-        assert_eq!(numbers(&job), (100, 1));
-        job.read_bytes = Some(10_000_000);
-        assert_eq!(numbers(&job), (1000, 10));
-    }
+/// Escapes line ends and other control characters. Quotes stay as they are.
+fn comment_text(text: &str) -> String {
+    let escaped = |char: char| match char {
+        '\'' | '"' | '\\' => char.to_string(),
+        _ => char.escape_debug().to_string(),
+    };
+    text.chars().map(escaped).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,6 +41,8 @@ const OVERHEAD_NS: u64 = 40_000;
 const NO_DATA_HINT: &str =
     "record training while it reads data, with `-f` for the processes that it starts";
 const UNFINISHED: &str = "<unfinished ...>";
+/// Largest share of unreadable calls that is negligible, in percent.
+const UNREADABLE_PERCENT_MAX: f64 = 1.0;
 
 fn has_call(rest: &str) -> bool {
     line::parse_call(rest).is_some() || rest.ends_with(UNFINISHED) || rest.starts_with("<... ")
@@ -52,13 +54,39 @@ fn read(parts: Vec<LogPart>) -> Result<Tally, LogError> {
     reader.tally.no_data_hint = NO_DATA_HINT;
     let mut lines = merge_parts(parts)?;
     let mut untimed = 0;
-    while let Some((file_pid, text)) = lines.next()? {
-        match line::parse_line(&text) {
-            Some(timed) => reader.read_line(timed, file_pid),
-            None => untimed += u64::from(!text.trim().is_empty() && !text.starts_with("strace: ")),
+    let mut is_cut = false;
+    while let Some(line) = lines.next()? {
+        let problems_before = reader.unreadable + untimed;
+        match line::parse_line(&line.text) {
+            Some(timed) => reader.read_line(timed, &line),
+            None => {
+                let is_call = !line.text.trim().is_empty() && !line.text.starts_with("strace: ");
+                untimed += u64::from(is_call);
+            }
+        }
+        is_cut = problems_before < reader.unreadable + untimed;
+        if let Some(repeated) = reader.repeated.take()
+            && lines.has_more(repeated.other_part)
+        {
+            return Err(LogError::new(
+                format!("two of its files have calls of process {} at the same time", repeated.pid),
+                "give each log once, and the logs of each machine separately",
+            ));
         }
     }
+    let running = reader.processes.running();
     let StraceReader { mut tally, processes, calls, timed_calls, backward, .. } = reader;
+    if 0 < reader.exits || is_cut {
+        let why = "still running when the log ends: the job may be larger";
+        tally.lose_many("process", why, running);
+    }
+    let unreadable_percent =
+        100.0 * reader.unreadable as f64 / (calls + reader.unreadable).max(1) as f64;
+    if UNREADABLE_PERCENT_MAX < unreadable_percent {
+        tally.unreadable_percent = Some(unreadable_percent);
+        tally.hides_reads = true;
+    }
+    tally.first_ns = reader.first_ns;
     tally.processes =
         NumberedProcesses { first_threads: processes.first_threads(), tree: processes.tree };
     tally.overhead_ns = OVERHEAD_NS;
@@ -86,6 +114,14 @@ struct MergedLines<'a> {
     next: BinaryHeap<Reverse<(u64, usize, String)>>,
 }
 
+/// A line of a merged log.
+struct MergedLine {
+    part: usize,
+    /// The process of the file, for lines without a process.
+    file_pid: Option<u64>,
+    text: String,
+}
+
 fn merge_parts<'a>(parts: Vec<LogPart<'a>>) -> io::Result<MergedLines<'a>> {
     let is_single = parts.len() == 1;
     let parts = parts.into_iter().map(|part| {
@@ -109,10 +145,15 @@ impl MergedLines<'_> {
         Ok(())
     }
 
-    fn next(&mut self) -> io::Result<Option<(Option<u64>, String)>> {
+    fn next(&mut self) -> io::Result<Option<MergedLine>> {
         let Some(Reverse((ns, part, text))) = self.next.pop() else { return Ok(None) };
         self.queue_next(part, ns)?;
-        Ok(Some((self.parts[part].0, text)))
+        Ok(Some(MergedLine { part, file_pid: self.parts[part].0, text }))
+    }
+
+    /// Returns whether a part has further lines.
+    fn has_more(&self, part: usize) -> bool {
+        self.next.iter().any(|Reverse((_, next_part, _))| *next_part == part)
     }
 }
 
@@ -127,6 +168,20 @@ struct StraceReader {
     timed_calls: u64,
     /// Number of calls that are earlier than the process's previous call.
     backward: u64,
+    /// Number of calls that were cut off, not understood or without their beginning.
+    unreadable: u64,
+    /// Number of ends of processes and threads.
+    exits: u64,
+    /// Time of the earliest line.
+    first_ns: Option<u64>,
+    /// The process of the last line, if a line of it before was in another file.
+    repeated: Option<RepeatedProcess>,
+}
+
+/// A process with lines in two files.
+struct RepeatedProcess {
+    pid: u64,
+    other_part: usize,
 }
 
 /// A call of a process, with its start time.
@@ -144,11 +199,14 @@ impl ProcessCall<'_> {
 }
 
 impl StraceReader {
-    /// Reads a line. `file_pid` is the process of the file, for lines without a process.
-    fn read_line(&mut self, timed: TimedLine, file_pid: Option<u64>) {
-        let TimedLine { pid, ns, rest } = timed;
-        let pid = pid.or(file_pid).unwrap_or(0);
+    /// Reads `timed`, which was parsed from `line`.
+    fn read_line(&mut self, timed: TimedLine, line: &MergedLine) {
+        let TimedLine { pid: line_pid, ns, rest } = timed;
+        let known_pid = line_pid.or(line.file_pid);
+        let pid = known_pid.unwrap_or(0);
+        self.first_ns = Some(self.first_ns.map_or(ns, |first_ns| first_ns.min(ns)));
         if rest.starts_with("+++ ") {
+            self.exits += 1;
             self.processes.remove(pid);
             self.unfinished.remove(&pid);
             return;
@@ -161,6 +219,11 @@ impl StraceReader {
                 .tally
                 .lose("line", "of a process beyond the supported number of processes");
         }
+        let process = self.processes.find(pid);
+        let part_before = process.and_then(|process| process.borrow_mut().part.replace(line.part));
+        self.repeated = part_before
+            .filter(|&other_part| other_part != line.part && known_pid.is_some())
+            .map(|other_part| RepeatedProcess { pid, other_part });
         if let Some(text) = rest.strip_suffix(UNFINISHED) {
             if text.len() <= UNFINISHED_BYTES_MAX {
                 self.unfinished.insert(pid, (ns, text.trim_end().into()));
@@ -169,9 +232,10 @@ impl StraceReader {
         }
         if let Some(resumed) = rest.strip_prefix("<... ") {
             let Some((start_ns, start)) = self.unfinished.remove(&pid) else {
+                self.unreadable += 1;
                 return self.tally.lose("call", "whose beginning is not in the log");
             };
-            let Some((_, end)) = resumed.split_once("resumed>") else { return };
+            let Some((_, end)) = resumed.split_once("resumed>") else { return self.lose_line() };
             return self.read_call(pid, start_ns, &format!("{start}{end}"));
         }
         self.read_call(pid, ns, rest);
@@ -187,10 +251,15 @@ impl StraceReader {
         self.processes.has(pid)
     }
 
+    fn lose_line(&mut self) {
+        self.unreadable += 1;
+        self.tally.lose("line", "not understood or cut off");
+    }
+
     /// Reads a complete call.
     fn read_call(&mut self, pid: u64, start_ns: u64, text: &str) {
         let Some(call) = line::parse_call(text) else {
-            return self.tally.lose("line", "not understood or cut off");
+            return self.lose_line();
         };
         self.calls += 1;
         self.timed_calls += u64::from(call.ns.is_some());

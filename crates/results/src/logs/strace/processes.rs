@@ -37,6 +37,8 @@ pub(super) struct Process {
     pub(super) last_ns: u64,
     /// Whether the log contains the start of the process, and therefore the opening of all files that it reads.
     pub(super) is_complete: bool,
+    /// Index of the file with its lines; `None` if it has none so far.
+    pub(super) part: Option<usize>,
     /// Unique number. Process IDs can be reused.
     pub(super) serial: u64,
     /// Serial of the first thread of its process.
@@ -137,7 +139,7 @@ impl Processes {
         let serial = self.started;
         self.started += 1;
         let first_thread = first_thread.unwrap_or(serial);
-        let process = Process { files, last_ns: 0, is_complete, serial, first_thread };
+        let process = Process { files, last_ns: 0, is_complete, part: None, serial, first_thread };
         self.alive.insert(pid, Rc::new(RefCell::new(process)));
         Some(serial)
     }
@@ -153,6 +155,11 @@ impl Processes {
     /// Removes a process that has ended, since its ID may be reused.
     pub(super) fn remove(&mut self, pid: u64) {
         self.alive.remove(&pid);
+    }
+
+    /// Returns the number of processes and threads that have lines in the log and no end.
+    pub(super) fn running(&self) -> u64 {
+        self.alive.values().filter(|process| process.borrow().part.is_some()).count() as u64
     }
 
     /// Returns the caller for a thread. Its rank is the number of its process until the tree of processes is complete. Processes are numbered in the
