@@ -276,6 +276,16 @@ fn parse_fraction(text: &str) -> Result<f64, String> {
     })
 }
 
+/// Parses a size with its unit. A number alone, including `1e9`, is refused, because it is more often meant in GB or GiB than in bytes.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    let is_number_alone = text.trim().parse::<f64>().is_ok();
+    if is_number_alone || !text.contains(|c: char| c.is_ascii_alphabetic()) {
+        return Err("write a size with its unit, as in `256GiB` or `200GB`".into());
+    }
+    let found = units::parse_bytes(text).filter(|&bytes| bytes >= 1.0);
+    found.map(|bytes| bytes as u64).ok_or_else(|| "write a size, as in `256GiB` or `200GB`".into())
+}
+
 /// Parses a number of things, of which there is at least one.
 pub(crate) fn parse_count<T: TryFrom<u64> + ToString>(text: &str) -> Result<T, String> {
     if text.parse() == Ok(0_u64) {

@@ -111,6 +111,11 @@ impl<'r> OtherUse<'r> {
         })
     }
 
+    /// Whether other processes used at least half of the busy time of the cores.
+    pub fn is_most(&self) -> bool {
+        is_mostly_used_by_others(Some(self.own_cores), Some(self.own_cores + self.cores))
+    }
+
     /// Whether other processes used at least a quarter of the cores.
     pub fn is_large(&self) -> bool {
         OTHERS_SHARE_MIN * f64::from(self.all_cores) <= self.cores

@@ -285,6 +285,7 @@ impl FoundRuns {
         Ok(FoundRuns {
             data: Data {
                 diagnoses: diagnoses(&runs),
+                search_response: searches::common_response(&runs),
                 runs,
                 checkpoint_runs,
                 designs,

@@ -196,6 +196,11 @@ impl Ceiling {
         mean_interval(&self.slices_samples_per_second, CONFIDENCE)
     }
 
+    /// Returns whether load on the cores may have lowered the rate. Emulated times do not depend on it.
+    pub fn may_be_slowed_by_busy_cores(&self) -> bool {
+        !self.is_emulated && self.may_wait_for_cores()
+    }
+
     /// Returns whether the stage may have waited for a core. Decoding and the client take processor time, so their measurements may keep the
     /// cores busy themselves.
     fn may_wait_for_cores(&self) -> bool {

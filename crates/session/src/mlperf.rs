@@ -12,7 +12,7 @@ use feedrate_spec::mlperf::rules::HOST_PROCESSES_MIN;
 use feedrate_spec::mlperf::{
     DATASET_TO_MEMORY_MIN, DatasetRequirement, STEPS_PER_EPOCH_MIN, find_rule,
 };
-use feedrate_spec::plan::{Cache, Plan};
+use feedrate_spec::plan::{Cache, Estimate, Plan};
 use feedrate_spec::workload::{overridden_key, override_without_secret};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -217,6 +217,16 @@ impl Requirement {
             rehearsal: rehearsal(request, plan, "--data DIR"),
             check: check(plan, request, hosts, memory_bytes),
         })
+    }
+
+    /// Returns the rate at which no accelerator waits with the required dataset; `None` without compute. If sizes are drawn, its mean is close to that
+    /// of the distribution, while the few files of a plan may be larger.
+    pub fn needed_bytes_per_second(&self, estimate: &Estimate) -> Option<f64> {
+        let (least, most) = estimate.sample_bytes_range;
+        let is_drawn = least < most && estimate.sample_bytes_mean > 0.0;
+        let ratio =
+            if is_drawn { self.dataset.record_bytes / estimate.sample_bytes_mean } else { 1.0 };
+        Some(estimate.needed_bytes_per_second? * ratio)
     }
 
     /// Whether the plan has enough files and steps.

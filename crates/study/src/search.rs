@@ -44,7 +44,8 @@ names! {
 /// Result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchBounds {
-    /// The largest, or smallest, number at which the response holds for certain.
+    /// The largest, or smallest, number at which the response holds for certain by the test over its runs. Relevant doubts of the deciding
+    /// numbers still make the answer only probable.
     pub certain: Option<u64>,
     /// First and last undecided number next to `certain`.
     pub not_decided: Option<(u64, u64)>,

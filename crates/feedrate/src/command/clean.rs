@@ -20,7 +20,7 @@ use std::path::PathBuf;
 /// `feedrate clean`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Removes the files that a manifest (of a dataset, copy or checkpoint) or the record of a run lists, then empty folders. \
+Removes the files that a manifest (of a dataset, copy or checkpoint) or the record of a run lists, then their folders if these are empty. \
 Other files are kept and listed. Links are not followed. Of a store, datasets and checkpoints are removed, with their unfinished \
 uploads; the keys are those of the environment or of a profile.
 
@@ -127,6 +127,11 @@ fn print_items(items: &[CleanItem], arguments: &CleanArguments) -> Result<(), St
     });
     let header = ["", "Folder", "Files", "Size", "Kept"];
     let mut table = ReportTable::from_text("", header, rows);
+    // Long paths would move an empty column to a table of its own.
+    if items.iter().all(|item| item.stays.is_empty() && !item.in_use) {
+        table.columns.pop();
+        table.rows.iter_mut().for_each(|row| drop(row.pop()));
+    }
     table.columns[2..4].iter_mut().for_each(|column| column.kind = ColumnKind::Number);
     messages::print_document(&Document::from(vec![Block::Table(table)]), true)?;
     let files = units::counted(removed().map(|item| item.files).sum(), "file");

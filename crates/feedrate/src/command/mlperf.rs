@@ -89,15 +89,20 @@ pub(super) fn page(
             } else {
                 format!("To generate and run it:\n  {}\n", requirement.plan_command)
             };
-            let rehearsal = to_rehearse(requirement.rehearsal.as_deref());
+            let is_planned_for_others =
+                requirement.hosts.count > 1 || requirement.hosts.memory_bytes.is_some();
+            let rehearsal = to_rehearse(requirement.rehearsal.as_deref(), is_planned_for_others);
             format!("{page}\n{plan}{rules}{rehearsal}")
         }
         PlannedCommand::Rehearsal => page,
     }
 }
 
-fn to_rehearse(command: Option<&str>) -> String {
-    command.map_or(String::new(), |command| format!("\nTo rehearse a submission:\n  {command}"))
+/// The command of a rehearsal, which runs on this machine even if the hosts of the plan are others.
+fn to_rehearse(command: Option<&str>, is_planned_for_others: bool) -> String {
+    let place = if is_planned_for_others { " on one host with this machine's memory" } else { "" };
+    command
+        .map_or(String::new(), |command| format!("\nTo rehearse a submission{place}:\n  {command}"))
 }
 
 /// The lines of `feedrate plan` on MLPerf Storage's checkpoints.
@@ -128,7 +133,11 @@ pub(super) fn checkpoint_page(
     let page =
         text::rows(&[("MLPerf Storage", memory), ("", words::mlperf::planned(&requirement.rules))]);
     match command {
-        PlannedCommand::Run => page + &to_rehearse(requirement.rehearsal.as_deref()),
+        PlannedCommand::Run => {
+            let is_planned_for_others =
+                requirement.hosts > 1 || !requirement.host_memory_is_assumed;
+            page + &to_rehearse(requirement.rehearsal.as_deref(), is_planned_for_others)
+        }
         PlannedCommand::Rehearsal => page,
     }
 }

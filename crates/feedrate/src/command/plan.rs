@@ -1,7 +1,7 @@
 //! `feedrate plan`: prints the plan of a run and what it requires, without running it.
 
 use super::mlperf::{self, PlannedCommand};
-use crate::cli::{DataArguments, parse_count};
+use crate::cli::{DataArguments, parse_count, parse_size};
 use crate::exit::Exit;
 use crate::progress::TERMINAL;
 use crate::{messages, text};
@@ -23,7 +23,7 @@ use feedrate_session::resolve::{
 use feedrate_session::{catalog, room};
 use feedrate_spec::plan::{
     CheckpointPlan, DatasetPlan, Estimate, EvaluationPlan, LoaderPlan, ObjectPlan, Plan, PlanDoubt,
-    ReadAhead,
+    ReadAhead, ReadUnit, RequiredLatency, required_latency,
 };
 use feedrate_spec::units;
 use feedrate_spec::workload::resolved_yaml;
@@ -36,7 +36,7 @@ pub(crate) struct PlanArguments {
     #[command(flatten)]
     data: DataArguments,
     /// Memory of each client host [default: this machine's]. It determines the size of an MLPerf dataset.
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = HEADING)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = HEADING)]
     memory: Option<u64>,
     /// Number of client hosts.
     #[arg(long, value_name = "H", default_value_t = 1, value_parser = parse_count::<u32>, help_heading = HEADING)]
@@ -44,16 +44,6 @@ pub(crate) struct PlanArguments {
 }
 
 const HEADING: &str = "MLPerf Storage";
-
-/// Parses a size with its unit. A number alone, including `1e9`, is refused, because it is more often meant in GB or GiB than in bytes.
-fn parse_bytes(text: &str) -> Result<u64, String> {
-    let is_number_alone = text.trim().parse::<f64>().is_ok();
-    if is_number_alone || !text.contains(|c: char| c.is_ascii_alphabetic()) {
-        return Err("write a size with its unit, as in `256GiB`".into());
-    }
-    let found = units::parse_bytes(text).filter(|&bytes| bytes >= 1.0);
-    found.map(|bytes| bytes as u64).ok_or_else(|| "write a size, as in `256GiB`".into())
-}
 
 /// Prints the plan.
 pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Exit> {
@@ -158,8 +148,10 @@ fn show(resolved: Resolved, request: &Request, options: &PageOptions) -> anyhow:
         messages::print_json(Schema::Plan, &output)?;
     } else {
         let mut page = page(&resolved, request);
-        let needed = catalog::estimate(plan).needed_bytes_per_second;
-        let rules = requirement.iter().map(|rules| mlperf::page(rules, needed, command));
+        let estimate = catalog::estimate(plan);
+        let rules = requirement
+            .iter()
+            .map(|rules| mlperf::page(rules, rules.needed_bytes_per_second(&estimate), command));
         let rules = rules.chain(
             checkpoint_requirement.iter().map(|rules| mlperf::checkpoint_page(rules, command)),
         );
@@ -290,6 +282,8 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
         };
         ("required rate", format!("{about}{total} from the storage{share}"))
     }));
+    let latency = required_latency(&resolved.plan, estimate);
+    rows.extend(latency.map(|required| ("required latency", latency_text(&required))));
     if let Some(rate) = resolved.plan.storage.throttle_bytes_per_second {
         let limit = units::bytes_per_second(rate);
         rows.push(("throttle", format!("reads are limited to {limit}")));
@@ -301,6 +295,24 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
     rows.push(("own buffers", format!("about {memory}")));
     rows.extend(real_loader(&resolved.plan, estimate).map(|real| ("real loader", real)));
     rows
+}
+
+/// How long reads may take, with the numbers from which this follows.
+fn latency_text(required: &RequiredLatency) -> String {
+    let noun = match required.unit {
+        ReadUnit::Read => "read",
+        ReadUnit::Request => "request",
+    };
+    format!(
+        "{noun}s of {} take at most {} on average: {}, {} (without decoding)",
+        units::bytes(required.bytes as u64),
+        units::seconds(required.latency_s),
+        match required.unit {
+            ReadUnit::Read => units::counted(required.in_flight, "reader"),
+            ReadUnit::Request => format!("{} in flight", units::count(required.in_flight)),
+        },
+        units::per_second(required.per_second, &format!("{noun}s")),
+    )
 }
 
 /// The memory of the loader of the framework, whose batches feedrate does not keep. `None` if samples stay in memory, as in both.

@@ -157,6 +157,7 @@ fn impossible_conditions_are_refused_before_anything_runs() {
     let test = Test::with_workload(TINY);
     for (gate, words) in [
         (["--fail-below-au", "900"], ["'900' for '--fail-below-au <AU>'", "between 0 and 100"]),
+        (["--fail-below-au", "0.9"], ["'0.9' for '--fail-below-au <AU>'", "write `90`"]),
         (["--fail-below-au", "-1"], ["'-1' for '--fail-below-au <AU>'", "between 0 and 100"]),
         (["--fail-on", "page_cach"], ["'page_cach' for '--fail-on", "did you mean `page_cache`?"]),
     ] {

@@ -147,6 +147,52 @@ fn a_plan_has_the_required_number_of_files_if_the_workload_has_too_few() {
     }
 }
 
+/// The rate of the required dataset does not depend on the sizes that few files happen to have: 8 × 7 samples of 146.6 MB in 323 ms, of which
+/// 90 %.
+#[test]
+fn the_rate_for_mlperf_is_that_of_the_required_dataset() {
+    let test = Test::new();
+    let with = ["plan", "unet3d_h100", "-n", "8", "--memory", "16GiB"];
+    for files in ["168", "28000"] {
+        let files = format!("dataset.num_files_train={files}");
+        let page = test.feedrate(&[&with[..], &[&files]].concat()).stdout;
+        assert!(page.contains("(4.1 TB) and 90 % AU (22.9 GB/s)"), "{page}");
+    }
+}
+
+#[test]
+fn a_plan_names_the_latency_that_its_readers_can_bear() {
+    let test = Test::with_workload(TINY);
+    let plan = |more: &[&str]| {
+        let with = [
+            "plan",
+            "workload.yaml",
+            "-n",
+            "2",
+            "dataset.format=raw",
+            "dataset.num_files_train=64",
+            "dataset.num_samples_per_file=1",
+            "dataset.record_length_bytes=65536",
+            "reader.data_loader=pytorch",
+            "reader.batch_size=1",
+            "train.computation_time=0.02",
+        ];
+        test.feedrate(&[&with[..], more].concat()).stdout
+    };
+    let line = "required latency  reads of 65.5 kB take at most 40 ms on average: 4 readers, 100 reads/s (without decoding)";
+    let page = plan(&["reader.read_threads=2"]);
+    assert!(page.contains(line), "{page}");
+    // A training thread that reads does not compute meanwhile, and a read may serve several samples of a file.
+    for unknown in ["reader.read_threads=0", "dataset.num_samples_per_file=4"] {
+        let page = plan(&["reader.read_threads=2", unknown]);
+        assert!(page.contains("required rate") && !page.contains("required latency"), "{page}");
+    }
+    let requests = test.feedrate(&["plan", "unet3d_b200", "-n", "8", "--hosts", "2"]).stdout;
+    let rehearsal = "To rehearse a submission on one host with this machine's memory:\n";
+    assert!(requests.contains(rehearsal), "{requests}");
+    assert!(requests.contains("take at most 92.6 ms on average: 32 in flight"), "{requests}");
+}
+
 /// The command of the plan itself comes before that of MLPerf's rules.
 #[test]
 fn a_plan_ends_with_its_own_command_and_that_of_the_rules() {

@@ -349,6 +349,7 @@ fn clean_lists_files_and_removes_only_these() {
         assert_eq!(output["removed"], more.contains(&"--yes"));
         output["items"].take()
     };
+    assert!(test.feedrate(&["clean", "data", "results"]).stdout.contains("Kept"));
     let shown = clean(&[]);
     assert_eq!(shown.as_array().unwrap().len(), 2, "{shown}");
     assert_eq!((&shown[0]["kind"], &shown[1]["kind"]), (&"datasets".into(), &"results".into()));
@@ -372,6 +373,7 @@ fn clean_lists_files_and_removes_only_these() {
     write_user_files(&test.path("data/claimed"), &["made-by-study"]);
     let answer = test.feedrate(&["clean", "data", "rd"]);
     assert!(answer.stdout.contains("dataset") && answer.stderr.contains("--yes"), "{answer:?}");
+    assert!(!answer.stdout.contains("Kept"), "everything would be removed: {answer:?}");
     assert_eq!(test.feedrate(&["clean", "data", "rd", "--yes"]).code, 0);
     assert!(!test.path("rd").exists() && !test.path("data/claimed").exists());
     assert!(contents(&test.path("data")).is_empty());

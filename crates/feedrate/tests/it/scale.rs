@@ -102,7 +102,7 @@ fn the_limit_of_a_storage_of_known_rate_is_found() {
     let page = test.feedrate(&["report", report["results"].as_str().unwrap(), "--json"]).json();
     assert_eq!(page["opening"][0]["name"], "Answer");
     let answer = page["opening"][0]["value"].as_str().unwrap();
-    assert!(answer.contains("at ≥ 90 % AU"), "{answer}");
+    assert!(answer.contains("at ≥ 90 % AU (sustained)"), "{answer}");
     let dir = report["results"].as_str().unwrap();
     let shown = test.feedrate(&["show", dir, "--json"]).json();
     assert_eq!(shown["numbers"], report["numbers"], "the search, not its newest run");
@@ -166,7 +166,10 @@ fn no_run_is_needed_if_the_client_alone_misses_the_target() {
     let why = "the client alone limits AU to 50.0 %, below the target of 90 %, on any storage";
     assert_eq!(report["why"], why);
     let page = test.feedrate(&[&search[..], &["--au", "90"]].concat()).stdout;
-    assert!(page.starts_with("Not even 1 accelerator (workload) at ≥ 90 % AU"), "{page}");
+    assert!(
+        page.starts_with("Not even 1 accelerator (workload) at ≥ 90 % AU (sustained)"),
+        "{page}"
+    );
     // With a target that the client permits, runs are needed.
     let answer =
         test.feedrate(&[&search[..], &["--au", "40", "--max-runs", "1", "--json"]].concat());
@@ -181,7 +184,10 @@ fn undecided_numbers_are_printed_when_the_budget_ends() {
     let answer = test.feedrate(&[&search[..], &["--max-runs", "3"]].concat());
     assert_eq!(answer.code, 4, "{answer:?}");
     let first = answer.stdout.lines().next().unwrap();
-    assert!(first.starts_with("Nothing at ≥ 90 % AU for certain; 1 to 4 not decided"), "{first}");
+    assert!(
+        first.starts_with("Nothing at ≥ 90 % AU (sustained) for certain; 1 to 4 not decided"),
+        "{first}"
+    );
     assert!(first.ends_with("; 2 need 6.55 MB/s"), "{first}");
     assert!(answer.stdout.contains("Not decided: `--max-runs 3` is reached"), "{answer:?}");
     let answer = test.feedrate(&[&search[..], &["--budget", "0", "--results", "other"]].concat());
@@ -254,7 +260,7 @@ fn other_keys_and_responses_can_be_searched() {
     assert!(
         answer
             .stdout
-            .contains("ot even reader.batch_size=1 (workload) at ≥ 99.9 % AU; 1 fails\nWhy 1 fails: all-steps AU "),
+            .contains("ot even reader.batch_size=1 (workload) at ≥ 99.9 % AU (all steps); 1 fails\nWhy 1 fails: all-steps AU "),
         "{}",
         answer.stdout
     );
@@ -294,6 +300,9 @@ fn impossible_searches_are_refused_before_anything_runs() {
         (&["--au", "inf", "--response", "duration_s"], &["`--au inf` is not a number"]),
         (&["--au", "90", "metric.au=0.8"], &["contradicts `metric.au`", "leave `metric.au`"]),
         (&["--response", "duration_s"], &["`duration_s` has no default target", "--at-least"]),
+        (&["--au", "0.9"], &["`--au 0.9` is not a percentage", "write `90`"]),
+        (&["--au", "1"], &["`--au 1` is not a percentage", "write `100`"]),
+        (&["--max-data", "4"], &["'4' for '--max-data <SIZE>'", "with its unit"]),
         (&["--au", "1000"], &["`--au 1000` is not a percentage", "between 0 and 100"]),
         (&["--au", "90", "--response", "au"], &["no response `au`", "au_windowed_percent"]),
         (&["--au", "90", "--key", "reader.read_thread"], &["did you mean `reader.read_threads`"]),
@@ -305,7 +314,8 @@ fn impossible_searches_are_refused_before_anything_runs() {
             &["--au", "90", "--scale", "0.5", "--max", "3"],
             &[
                 "`--scale 0.5` makes a dataset too small for 1 accelerator",
-                "`--scale 0.938` is large enough",
+                "`--scale 0.938` is large enough; or ",
+                "`--response au_all_steps`",
             ],
         ),
         (
@@ -369,6 +379,41 @@ fn the_dataset_is_limited_by_the_disk_space() {
     assert!(answer.stdout.contains("3 files"), "{answer:?}");
 }
 
+/// Files that no worker lacks, also if that takes more than the response needs.
+#[test]
+fn a_generated_dataset_has_a_file_for_each_worker() {
+    let shards = WORKLOAD
+        .replace("  num_files_train: 8\n", "  num_files_train: 4\n  num_samples_per_file: 64\n")
+        .replace("format: raw", "format: tfrecord")
+        .replace("data_loader: pytorch", "data_loader: tensorflow")
+        .replace("read_threads: 1", "read_threads: 4")
+        .replace("storage_type: memory", "storage_type: local_fs");
+    let test = Test::with_workload(shards.split("  throttle:").next().unwrap());
+    let files = |more: &[&str]| {
+        let search = ["scale", "workload.yaml", "--max", "4", "--dry-run", "--json"];
+        let forecast = test.feedrate(&[&search[..], more].concat()).json();
+        let datasets = forecast["datasets"].as_array().unwrap().iter();
+        Vec::from_iter(datasets.map(|dataset| {
+            [&dataset["max"], &dataset["files"]].map(|number| number.as_u64().unwrap())
+        }))
+    };
+    // Four files have enough samples for four accelerators, each of which needs files for four workers. The ranges of two accelerators may share a file.
+    assert_eq!(files(&[]), [[1, 4], [4, 13]]);
+    // There is no space for the second dataset.
+    assert_eq!(files(&["--max-data", "20MB"]), [[1, 4], [4, 4]]);
+}
+
+/// A second epoch would come partly from the page cache.
+#[test]
+fn runs_are_one_epoch_for_each_utilisation() {
+    let test = Test::with_workload(WORKLOAD);
+    for response in ["au_sustained", "au_all_steps", "au_windowed"] {
+        let search = ["scale", "workload.yaml", "--max", "1", "--dry-run", "--json"];
+        let forecast = test.feedrate(&[&search[..], &["--response", response]].concat()).json();
+        assert_eq!(forecast["overrides"][0], "train.epochs=1", "{response}");
+    }
+}
+
 #[test]
 fn a_failed_run_ends_the_search_with_its_reason() {
     let test =
@@ -425,7 +470,7 @@ fn a_search_on_own_files_writes_no_checkpoints() {
         "--response",
         "au_all_steps",
         "--au",
-        "1",
+        "1.5",
         "--max",
         "1",
         "--max-runs",

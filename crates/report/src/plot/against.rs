@@ -16,7 +16,7 @@ pub(super) static AU_PROCESSES: Plot = Plot {
     needs: Needs::Summaries,
     responses: &[&AU_ALL_STEPS],
     has_factor_panels: true,
-    make: |data, response| figure(data, response.unwrap_or(&AU_ALL_STEPS)),
+    make: |data, response| figure(data, response.unwrap_or_else(|| data.utilisation())),
 };
 
 pub(super) static THROUGHPUT_PROCESSES: Plot = Plot {

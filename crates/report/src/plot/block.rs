@@ -9,7 +9,7 @@ use feedrate_results::run::Run;
 pub(super) const BASELINE: &str = "baseline";
 
 /// The label of an axis of processes.
-pub(super) const PROCESSES_LABEL: &str = "Processes (emulated accelerators)";
+pub(super) const PROCESSES_LABEL: &str = "Accelerators";
 
 /// Runs of one workload that may be compared: a part of its design.
 #[derive(Clone, Debug)]

@@ -28,6 +28,8 @@ pub struct Data {
     pub overview: Option<Overview>,
     /// Every folder with results, used or not.
     pub folders: Vec<FolderRun>,
+    /// Metric of the searches that made all of the runs; `None` for other runs.
+    pub search_response: Option<&'static Metric>,
     /// Names of the factors that plots with a panel for each factor draw; empty for the plot's choice.
     pub chosen_factors: Vec<String>,
 }
@@ -105,10 +107,15 @@ impl Data {
         throughput(self.used())
     }
 
+    /// The utilisation for figures of these runs: that of their search, else that over all steps.
+    pub(super) fn utilisation(&self) -> &'static Metric {
+        self.search_response.filter(|metric| metric.is_utilisation()).unwrap_or(&AU_ALL_STEPS)
+    }
+
     /// Utilisation, if any run has compute time, and throughput.
     pub(super) fn responses(&self) -> impl Iterator<Item = &'static Metric> {
         let computes = self.used().any(|run| run.metric(&AU_ALL_STEPS) != Some(0.0));
-        computes.then_some(&AU_ALL_STEPS).into_iter().chain([self.throughput()])
+        computes.then(|| self.utilisation()).into_iter().chain([self.throughput()])
     }
 
     /// Whether the user left the choice of factors to the plot, or chose this one.

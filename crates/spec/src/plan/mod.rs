@@ -20,6 +20,7 @@ mod evaluation;
 mod checkpoint;
 mod planner;
 mod explain;
+mod latency;
 mod duration;
 
 pub use crate::library::{
@@ -31,6 +32,7 @@ pub use client::{CLIENT_PROFILES, ClientPlan, ClientProfile, ClientTimes, MEASUR
 pub use duration::{Duration, duration};
 pub use evaluation::EvaluationPlan;
 pub use explain::{Estimate, PIECE_BYTES, estimate};
+pub use latency::{ReadUnit, RequiredLatency, required_latency};
 pub use planner::{
     Context, FITS_PAGE_CACHE, PlanOptions, RECORDED_EPOCHS_MAX, RECORDED_STEPS_MAX, THREADS_MAX,
     build,

@@ -169,7 +169,9 @@ impl NumberRange for PlannedRange<'_> {
     }
 
     fn grow(&mut self, earlier_row: Option<&Row>) -> bool {
-        self.0.grow(earlier_row) && self.use_bytes().is_ok()
+        let files = self.0.files();
+        // The range may also be extended with the same dataset.
+        self.0.grow(earlier_row) && (self.0.files() == files || self.use_bytes().is_ok())
     }
 
     fn notes(&self) -> &[String] {

@@ -37,6 +37,9 @@ const GROWTH: u64 = 4;
 /// A larger dataset leaves 1 / `FREE_PARTS` of the free space unused.
 const FREE_PARTS: u64 = 10;
 
+/// Doubt on plans in which workers have no file.
+const IDLE_WORKERS: &str = "workers_outnumber_shards";
+
 const FILES: &str = "dataset.num_files_train";
 const EPOCHS: &str = "train.epochs";
 const STEPS: &str = "train.total_training_steps";
@@ -68,6 +71,8 @@ pub struct SearchRange<'a> {
     steps: Option<u64>,
     /// Whether a run needs enough steps to measure `au_sustained`.
     sustained: bool,
+    /// Whether a dataset must have a file for each worker. False if the workload's own has not, or if there is no space for so many.
+    needs_files_for_workers: bool,
     /// Whether the response is `au_all_steps` or `au_sustained`. Other utilisations exclude a part of the run.
     pub is_overall_or_sustained_au: bool,
     /// Target of the response.
@@ -99,7 +104,7 @@ impl<'a> SearchRange<'a> {
         let mut data = user.clone();
         let response = options.response;
         let sustained = response.id == AU_SUSTAINED.id;
-        if sustained && !is_given(&data, EPOCHS) && !is_given(&data, STEPS) {
+        if response.is_utilisation() && !is_given(&data, EPOCHS) && !is_given(&data, STEPS) {
             // A second epoch would come partly from the page cache, and the share would depend on the number.
             data.overrides.push(format!("{EPOCHS}=1"));
         }
@@ -162,6 +167,7 @@ impl<'a> SearchRange<'a> {
             files: None,
             steps: None,
             sustained,
+            needs_files_for_workers: false,
             is_overall_or_sustained_au,
             bound,
             resolved,
@@ -172,6 +178,8 @@ impl<'a> SearchRange<'a> {
             generated_folders: BTreeSet::new(),
             notes,
         };
+        range.needs_files_for_workers =
+            sustained && range.may_resize() && !has_idle_workers(&range.resolved.plan);
         range.choose_first_dataset()?;
         Ok(range)
     }
@@ -196,6 +204,11 @@ impl<'a> SearchRange<'a> {
     /// The goal of a search in this range.
     pub fn goal(&self, threshold: f64) -> Goal {
         Goal { threshold, from: self.options.from, max: self.max, find: self.options.find }
+    }
+
+    /// Number of files in the dataset; `None` for the workload's own.
+    pub fn files(&self) -> Option<u64> {
+        self.files
     }
 
     /// Overrides that set the size of the dataset and the length of a run.
@@ -276,7 +289,23 @@ impl<'a> SearchRange<'a> {
             }
             Err(error) => self.max_reason = on_one_line(&error),
         }
-        Ok(false)
+        self.extend_without_files_for_workers(reached)
+    }
+
+    /// Extends the range beyond `reached` with workers that may have no file. Returns false if that is impossible or already permitted.
+    fn extend_without_files_for_workers(&mut self, reached: u64) -> anyhow::Result<bool> {
+        if !self.needs_files_for_workers {
+            return Ok(false);
+        }
+        let mut relaxed = SearchRange { needs_files_for_workers: false, ..self.clone() };
+        relaxed.find_max()?;
+        let is_extended = reached < relaxed.max || relaxed.extend()?;
+        if is_extended {
+            *self = relaxed;
+        } else {
+            self.max_reason = relaxed.max_reason;
+        }
+        Ok(is_extended)
     }
 
     /// Resizes the dataset for `number`. Returns the new range, and the shortage of space if there is one.
@@ -295,6 +324,15 @@ impl<'a> SearchRange<'a> {
         };
         let steps = plan.train.steps_in_epoch(1);
         let needed_steps = sustained_needs_steps(&plan);
+        if self.needs_files_for_workers && has_idle_workers(&plan) {
+            return Some(
+                Refusal::new(
+                    format!("with {} some workers have no file", self.describe(number)),
+                    "use a larger dataset",
+                )
+                .into(),
+            );
+        }
         if !self.sustained || needed_steps <= steps {
             return None;
         }
@@ -331,6 +369,11 @@ impl<'a> SearchRange<'a> {
             && (is_unmeasurable || self.sustained && self.shortage(first, None)?.is_some())
         {
             self.resize(first)?;
+            if self.needs_files_for_workers && self.shortage(first, None)?.is_some() {
+                self.needs_files_for_workers = false;
+                self.notes.pop();
+                self.resize(first)?;
+            }
         } else if self.data.scale < 1.0 && self.unmeasurable_reason(self.options.from).is_some() {
             return self.refuse_scale();
         }
@@ -463,7 +506,13 @@ impl<'a> SearchRange<'a> {
         };
         let sufficient = largest(1, 999, too_small).map_or(1, |thousandths| thousandths + 1);
         let hint = if sufficient < 1000 {
-            format!("`--scale {}` is large enough", sufficient as f64 / 1000.0)
+            let enough = sufficient as f64 / 1000.0;
+            let other = if self.sustained {
+                "; or include the start of each run: `--response au_all_steps`"
+            } else {
+                ""
+            };
+            format!("`--scale {enough}` is large enough{other}")
         } else {
             "leave out `--scale`: the dataset is made as large as the search needs".into()
         };
@@ -494,6 +543,11 @@ fn checked_bound(bound: f64, response: &Metric) -> Result<f64, Refusal> {
         let message = format!("`--au {bound}` is not a number");
         return refuse(message, "give a number as target");
     }
+    // Read as 0.9 %, a share such as 0.9 would let every number pass.
+    if response.is_utilisation() && 0.0 < bound && bound <= 1.0 {
+        let hint = format!("it is in percent: write `{}`", units::round_noise(100.0 * bound));
+        return refuse(format!("`--au {bound}` is not a percentage"), hint);
+    }
     if response.unit == Unit::Percent && !(0.0..=100.0).contains(&bound) {
         let hint = format!("{} is between 0 and 100", response.id.name());
         return refuse(format!("`--au {bound}` is not a percentage"), hint);
@@ -501,11 +555,16 @@ fn checked_bound(bound: f64, response: &Metric) -> Result<f64, Refusal> {
     Ok(bound)
 }
 
+/// Whether workers have no file to read.
+fn has_idle_workers(plan: &Plan) -> bool {
+    plan.doubts.iter().any(|doubt| doubt.name == IDLE_WORKERS)
+}
+
 fn refuse_contradictions(options: &ScaleOptions) -> Result<(), Refusal> {
     if options.key == ACCELERATORS && options.request.accelerators.is_some() {
         return refuse(
             "`--accelerators` is the number that the search varies",
-            "set the range with `--from` and `--max`",
+            "set the range with `--from` and `--max` (see `--help-all`)",
         );
     }
     if options.max.is_some_and(|max| max < options.from) {

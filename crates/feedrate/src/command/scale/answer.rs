@@ -3,8 +3,10 @@
 use super::plain_read::PlainRead;
 use feedrate_analysis::answer::{AnswerKind, AnsweredSummary, relevant_doubts};
 use feedrate_analysis::precision::sequential_mean;
+use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::{Doubt, Severity, find_origin_doubt};
 use feedrate_measure::metric::Unit;
+use feedrate_measure::noise::OtherUse;
 use feedrate_measure::record::Record;
 use feedrate_measure::stats::{self, Interval};
 use feedrate_measure::verdict::Bound;
@@ -92,6 +94,12 @@ pub(super) struct SearchedNumber {
     /// Mean rate at which no accelerator would wait; `null` if unknown.
     #[serde(default)]
     pub(super) needed_bytes_per_second: Option<f64>,
+    /// Mean rate of the runs' reads; `None` if unknown. Not part of the output.
+    #[serde(skip)]
+    pub(super) delivered_bytes_per_second: Option<f64>,
+    /// Whether other programs used at least half of the busy time of the cores in a run. Not part of the output.
+    #[serde(skip)]
+    pub(super) is_machine_used_by_others: bool,
     /// Folders of the runs.
     pub(super) run_dirs: Vec<String>,
 }
@@ -101,6 +109,11 @@ impl SearchResult {
     pub(super) fn ends_at_busy_cores(&self) -> bool {
         self.searched_at(self.found.fails)
             .any(|number| number.verdict == Bound::CpuSaturated.name())
+    }
+
+    /// Whether other programs used at least half of the busy time of the cores in a run at `number`.
+    pub(super) fn are_others_busy_at(&self, number: u64) -> bool {
+        self.searched_at(Some(number)).any(|searched| searched.is_machine_used_by_others)
     }
 
     /// Doubts that could change the answer, about the runs that decide it, with the numbers that these runs tried.
@@ -156,6 +169,8 @@ pub(super) struct SearchAnswer<'a> {
     search: &'a ScaleSearch<SearchRange<'a>>,
     runs: ScaleRuns,
     summaries: BTreeMap<u64, Vec<AnsweredSummary>>,
+    /// Numbers with a run during which other programs used at least half of the busy time of the cores.
+    used_by_others: BTreeSet<u64>,
 }
 
 impl<'a> SearchAnswer<'a> {
@@ -165,14 +180,19 @@ impl<'a> SearchAnswer<'a> {
         runs: ScaleRuns,
     ) -> anyhow::Result<Self> {
         let mut summaries: BTreeMap<u64, Vec<AnsweredSummary>> = BTreeMap::new();
+        let mut used_by_others = BTreeSet::new();
         for (&number, measured) in &runs.by_number {
             for run in measured {
-                let mut summary = AnsweredSummary::new(&load_run(&run.run_dir)?);
+                let record = load_run(&run.run_dir)?;
+                if OtherUse::new(&Derived::new(&record)).is_some_and(|others| others.is_most()) {
+                    used_by_others.insert(number);
+                }
+                let mut summary = AnsweredSummary::new(&record);
                 summary.summary.run_dir = Some(run.run_dir.display().to_string());
                 summaries.entry(number).or_default().push(summary);
             }
         }
-        Ok(SearchAnswer { options, search, runs, summaries })
+        Ok(SearchAnswer { options, search, runs, summaries, used_by_others })
     }
 
     /// The result of the search. `stopped` is the reason that it stopped early.
@@ -291,6 +311,9 @@ impl<'a> SearchAnswer<'a> {
         let serious = all_doubts.filter(|doubt| doubt.severity < Severity::Note);
         let needed = runs.iter().map(|run| run.answer.needed_bytes_per_second);
         let needed: Option<Vec<f64>> = needed.collect();
+        let valid = runs.iter().filter(|run| shows_storage(run));
+        let delivered: Option<Vec<f64>> =
+            valid.map(|run| run.answer.delivered_bytes_per_second).collect();
         let names = |doubt: &Doubt| doubt.name.clone();
         let doubts: BTreeSet<String> = serious.map(names).collect();
         let relevant: BTreeSet<String> = runs
@@ -317,6 +340,8 @@ impl<'a> SearchAnswer<'a> {
             doubts: Vec::from_iter(doubts),
             relevant_doubts: Vec::from_iter(relevant),
             needed_bytes_per_second: needed.and_then(|needed| stats::mean(&needed)),
+            delivered_bytes_per_second: delivered.and_then(|delivered| stats::mean(&delivered)),
+            is_machine_used_by_others: self.used_by_others.contains(&number),
             run_dirs: runs.iter().filter_map(|run| run.summary.run_dir.clone()).collect(),
             values,
         }

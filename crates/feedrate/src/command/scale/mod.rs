@@ -12,7 +12,7 @@ use super::study::conclusion::{
     SCALE, conclude, interrupted, lines_of, relative_to_working_folder,
 };
 use super::study::runner_host;
-use crate::cli::{CacheArguments, DataArguments, OUTPUT, metric, parse_count};
+use crate::cli::{CacheArguments, DataArguments, OUTPUT, metric, parse_count, parse_size};
 use crate::exit::Exit;
 use crate::export::{self, ExportArguments, MetricSet, TestCase, TestSuite};
 use crate::gate::GateResult;
@@ -33,7 +33,7 @@ use feedrate_study::chooser::{NumberRange as _, ScaleEnd, ScaleLimits, ScaleSear
 use feedrate_study::chosen::{ChosenStudy, StudyIdentity};
 use feedrate_study::scale::{ScaleOptions, SearchRange};
 use feedrate_study::search::{ACCELERATORS, Certainty, SearchBounds, SearchTarget};
-use plain_read::PlainRead;
+use plain_read::{PlainRead, RunRates};
 use std::path::{Path, PathBuf};
 
 /// Help heading of the search's options.
@@ -43,7 +43,8 @@ const SEARCH: &str = "Search";
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The number is doubled until the target is missed; then the limit is found by bisection, and the runs next to it are repeated until the answer is \
-certain. The same command continues a search. The dataset grows with the number, unless `--scale` or `dataset.num_files_train` is given.
+certain. The same command continues a search. The dataset grows with the number, unless `--scale` or `dataset.num_files_train` is given. \
+`-n` is only for searches of another `--key`: `--from` and `--max` set the range.
 
 Examples:
   feedrate scale unet3d_h100 --data /mnt/fs --cold
@@ -71,8 +72,8 @@ pub(super) struct ScaleArguments {
     /// Largest number to try [default: as far as the dataset or its space suffices].
     #[arg(long, help_heading = SEARCH, value_name = "N", value_parser = parse_count::<u64>)]
     max: Option<u64>,
-    /// Total size of generated datasets, as `200GB`.
-    #[arg(long, help_heading = SEARCH, value_name = "SIZE", value_parser = parse_bytes)]
+    /// Most bytes to generate, as `200GB`; datasets that exist already do not count.
+    #[arg(long, help_heading = SEARCH, value_name = "SIZE", value_parser = parse_size)]
     max_data: Option<u64>,
     /// Maximum number of runs.
     #[arg(long, help_heading = SEARCH, value_name = "N", value_parser = parse_count::<u64>, default_value_t = 20, hide_short_help = true)]
@@ -109,11 +110,6 @@ impl ScaleArguments {
             limits: ScaleLimits { runs_max: self.max_runs, budget_s: self.budget },
         }
     }
-}
-
-fn parse_bytes(text: &str) -> Result<u64, String> {
-    let bytes = units::parse_bytes(text).ok_or("write a size as `200GB`, `1.5TB`, `500GiB`")?;
-    Ok(bytes as u64)
 }
 
 fn target_parser() -> impl TypedValueParser<Value = SearchTarget> {
@@ -228,7 +224,11 @@ fn measure_plain_read(result: &SearchResult, range: &SearchRange<'_>) -> Option<
     let tried = tried.filter(|searched| !searched.run_dirs.is_empty())?;
     // Without this rate the search still has its result.
     let request = range.request_at(number).ok()?;
-    plain_read::measure(number, request, tried.needed_bytes_per_second, &TERMINAL)
+    let rates = RunRates {
+        needed_bytes_per_second: tried.needed_bytes_per_second,
+        delivered_bytes_per_second: tried.delivered_bytes_per_second,
+    };
+    plain_read::measure(number, request, rates, &TERMINAL)
 }
 
 /// Reason that the search stopped early; `None` if everything is decided.

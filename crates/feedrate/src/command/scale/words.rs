@@ -46,8 +46,13 @@ fn plain_read(search: &SearchResult, read: &PlainRead) -> ConclusionLine {
         key => format!("{key}={number}"),
     };
     let need = verb(search, number, "need");
+    let is_enough = read
+        .bytes_per_second
+        .zip(read.needed_bytes_per_second)
+        .is_some_and(|(rate, needed)| needed <= rate);
     let needed = read.needed_bytes_per_second.map(units::bytes_per_second_rounded);
     let value = match (rate, needed) {
+        (Some(rate), Some(needed)) if is_enough => format!("{rate}; {named} {need} {needed}"),
         (Some(rate), Some(needed)) => format!("{rate} of the {needed} that {named} {need}"),
         (Some(rate), None) => format!("{rate}; the rate that {named} {need} is unknown"),
         (None, _) => {
@@ -143,6 +148,9 @@ fn limit(search: &SearchResult) -> String {
     }
     if let Some(fails) = search.found.fails {
         text += &match search.lacks_bytes_per_second {
+            _ if search.ends_at_busy_cores() && search.are_others_busy_at(fails) => {
+                format!("; at {fails} other programs kept this machine busy: repeat when idle")
+            }
             _ if search.ends_at_busy_cores() => {
                 format!("; {fails} {} the cores of this machine", verb(search, fails, "saturate"))
             }
@@ -179,7 +187,7 @@ fn accelerator(workload: &str) -> Option<(&str, &str)> {
     is_accelerator.then_some((model, name))
 }
 
-/// The condition, such as `at ≥ 90 % AU`.
+/// The condition, such as `at ≥ 90 % AU (sustained)`.
 fn condition(search: &SearchResult) -> String {
     let Ok(metric) = Metric::find(&search.response) else {
         return format!("at {} of {}", search.response, search.bound);
@@ -187,7 +195,10 @@ fn condition(search: &SearchResult) -> String {
     let sign = if metric.better == Better::Higher { "≥" } else { "≤" };
     let bound = metric.unit.limit_text(search.bound);
     if metric.is_utilisation() {
-        format!("at {sign} {bound} AU")
+        match metric.axis.strip_prefix("AU, ") {
+            Some(kind) => format!("at {sign} {bound} AU ({kind})"),
+            None => format!("at {sign} {bound} {}", metric.label()),
+        }
     } else {
         format!("with {} {sign} {bound}", metric.id.name())
     }
@@ -257,7 +268,7 @@ mod tests {
                 search.numbers = vec![searched(4, "", &["page_cache", "records_shrunk"])];
             },
             &[
-                "With shrunk samples: PROBABLY 4 H100s (resnet50) at ≥ 90 % AU",
+                "With shrunk samples: PROBABLY 4 H100s (resnet50) at ≥ 90 % AU (sustained)",
                 "Doubts: page_cache at 4, records_shrunk at 4; `feedrate list NAME` explains",
             ],
         );
@@ -273,6 +284,8 @@ mod tests {
             verdict: verdict.into(),
             evidence: String::new(),
             needed_bytes_per_second: None,
+            delivered_bytes_per_second: None,
+            is_machine_used_by_others: false,
             doubts: doubts.iter().map(|name| (*name).to_string()).collect(),
             relevant_doubts: doubts.iter().map(|name| (*name).to_string()).collect(),
             run_dirs: Vec::new(),
@@ -292,9 +305,10 @@ mod tests {
             search.numbers = vec![undecided(verdict)];
         };
         let limit = "Limit: for 6 H100s, the dataset needs 4 GB";
-        let busy = "Nothing at ≥ 90 % AU for certain; 1 to 5 not decided, as the cores were busy; 5 need 475 MB/s";
+        let busy = "Nothing at ≥ 90 % AU (sustained) for certain; 1 to 5 not decided, as the cores were busy; 5 need 475 MB/s";
         check(|search| set(search, "cpu-saturated"), &[busy, limit]);
-        let noisy = "Nothing at ≥ 90 % AU for certain; 1 to 5 not decided; 5 need 475 MB/s";
+        let noisy =
+            "Nothing at ≥ 90 % AU (sustained) for certain; 1 to 5 not decided; 5 need 475 MB/s";
         check(|search| set(search, "storage-bound"), &[noisy, limit]);
     }
 
@@ -312,12 +326,12 @@ mod tests {
         let why = "Why 5 fail: 82 % AU, target 90 %, storage-bound";
         check(
             |search| set_doubts(search, &[]),
-            &["4 H100s (resnet50) at ≥ 90 % AU for certain; 5 fail", why],
+            &["4 H100s (resnet50) at ≥ 90 % AU (sustained) for certain; 5 fail", why],
         );
         let doubts = "Doubts: other_io at 4 and 5; `feedrate list NAME` explains";
         check(
             |search| set_doubts(search, &["other_io"]),
-            &["PROBABLY 4 H100s (resnet50) at ≥ 90 % AU; 5 fail", why, doubts],
+            &["PROBABLY 4 H100s (resnet50) at ≥ 90 % AU (sustained); 5 fail", why, doubts],
         );
     }
 
@@ -332,7 +346,7 @@ mod tests {
                 unknown_because: None,
             });
         };
-        let answer = "4 H100s (resnet50) at ≥ 90 % AU for certain";
+        let answer = "4 H100s (resnet50) at ≥ 90 % AU (sustained) for certain";
         let line = "The storage alone gives: 812 MB/s of the 3.4 GB/s that 5 accelerators need";
         check(known, &[answer, line]);
         let unknown = |search: &mut SearchResult| {
@@ -341,6 +355,11 @@ mod tests {
             (read.bytes_per_second, read.unknown_because) = (None, Some("no files".into()));
         };
         check(unknown, &[answer, "The storage alone gives: an unknown rate (no files)"]);
+        let enough = |search: &mut SearchResult| {
+            known(search);
+            search.plain_read.as_mut().unwrap().needed_bytes_per_second = Some(500e6);
+        };
+        check(enough, &[answer, "The storage alone gives: 812 MB/s; 5 accelerators need 500 MB/s"]);
     }
 
     #[test]
@@ -352,9 +371,19 @@ mod tests {
                 search.numbers = vec![searched(1, "cpu-saturated", &[])];
             },
             &[
-                "Not even 1 H100 (resnet50) at ≥ 90 % AU; 1 saturates the cores of this machine",
+                "Not even 1 H100 (resnet50) at ≥ 90 % AU (sustained); 1 saturates the cores of this machine",
                 "Why 1 fails: ",
             ],
+        );
+        let others = "Not even 1 H100 (resnet50) at ≥ 90 % AU (sustained); at 1 other programs kept this machine busy: repeat when idle";
+        check(
+            |search| {
+                search.found.fails = Some(1);
+                let mut busy = searched(1, "cpu-saturated", &[]);
+                busy.is_machine_used_by_others = true;
+                search.numbers = vec![busy];
+            },
+            &[others, "Why 1 fails: "],
         );
     }
 
@@ -369,7 +398,7 @@ mod tests {
                 search.stopped = Some("`--max-runs 20` is reached".into());
             },
             &[
-                "4 H100s (resnet50) at ≥ 90 % AU for certain; 5 and 6 not decided; 7 lack 230 MB/s",
+                "4 H100s (resnet50) at ≥ 90 % AU (sustained) for certain; 5 and 6 not decided; 7 lack 230 MB/s",
                 "Why 7 fail: 82 % AU, target 90 %, storage-bound",
                 "Not decided: `--max-runs 20` is reached",
             ],
@@ -381,7 +410,7 @@ mod tests {
                 search.why = "metadata-bound".into();
             },
             &[
-                "1 H100 (resnet50) at ≥ 90 % AU for certain; 2 to 9 not decided; 10 fail",
+                "1 H100 (resnet50) at ≥ 90 % AU (sustained) for certain; 2 to 9 not decided; 10 fail",
                 "Why 10 fail: metadata-bound",
             ],
         );
@@ -396,7 +425,7 @@ mod tests {
                 });
             },
             &[
-                "16 H100s (resnet50) at ≥ 90 % AU for certain, the largest number tried",
+                "16 H100s (resnet50) at ≥ 90 % AU (sustained) for certain, the largest number tried",
                 "Limit: `--max` is reached",
                 "Dataset: 448 files (the workload has 168), 67.4 GB; if a cache inside the storage holds them, the answer is too good",
             ],
@@ -409,13 +438,13 @@ mod tests {
                 search.why = "storage-bound".into();
             },
             &[
-                "Not even 1 accelerator (my_own) at ≥ 90 % AU; 1 lacks 5 MB/s",
+                "Not even 1 accelerator (my_own) at ≥ 90 % AU (sustained); 1 lacks 5 MB/s",
                 "Why 1 fails: storage-bound",
             ],
         );
         check(
             |search| search.found.not_decided = Some((1, 16)),
-            &["Nothing at ≥ 90 % AU for certain; 1 to 16 not decided"],
+            &["Nothing at ≥ 90 % AU (sustained) for certain; 1 to 16 not decided"],
         );
     }
 
@@ -433,6 +462,12 @@ mod tests {
                 "But 12 fails: the metric does not change monotonically with reader.read_threads",
             ]
         );
+        for (response, expected) in [
+            ("au_all_steps_percent", "at ≥ 90 % AU (all steps)"),
+            ("au_windowed_percent", "at ≥ 90 % AU (windowed)"),
+        ] {
+            assert_eq!(condition(&result("w", ACCELERATORS, response, 90.0)), expected);
+        }
         search.found = SearchBounds { certain: None, not_decided: None, fails: Some(16) };
         assert!(line_texts(&search)[0].starts_with("Not even reader.read_threads=16 (w) with"));
     }

@@ -164,7 +164,7 @@ fn processes_that_no_factor_crosses_have_a_panel_of_their_own() {
         let panels = panels.map(|panel| (panel.axes.x.label.clone(), panel.points().count()));
         (panels.collect::<Vec<_>>(), figure.caption)
     };
-    let expected = [("Processes (emulated accelerators)", 2), ("format", 2), ("read_threads", 2)];
+    let expected = [("Accelerators", 2), ("format", 2), ("read_threads", 2)];
     let expected = expected.map(|(name, marks)| (name.to_string(), marks));
     assert_eq!(panels(&data).0, expected);
     // The user's choice.

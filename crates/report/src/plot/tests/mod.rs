@@ -7,7 +7,7 @@ mod captions;
 use super::data::*;
 use super::*;
 use crate::draw::{DrawOptions, Drawing, PictureFormat, Theme, draw};
-use feedrate_measure::metric::{BARRIER_S, LOAD_S, Metric, STALL_OPEN, STALL_SKEW};
+use feedrate_measure::metric::{AU_SUSTAINED, BARRIER_S, LOAD_S, Metric, STALL_OPEN, STALL_SKEW};
 use feedrate_results::run::Run;
 use made_up::*;
 use std::fmt::Write as _;
@@ -58,15 +58,25 @@ fn every_picture_is_complete_in_every_size_and_theme() {
     }
 }
 
+/// The figure beside the answer of a search shows the utilisation for which the search was made.
+#[test]
+fn the_utilisation_of_a_search_is_drawn() {
+    let plot = find("au_processes").unwrap();
+    for (response, expected) in
+        [(None, "AU, all steps (%)"), (Some(&AU_SUSTAINED), "AU, sustained (%)")]
+    {
+        let data = Data { search_response: response, ..data_for(plot, "unet3d_h100") };
+        let drawn = figure(plot, &data).unwrap();
+        assert!(drawn.panels.iter().all(|panel| panel.axes.y.label == expected), "{expected}");
+    }
+}
+
 #[test]
 fn axes_have_their_units() {
     for (name, labels) in [
         ("ceilings", vec!["Throughput (samples/s)", "needed: 1000 samples/s", "largest drop"]),
-        ("au_processes", vec!["AU, all steps (%)", "Processes (emulated accelerators)"]),
-        (
-            "throughput_processes",
-            vec!["Throughput (MB/s)", "Processes (emulated accelerators)", "npz"],
-        ),
+        ("au_processes", vec!["AU, all steps (%)", "Accelerators"]),
+        ("throughput_processes", vec!["Throughput (MB/s)", "Accelerators", "npz"]),
         ("scaling", vec!["Throughput (MB/s)", "ideal", "format npz, read_threads 1"]),
         (
             "factor_levels",

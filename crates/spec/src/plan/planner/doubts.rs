@@ -3,8 +3,8 @@
 use super::{Builder, Context};
 use crate::catalog::Ability;
 use crate::plan::explain::train_bytes;
+use crate::plan::latency::idle_workers;
 use crate::plan::layout::Layout;
-use crate::plan::shards::FileSplit;
 use crate::plan::state::Layers;
 use crate::plan::{Cache, ClientProfile, Plan, PlanDoubt, WorkerSplit};
 use crate::units::{self, counted};
@@ -219,8 +219,7 @@ fn client_mismatch(plan: &Plan) -> Option<PlanDoubt> {
 }
 
 fn workers_outnumber_shards(plan: &Plan) -> Option<PlanDoubt> {
-    let splits = (0..plan.accelerators).filter_map(|accelerator| FileSplit::new(plan, accelerator));
-    let idle: u64 = splits.map(|split| split.idle_workers()).sum();
+    let idle = idle_workers(plan);
     let workers = u64::from(plan.accelerators) * u64::from(plan.loader.workers.max(1));
     let files = units::counted(plan.dataset.files_train, "file");
     let evidence = format!(

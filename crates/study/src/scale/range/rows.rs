@@ -84,7 +84,11 @@ impl SearchRange<'_> {
         }
         let mut sized = SearchRange { files, steps: None, ..self.clone() };
         if sized.find_max().is_err() {
-            return false;
+            // The dataset may have been chosen without a file for each worker.
+            sized.needs_files_for_workers = false;
+            if sized.find_max().is_err() {
+                return false;
+            }
         }
         if files.is_some() {
             sized.notes.extend(sized.note_on_dataset(sized.max).ok());
