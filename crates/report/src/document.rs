@@ -344,7 +344,9 @@ impl Report {
     }
 
     fn doubt_blocks(&self) -> Vec<Block> {
-        let is_relevant = |index: &usize| self.doubts[*index].is_relevant;
+        // `feedrate show` prints this document for a run of another program, so it has all doubts.
+        let is_foreign_run = matches!(&self.runs[..], [only] if !only.run.is_from_feedrate());
+        let is_relevant = |index: &usize| is_foreign_run || self.doubts[*index].is_relevant;
         let relevant = (0..self.doubts.len()).filter(is_relevant);
         let doubts: Vec<Item> = relevant.map(|index| self.doubt(index)).collect();
         let others = self.doubts.len() - doubts.len();
@@ -447,6 +449,9 @@ fn evidence_of(doubt: &SeenDoubt) -> Vec<Detail> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::{ReportedRun, Seen};
+    use feedrate_results::import::RunOrigin;
+    use feedrate_results::run::Run;
 
     #[test]
     fn an_opening_line_is_left_out_if_all_its_findings_are_shown() {
@@ -460,6 +465,25 @@ mod tests {
         let Some(Block::Facts(facts)) = blocks.first() else { panic!("{blocks:?}") };
         let names: Vec<&str> = facts.iter().map(|fact| fact.name.as_str()).collect();
         assert_eq!(names, ["none", "hidden"]);
+    }
+
+    #[test]
+    fn a_single_run_of_another_program_has_all_doubts() {
+        let shown = |origin| {
+            let run = Run { origin, ..Run::default() };
+            let seen = Seen { run: Some(0), evidence: "few steps".into(), advice: "more".into() };
+            let name = "short".to_string();
+            let (severity, seen) = (Severity::Note, vec![seen]);
+            let [is_relevant, is_decisive] = [false; 2];
+            let doubt = SeenDoubt { name, severity, is_relevant, is_decisive, seen };
+            let runs = vec![ReportedRun { run, ..ReportedRun::default() }];
+            let report = Report { runs, doubts: vec![doubt], ..Report::default() };
+            report.doubt_blocks()
+        };
+        let hint = "1 doubt could not change any answer";
+        let [foreign, own] =
+            [RunOrigin::Dlio, RunOrigin::Feedrate].map(|origin| format!("{:?}", shown(origin)));
+        assert!(foreign.contains("few steps") && !foreign.contains(hint) && own.contains(hint));
     }
 
     #[test]

@@ -23,6 +23,7 @@ use feedrate_results::run::{Reason, Run};
 use feedrate_results::submissions;
 use feedrate_spec::bundled;
 use feedrate_spec::units::counted;
+use std::path::Path;
 
 /// Maximum number of runs that are named individually.
 const NAMED_MAX: usize = 3;
@@ -336,17 +337,27 @@ fn main_finding(report: &Report) -> (String, Vec<usize>) {
 
 /// Whether runs keep MLPerf's rules, a line for each workload. Unusable runs are considered too, since each of a submission counts; runs of the user's own workloads are not.
 fn mlperf(report: &Report) -> Vec<OpeningLine> {
-    let lines = words::mlperf::lines(official_runs(report)).into_iter();
+    // A run that is named alone has all rules.
+    let named = report.runs.iter().map(|run| &run.run);
+    let named = named.filter(|run| report.runs.len() == 1 && run.path == Path::new(&run.source));
+    let all_rules = named.filter(|run| is_official(run)).find_map(words::mlperf::line_of_run);
+    let lines = match all_rules {
+        Some(line) => vec![line],
+        None => words::mlperf::lines(official_runs(report)),
+    };
+    let lines = lines.into_iter();
     lines.map(|value| OpeningLine::new(words::mlperf::NAME, value)).collect()
 }
 
 /// The runs of submissions and of MLPerf's workloads. A workload of the user's own may only resemble one.
 fn official_runs(report: &Report) -> impl Iterator<Item = &Run> {
-    report.runs.iter().map(|run| &run.run).filter(|run| {
-        run.submission.is_some()
-            || run.origin == RunOrigin::MlperfStorage
-            || bundled::find(&run.workload).is_some()
-    })
+    report.runs.iter().map(|run| &run.run).filter(|run| is_official(run))
+}
+
+fn is_official(run: &Run) -> bool {
+    run.submission.is_some()
+        || run.origin == RunOrigin::MlperfStorage
+        || bundled::find(&run.workload).is_some()
 }
 
 /// The parts that a submission lacks.

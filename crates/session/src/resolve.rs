@@ -21,7 +21,7 @@ use feedrate_spec::plan::{self, Context, Plan, PlanOptions};
 use feedrate_spec::problem::{Location, Problem, ProblemSeverity, Problems};
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::workload::{
-    self, Effect, Override, Strictness, Surroundings, Workload, overridden_key,
+    self, Effect, Override, Strictness, Surroundings, Workload, alternatives, overridden_key,
 };
 use std::path::{Path, PathBuf};
 
@@ -383,7 +383,17 @@ pub fn run_source(folder: &str, name: String) -> anyhow::Result<WorkloadSource> 
 fn unknown_workload(wanted: &str) -> Refusal {
     let message = format!("there is no bundled workload `{wanted}`");
     if let Some(current) = bundled::current_name(wanted) {
-        return Refusal::new(message, format!("it is called `{current}` now"));
+        // A former name without an accelerator stands for all of them.
+        let model = current.split('_').next().unwrap_or(current);
+        let others = WORKLOADS.iter().map(|workload| workload.name);
+        let others: Vec<&str> = others
+            .filter(|name| *name != current && name.split('_').next() == Some(model))
+            .collect();
+        let others = match alternatives(&others) {
+            Some(others) => format!("; there is also {others}"),
+            None => String::new(),
+        };
+        return Refusal::new(message, format!("it is called `{current}` now{others}"));
     }
     Refusal::unknown_name(
         message,

@@ -5,9 +5,10 @@ use feedrate_report::words;
 use feedrate_session::mlperf::{CheckpointRequirement, Requirement};
 use feedrate_spec::bundled::{self, MlperfStatus};
 use feedrate_spec::mlperf::{
-    CLASSES, CLOSED_KEYS, DATASET_TO_MEMORY_MIN, OPEN_KEYS, RULES, STEPS_PER_EPOCH_MIN, rules,
+    CLASSES, CLOSED_KEYS, DATASET_TO_MEMORY_MIN, DatasetRequirement, OPEN_KEYS, RULES,
+    STEPS_PER_EPOCH_MIN, rules,
 };
-use feedrate_spec::units;
+use feedrate_spec::units::{self, GIB};
 
 /// Name of the topic.
 pub(super) const TOPIC: &str = "mlperf";
@@ -78,6 +79,7 @@ pub(super) fn page(
             ),
         ),
     ];
+    rows.extend(memory_note(requirement).map(|note| ("", note)));
     rows.extend(requirement.check.as_ref().map(|check| ("", words::mlperf::planned(check))));
     let page = text::rows(&rows);
     match command {
@@ -97,6 +99,19 @@ pub(super) fn page(
         PlannedCommand::Rehearsal => page,
     }
 }
+
+/// The number of files for the memory in GiB, if it was given in GB and `mlpstorage` would read the same number as GiB.
+fn memory_note(requirement: &Requirement) -> Option<String> {
+    let gb = requirement.hosts.memory_bytes.filter(|bytes| bytes.is_multiple_of(GB))? / GB;
+    let memory_bytes = gb.checked_mul(GIB as u64)?.saturating_mul(requirement.hosts.count.into());
+    let files = DatasetRequirement { memory_bytes, ..requirement.dataset }.files();
+    (files != requirement.dataset.files()).then(|| {
+        let files = units::counted(files, "file");
+        format!("as GiB, like mlpstorage's `--client-host-memory-in-gb {gb}`: {files}")
+    })
+}
+
+const GB: u64 = 1_000_000_000;
 
 /// The command of a rehearsal, which runs on this machine even if the hosts of the plan are others.
 fn to_rehearse(command: Option<&str>, is_planned_for_others: bool) -> String {
@@ -184,6 +199,9 @@ pub(super) fn topics() -> Vec<Topic> {
     topics
 }
 
+/// Rules that feedrate does not check.
+const NOT_CHECKED: &str = "2.1 names of folders and files; 3.3.4, 3.3.5 and 3.3.7 number, access and equality of the hosts; 3.4.2 and 4.4.2 results on another file system; 3.6.1 code; 4.3.4 memory of the accelerators; 4.7.2 to 4.7.4 duration and remapping; runs reproducible within 5 %";
+
 /// The page of the topic.
 pub(super) fn topic() -> String {
     let au = RULES.iter().map(|rule| format!("{} {} %", rule.model, rule.au_percent));
@@ -218,7 +236,8 @@ pub(super) fn topic() -> String {
         ("rules", rules),
         ("classes", format!("runs with the same official class are comparable: {}", classes.join(", "))),
         ("rounding", "as in the official tools, a dataset may be 1 % too small, and steps per epoch are rounded down; keys that these tools set are no change".into()),
-        ("runs", "in a row: a warm-up and five that count (3.0), or five (1.0 and 2.0); not checked by feedrate: reproducible within 5 %, results on another file system".into()),
+        ("runs", "in a row: a warm-up and five that count (3.0), or five (1.0 and 2.0)".into()),
+        ("not checked", NOT_CHECKED.into()),
         ("before", "`feedrate plan W -n N --memory SIZE --hosts H`: required rate, dataset size, command".into()),
         ("measure", "`feedrate scale W --cold --data DIR`: number of accelerators that the storage feeds".into()),
         ("check", "`feedrate analyze FOLDER`: whether results follow the rules".into()),

@@ -35,7 +35,8 @@ use serde::Serialize;
 pub(crate) struct PlanArguments {
     #[command(flatten)]
     data: DataArguments,
-    /// Memory of each client host [default: this machine's]. It determines the size of an MLPerf dataset.
+    /// Memory of each client host [default: this machine's]. It determines the size of an MLPerf dataset. The "GB" of `mlpstorage` are GiB: write
+    /// `256GiB` for its 256.
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = HEADING)]
     memory: Option<u64>,
     /// Number of client hosts.
@@ -280,7 +281,11 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
                 format!(", {each} for each accelerator")
             }
         };
-        ("required rate", format!("{about}{total} from the storage{share}"))
+        let files = files_per_second(&resolved.plan).map_or(String::new(), |rate| match rate {
+            100.0.. => format!("; {} files/s", units::count(rate.round() as u64)),
+            _ => format!("; {}", units::per_second(rate, "files")),
+        });
+        ("required rate", format!("{about}{total} from the storage{share}{files}"))
     }));
     let latency = required_latency(&resolved.plan, estimate);
     rows.extend(latency.map(|required| ("required latency", latency_text(&required))));
@@ -313,6 +318,14 @@ fn latency_text(required: &RequiredLatency) -> String {
         },
         units::per_second(required.per_second, &format!("{noun}s")),
     )
+}
+
+/// The rate at which files are opened if no accelerator ever waits. `None` if files have several samples.
+fn files_per_second(plan: &Plan) -> Option<f64> {
+    let samples = plan.loader.batch_size as f64 * f64::from(plan.accelerators);
+    let compute_s = plan.train.compute.mean_s();
+    let is_file = plan.dataset.samples_per_file == 1 && 0.0 < compute_s;
+    is_file.then(|| samples / compute_s)
 }
 
 /// The memory of the loader of the framework, whose batches feedrate does not keep. `None` if samples stay in memory, as in both.
@@ -396,7 +409,11 @@ fn checkpoint(plan: &CheckpointPlan) -> String {
     let times = plan.alone.as_ref().map_or_else(during_training, |alone| {
         let writes = units::counted(alone.writes, "time");
         let reads = units::counted(alone.reads, "time");
-        format!(", {writes} written and {reads} read")
+        let space = match alone.writes {
+            0 | 1 => String::new(),
+            count => format!(" ({})", units::bytes(plan.total_bytes.saturating_mul(count))),
+        };
+        format!(", {writes} written{space} and {reads} read")
     });
     let total = units::bytes(plan.total_bytes);
     let files = units::counted(plan.total_files, "file");

@@ -226,7 +226,8 @@ impl RehearsalResult {
         found.runs.retain(|run| run.put_aside.is_none());
         found.runs.sort_by(|a, b| a.start_key().cmp(&b.start_key()));
         let judged = judge_workloads(found.runs.iter());
-        let workload = judged.first().context("the rules judge none of the runs")?;
+        let mut judged = judged.iter().filter(|workload| !workload.results.is_empty());
+        let workload = judged.next().context("the rules judge none of the runs")?;
         let is_scored = |run: &Run| {
             let mut scored = workload.results.iter().flat_map(|result| &result.runs);
             scored.any(|scored| std::ptr::eq(*scored, run))
@@ -327,7 +328,7 @@ impl RehearsalResult {
 
     fn table(&self) -> String {
         let header = if self.is_checkpoint_only {
-            ["Run", "Written", "Read"]
+            ["Run", "Written (bytes ÷ time)", "Read (bytes ÷ time)"]
         } else {
             ["Run", "Windowed AU", "AU over all steps"]
         };

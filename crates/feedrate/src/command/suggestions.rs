@@ -53,6 +53,10 @@ const OPTIONS: &[(&[&str], &str)] = &[
         &["host", "hosts", "hostfile"],
         "use `mpirun` for several machines: `mpirun -host A,B feedrate run WORKLOAD`",
     ),
+    (
+        &["memory", "client-host-memory-in-gb"],
+        "`feedrate plan` has it: `feedrate plan WORKLOAD --memory 256GiB --hosts H`",
+    ),
     (&["format", "output-format"], "`--json` prints one JSON object"),
 ];
 

@@ -198,6 +198,8 @@ fn unknown_names_are_refused_with_similar_names() {
     test.feedrate(&["run", "retina"])
         .refuses(2, &["did you mean `retinanet_b200` or `retinanet_mi355`?"]);
     test.feedrate(&["run", "dlrm_parquet"]).refuses(2, &["it is called `dlrm_b200` now"]);
+    let both = "it is called `retinanet_b200` now; there is also `retinanet_mi355`";
+    test.feedrate(&["plan", "retinanet"]).refuses(2, &[both]);
     test.feedrate(&["repot"])
         .refuses(2, &["no command `repot`", "hint: did you mean `feedrate report`?"]);
     test.feedrate(&["unet3d_h100"]).refuses(2, &["hint: `feedrate run", "`unet3d_h100`"]);

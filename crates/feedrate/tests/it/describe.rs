@@ -242,6 +242,31 @@ fn a_plan_judges_what_it_decides() {
     assert!(page.contains(breaks), "{page}");
     let scaled = test.feedrate(&["plan", "unet3d_mi355", "--scale", "0.01"]).stdout;
     assert!(scaled.contains("broken  3.6.2 changed settings `--scale`"), "{scaled}");
+    let uneven = ["plan", "unet3d_b200", "-n", "8", "--memory", "256GiB", "--hosts", "3"];
+    let page = test.feedrate(&uneven).stdout;
+    let breaks = "broken  3.3.6 accelerators per host 2.67 (equal on all hosts)\n";
+    assert!(page.contains(breaks), "{page}");
+    let retinanet =
+        |memory| ["plan", "retinanet_b200", "-n", "8", "--memory", memory, "--hosts", "2"];
+    let page = test.feedrate(&retinanet("256GB")).stdout;
+    for words in [
+        "requires at least 7,926,752 files",
+        "as GiB, like mlpstorage's `--client-host-memory-in-gb 256`: 8,511,285 files\n",
+        "163 MB/s for each accelerator; 4,038 files/s\n",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    let page = test.feedrate(&retinanet("256GiB")).stdout;
+    assert!(page.contains("requires at least 8,511,285 files"), "{page}");
+    assert!(!page.contains("as GiB"), "{page}");
+    let disputed = ["plan", "llama3_8b", "--memory", "256GiB", "--hosts", "2"];
+    let page = test.feedrate(&disputed).stdout;
+    for words in [
+        "unknown 4.6.2 processes per host 4 (more than 4; exactly 4 is disputed: ",
+        "10 times written (1.1 TB) and 10 times read",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
     let few = ["plan", "llama3_405b", "--memory", "256GiB", "--hosts", "8"];
     let page = test.feedrate(&few).stdout;
     assert!(page.contains("more than its 256 GiB; 32 hosts of this memory suffice\n"), "{page}");

@@ -4,7 +4,7 @@ use super::answer::range;
 use super::number::list;
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_results::run::{Activity, MlperfCheck, RuleOutcome, Run};
-use feedrate_results::submissions::{MlperfResult, MlperfWorkload, judge_workloads};
+use feedrate_results::submissions::{MlperfResult, MlperfWorkload, UnusableRuns, judge_workloads};
 use feedrate_spec::mlperf::rules::{keeps_all, tenths};
 use feedrate_spec::units;
 use schemars::JsonSchema;
@@ -18,9 +18,9 @@ pub const NAME: &str = "MLPerf rules";
 pub fn lines<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<String> {
     let workloads = judge_workloads(runs);
     let is_one = workloads.len() == 1;
-    let lines = workloads.iter().filter(|workload| !workload.results.is_empty()).map(|workload| {
+    let lines = workloads.iter().filter(|workload| 0 < result_count(workload)).map(|workload| {
         let kept = kept_count(workload);
-        let is_single = is_one && workload.results.len() == 1;
+        let is_single = is_one && result_count(workload) == 1;
         let name = if is_single { String::new() } else { format!("{}: ", workload.workload) };
         name + &line(workload, kept)
     });
@@ -31,7 +31,6 @@ pub fn lines<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<String> {
 pub fn line_of_run(run: &Run) -> Option<String> {
     let check = run.mlperf()?;
     let count = |keeps| usize::from(check.keeps == keeps);
-    let kept = section("kept", &[&check.rules[..]], Some(true));
     let workload = MlperfWorkload {
         workload: &run.workload,
         kept: count(Some(true)),
@@ -39,7 +38,9 @@ pub fn line_of_run(run: &Run) -> Option<String> {
         unknown: count(None),
         submissions: Vec::new(),
         results: vec![MlperfResult { runs: vec![run], check }],
+        unusable: Vec::new(),
     };
+    let kept = section("kept", &workload.results, Some(true));
     Some(line(&workload, kept))
 }
 
@@ -56,11 +57,11 @@ pub fn planned(check: &MlperfCheck) -> String {
 /// `kept` is the text on rules that all results keep.
 fn line(workload: &MlperfWorkload, kept: Option<String>) -> String {
     let results = &workload.results;
-    let rules: Vec<&[RuleOutcome]> = results.iter().map(|result| &*result.check.rules).collect();
     let mut parts = vec![head(workload)];
-    parts.extend(section("broken", &rules, Some(false)));
+    parts.extend(section("broken", results, Some(false)));
     parts.extend(submissions(&workload.submissions));
-    parts.extend(section("unknown", &rules, None));
+    parts.extend(workload.unusable.iter().map(unusable));
+    parts.extend(section("unknown", results, None));
     parts.extend(kept);
     parts.extend(figures(workload));
     parts.join("; ")
@@ -74,16 +75,36 @@ fn kept_count(workload: &MlperfWorkload) -> Option<String> {
     is_part.then(|| format!("{} kept", units::counted(kept as u64, "other rule")))
 }
 
+/// The number of results, with runs that left none.
+fn result_count(workload: &MlperfWorkload) -> usize {
+    let unusable = workload.unusable.iter().map(|system| system.runs.len());
+    workload.results.len() + unusable.sum::<usize>()
+}
+
+/// `4 of 5 runs usable in closed/X/fast-1 (incomplete_run)`.
+fn unusable(system: &UnusableRuns) -> String {
+    let UnusableRuns { runs, usable, .. } = system;
+    let all = units::counted((usable + runs.len()) as u64, "run");
+    let name = runs[0].submission.as_ref().map(|name| format!(" in {name}"));
+    let reasons: BTreeSet<&str> =
+        runs.iter().filter_map(|run| Some(run.unusable.as_ref()?.name())).collect();
+    let reasons = if reasons.is_empty() { String::new() } else { format!(" ({})", list(reasons)) };
+    format!("{usable} of {all} usable{}{reasons}", name.unwrap_or_default())
+}
+
 /// `kept by 605 of 660 runs, unknown for 25 (v1.0)`.
 fn head(workload: &MlperfWorkload) -> String {
     let results = &workload.results;
-    let editions: BTreeSet<&str> = results.iter().map(|result| result.check.edition).collect();
-    let edition = list(editions);
-    let is_training = results[0].runs[0].activity == Activity::Training;
-    let noun = if is_training { "run" } else { "result" };
+    let editions = results.iter().map(|result| result.check.edition);
+    let editions = editions.chain(workload.unusable.iter().map(|runs| runs.edition.name()));
+    let edition = list(editions.collect::<BTreeSet<&str>>());
+    let is_of = |activity| results.first().is_some_and(|first| first.runs[0].activity == activity);
+    let noun = if is_of(Activity::Checkpoints) { "result" } else { "run" };
     let MlperfWorkload { kept, not_kept, unknown, .. } = *workload;
-    let text = match (results.len(), kept, not_kept) {
+    let text = match (result_count(workload), kept, not_kept) {
         (1, 1, _) => "kept".into(),
+        // The only run left no result.
+        (1, 0, 0) if unknown == 0 => "not kept".into(),
         (1, _, 1) => "not kept".into(),
         (1, ..) => "unknown".into(),
         (count, ..) => {
@@ -97,21 +118,44 @@ fn head(workload: &MlperfWorkload) -> String {
     format!("{text} ({edition})")
 }
 
-/// The rules with the outcome `keeps` in any result: `broken: 3.1.2 dataset ÷ memory 0.65 to 3.9 (at least 5) in 30`.
-fn section(title: &str, results: &[&[RuleOutcome]], keeps: Option<bool>) -> Option<String> {
-    let first = results.first()?;
-    let rules = (0..first.len()).filter_map(|index| {
-        let all = results.iter().filter_map(|rules| rules.get(index));
-        let found: Vec<&RuleOutcome> = all.filter(|rule| rule.keeps == keeps).collect();
-        let count = match found.len() {
-            0 => return None,
-            _ if results.len() == 1 => String::new(),
-            count => format!(" in {count}"),
+/// The rules with the outcome `keeps` in any result: `broken: 3.1.2 dataset ÷ memory 0.65 to 3.9 (at least 5) in 30 (closed/X/fast-1)`.
+fn section(title: &str, results: &[MlperfResult], keeps: Option<bool>) -> Option<String> {
+    let all_systems: BTreeSet<String> = results.iter().filter_map(system).collect();
+    let rules = by_rule(results.iter().flat_map(|result| &result.check.rules));
+    let rules = rules.iter().filter_map(|outcomes| {
+        let first = outcomes[0];
+        let is_found = |rule: &&RuleOutcome| {
+            rule.keeps == keeps && (rule.rule, rule.name) == (first.rule, first.name)
         };
-        Some(described(&found)? + &count)
+        let found: Vec<&RuleOutcome> = outcomes.iter().copied().filter(is_found).collect();
+        let described = described(&found)?;
+        if results.len() == 1 {
+            return Some(described);
+        }
+        let has_found =
+            |result: &&MlperfResult| result.check.rules.iter().any(|rule| is_found(&rule));
+        let systems = results.iter().filter(has_found).filter_map(system).collect();
+        let systems = if 1 < all_systems.len() { named_systems(&systems) } else { String::new() };
+        Some(format!("{described} in {}{systems}", found.len()))
     });
     let rules: Vec<String> = rules.collect();
     (!rules.is_empty()).then(|| format!("{title}: {}", rules.join(", ")))
+}
+
+/// The submitted system of a result, such as `closed/X/fast-1`.
+fn system(result: &MlperfResult) -> Option<String> {
+    result.runs[0].submission.as_ref().map(ToString::to_string)
+}
+
+/// Maximum number of systems that a line names for a rule.
+const SYSTEMS_MAX: usize = 3;
+
+/// ` (closed/X/fast-1 and closed/Y/slow)`, or nothing.
+fn named_systems(systems: &BTreeSet<String>) -> String {
+    let mut names: Vec<String> = systems.iter().take(SYSTEMS_MAX).cloned().collect();
+    let more = systems.len() - names.len();
+    names.extend((0 < more).then(|| format!("{more} more")));
+    if names.is_empty() { String::new() } else { format!(" ({})", list(names)) }
 }
 
 /// A rule with the range of its values and its requirement.
@@ -142,6 +186,12 @@ impl RuleSummary {
             outcomes.iter().filter_map(|outcome| Some((outcome.number?, outcome.value.clone()?)));
         let value =
             range(numbers).or_else(|| names_with_counts(outcomes)).or_else(|| first.value.clone());
+        let is_same = outcomes.iter().all(|outcome| outcome.terms == first.terms);
+        let terms = first.terms.as_ref().filter(|_| is_same);
+        let value = value.map(|value| match terms {
+            Some(terms) => format!("{value} = {terms}"),
+            None => value,
+        });
         let requires: BTreeSet<&str> = outcomes.iter().map(|outcome| &*outcome.requires).collect();
         Some(RuleSummary {
             rule: first.rule.into(),
@@ -193,7 +243,9 @@ fn submissions(outcomes: &[RuleOutcome]) -> Option<String> {
                 outcomes.iter().copied().filter(|outcome| outcome.keeps == keeps).collect();
             let described = described(&found)?;
             let all = units::counted(outcomes.len() as u64, "submission");
-            Some(format!("{title}{described} in {} of {all}", found.len()))
+            let systems = found.iter().filter_map(|outcome| outcome.submission.clone()).collect();
+            let systems = if 1 < outcomes.len() { named_systems(&systems) } else { String::new() };
+            Some(format!("{title}{described} in {} of {all}{systems}", found.len()))
         })
     });
     let texts: Vec<String> = texts.collect();
@@ -333,6 +385,65 @@ mod tests {
                 "unet3d_a100: not kept (v2.0); broken: 3.6.2 changed settings `train.computation_time` (none that the rules fix); 3 other rules kept",
                 "unet3d_h100: kept by 1 of 4 runs, unknown for 1 (v2.0); broken: 3.1.2 dataset ÷ memory 2.05 to 3.08 (at least 5) in 2; not judged: 2.1.17 runs 4 (5) in 1 of 1 submission; unknown: 3.1.2 dataset ÷ memory (at least 5) in 1; 3 other rules kept; reported AU 91.1 %, over all steps unknown",
             ],
+        );
+    }
+
+    fn submitted(system: &str, started: &str) -> Run {
+        Run {
+            path: format!("{system}/{started}").into(),
+            source: "results".into(),
+            submission: Some(Submission {
+                round: None,
+                division: "closed".into(),
+                submitter: "X".into(),
+                system: system.into(),
+            }),
+            started: Some(started.into()),
+            rules_edition: Some(feedrate_spec::mlperf::rules::Edition::V1_0),
+            ..run()
+        }
+    }
+
+    #[test]
+    fn systems_that_break_a_rule_are_named() {
+        let mut runs = vec![submitted("good", "1")];
+        let small = |system| Run { memory_bytes: Some(300_000_000_000), ..submitted(system, "2") };
+        runs.extend(["a", "b", "c", "d"].map(small));
+        let line = lines(runs.iter()).remove(0);
+        let expected = [
+            "unet3d_h100: kept by 1 of 5 runs (v1.0); broken: 3.1.2 dataset ÷ memory 2.05 (at least 5) in 4 (closed/X/a, closed/X/b, closed/X/c and 1 more)",
+            "; 2.1.17 runs 1 (5) in 5 of 5 submissions (closed/X/a, closed/X/b, closed/X/c and 2 more)",
+        ];
+        assert!(line.starts_with(&expected.concat()), "{line}");
+    }
+
+    #[test]
+    fn runs_without_a_result_are_not_kept() {
+        let incomplete = |system, started| Run { steps: 0, ..submitted(system, started) };
+        let line = lines([submitted("a", "1"), incomplete("a", "2")].iter()).remove(0);
+        let expected = "kept by 1 of 2 runs (v1.0); 2.1.17 runs 1 (5) in 1 of 1 submission; 1 of 2 runs usable in closed/X/a; ";
+        assert!(line.contains(expected), "{line}");
+        check(
+            &[incomplete("b", "1")],
+            &[
+                "not kept (v1.0); 2.1.17 runs 0 (5) in 1 of 1 submission; 0 of 1 run usable in closed/X/b",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_ratio_to_the_memory_of_a_summary_has_both_sizes() {
+        use feedrate_measure::record::System;
+        let gib = |count: u64| Some(count << 30);
+        let reported = Run { machines: vec![System::default()], memory_bytes: gib(300), ..run() };
+        let line = lines([reported.clone()].iter()).remove(0);
+        let broken = "broken: 3.1.2 dataset ÷ memory 1.91 = 573.4 GiB ÷ 300 GiB (at least 5; the memory is that in `summary.json`, which shows no limit of a cgroup)";
+        assert!(line.contains(broken), "{line}");
+        let limited = Run { may_limit_memory: true, ..reported };
+        let line = lines([limited].iter()).remove(0);
+        assert!(
+            line.starts_with("unknown (v2.0); unknown: 3.1.2 dataset ÷ memory 1.91 = "),
+            "{line}"
         );
     }
 }

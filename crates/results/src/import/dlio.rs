@@ -56,6 +56,8 @@ pub struct Imported {
     pub ranks_expected: Option<u32>,
     /// Number of machines.
     pub hosts: Option<u64>,
+    /// Most memory that all hosts can have, even if their memory is unknown.
+    pub memory_bytes_max: Option<u64>,
     /// Throughputs of blocks as DLIO reported them.
     rates: Rates,
     /// Files and parts of files that cannot be read, as one sentence each.
@@ -177,6 +179,7 @@ pub(super) fn read(
         record: None,
         totals: None,
         hosts: machine::hosts(reported.as_ref(), &steps.machine),
+        memory_bytes_max: machine::memory_bytes_max(reported.as_ref(), &steps.machine),
         config,
         hydra: hydra.map(|(name, _)| name),
         stamped_edition: stamped_edition(folder),

@@ -41,6 +41,19 @@ pub(super) fn system(reported: Option<&Reported>, ranks: &RankMachine) -> System
     }
 }
 
+/// Returns the most memory that all hosts can have, if the entries of the summary cannot be attributed to hosts. Each host's memory is in one of
+/// them, at least once.
+pub(super) fn memory_bytes_max(reported: Option<&Reported>, ranks: &RankMachine) -> Option<u64> {
+    let hosts = hosts(reported, ranks)?;
+    let list = reported?.numbers("host_memory_GB");
+    let sum_gib: f64 = list.iter().filter(|gib| gib.is_finite()).sum();
+    let rank_0_gib = reported.and_then(Reported::memory_gib).or(ranks.memory_gib)?;
+    // A list of another length, or with less memory than one host for each entry, lacks hosts.
+    let has_all = list.len() as u64 == hosts
+        && (1.0 - EQUAL_TOLERANCE) * hosts as f64 * rank_0_gib <= sum_gib;
+    has_all.then(|| (sum_gib * GIB) as u64)
+}
+
 /// Returns the number of machines of the run.
 pub(super) fn hosts(reported: Option<&Reported>, ranks: &RankMachine) -> Option<u64> {
     let reported_hosts = reported.and_then(|reported| reported.count("num_hosts"));
@@ -240,6 +253,23 @@ mod tests {
         check(&summary(mixed, rank_0_total), ["", "64 GiB (reported by 1 of 10 hosts)"], None);
         // Nothing is known without rank 0's memory.
         check(&summary(placed, ""), ["", ""], None);
+    }
+
+    #[test]
+    fn the_sum_of_entries_limits_the_memory_of_all_hosts() {
+        let check = |hosts: u64, memory: serde_json::Value, total: &str, expected: Option<u64>| {
+            let summary = json!({
+                "num_hosts": hosts, "host_memory_GB": memory, "host_meminfo": {"MemTotal": total},
+            });
+            let reported = Reported::new(summary.as_object().unwrap().clone());
+            let found = memory_bytes_max(Some(&reported), &RankMachine::default());
+            assert_eq!(found.map(|bytes| bytes >> 30), expected, "{summary}");
+        };
+        check(3, json!([700.0, 0, 0]), "67108864 kB", Some(700));
+        // The list lacks hosts, or rank 0's memory is unknown.
+        check(3, json!([64.0, 0, 0]), "67108864 kB", None);
+        check(3, json!([700.0]), "67108864 kB", None);
+        check(3, json!([700.0, 0, 0]), "", None);
     }
 
     #[test]

@@ -101,6 +101,7 @@ fn join_parts(parts: &[&Run]) -> Run {
         hosts: Some(parts.len() as u64),
         machines: parts.iter().flat_map(|part| part.machines.clone()).collect(),
         memory_bytes,
+        memory_bytes_max: None,
         dataset_use: DatasetUse { memory_bytes, ..first.dataset_use.clone() },
         accelerators,
         read_threads: fullest.read_threads,

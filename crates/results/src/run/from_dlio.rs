@@ -12,12 +12,15 @@ use feedrate_measure::metric::{
 };
 use feedrate_measure::phase::PhaseKind;
 use feedrate_measure::record::Record;
+use feedrate_measure::record::file::{read_folder, read_text_bounded};
 use feedrate_measure::stats::mean;
 use feedrate_spec::mlperf;
 use std::path::Path;
 
 /// Maximum number of folders above a run that are searched for the name of its workload.
 const NAMES_MAX: usize = 7;
+/// Maximum number of files in the folder of the described systems that are read.
+const SYSTEMS_MAX: usize = 100;
 
 impl Run {
     /// Creates a run from a DLIO folder, without doubts.
@@ -79,6 +82,8 @@ impl Run {
             value,
             overrides,
             hosts: imported.hosts,
+            memory_bytes_max: imported.memory_bytes_max,
+            may_limit_memory: base.submission.is_some() && mentions_cgroup(path),
             read_threads: has_config.then_some(plan.loader.workers),
             reported: scalars.map(|(name, value)| (name.to_string(), value)).collect(),
             mean_sample_bytes: if plan.dataset.record_bytes > 0.0 { mean_bytes } else { None },
@@ -182,6 +187,26 @@ impl Run {
         let delivered = rate.map(|(samples_per_second, bytes)| samples_per_second * bytes);
         self.set(&DELIVERED_WHOLE, delivered, Provenance::Estimated);
     }
+}
+
+/// Returns whether a description of a system, in the folder `systems` beside the `results` of the run, mentions a cgroup. Their names need not be
+/// those of the systems in `results`.
+fn mentions_cgroup(run: &Path) -> bool {
+    let is_results = |folder: &&Path| {
+        folder.file_name().is_some_and(|name| name.eq_ignore_ascii_case("results"))
+    };
+    let absolute = std::path::absolute(run).unwrap_or_else(|_| run.into());
+    let results = absolute.ancestors().find(is_results);
+    let Some(submitter) = results.and_then(Path::parent) else { return false };
+    let mentions = |file: &Path| {
+        let is_text = file
+            .extension()
+            .is_some_and(|end| ["json", "yaml", "yml"].iter().any(|own| end == *own));
+        let text = is_text.then(|| read_text_bounded(file).ok()).flatten();
+        text.is_some_and(|text| ["cgroup", "memory.max"].iter().any(|word| text.contains(word)))
+    };
+    let files = read_folder(&submitter.join("systems")).into_iter().flatten().flatten();
+    files.take(SYSTEMS_MAX).any(|file| mentions(&file.path()))
 }
 
 /// Determines the workload from the most reliable source. If a source names only the model, the accelerator is added if it can be inferred.

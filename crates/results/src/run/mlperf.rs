@@ -7,8 +7,8 @@ use feedrate_measure::dlio::micros;
 use feedrate_measure::doubt::{CONFIG_DISAGREES, SHORT_WINDOW};
 use feedrate_measure::metric::AU_WINDOWED;
 use feedrate_spec::mlperf::rules::{
-    CheckpointFacts, Edition, FixedSetting, Judged, Judgement, TrainingFacts, judge_checkpoints,
-    judge_training, keeps_all,
+    CheckpointFacts, Edition, FixedSetting, Judged, Judgement, MemorySource, TrainingFacts,
+    judge_checkpoints, judge_training, keeps_all,
 };
 use feedrate_spec::mlperf::{
     CheckpointModel, CoreConfig, Division, Rule, RuleStep, STEPS_PER_EPOCH_MIN, division_for_key,
@@ -48,24 +48,36 @@ pub struct RuleOutcome {
     pub names: Vec<String>,
     /// What the rule requires.
     pub requires: String,
+    /// The quantities from which the number was computed, if they say more than it does.
+    #[serde(skip)]
+    pub terms: Option<String>,
+    /// The judged submission; `None` if the rule judges a single result.
+    #[serde(skip)]
+    pub submission: Option<String>,
 }
 
 impl From<Judgement> for RuleOutcome {
     fn from(Judgement { rule, outcome }: Judgement) -> Self {
-        let (number, value, names) = match outcome.judged {
-            None => (None, None, Vec::new()),
-            Some(Judged::Number { number, text }) => (Some(number), Some(text), Vec::new()),
-            Some(Judged::Names(names)) if names.is_empty() => (None, Some("none".into()), names),
-            Some(Judged::Names(names)) => (None, Some(names.join(", ")), names),
-        };
-        RuleOutcome {
+        let unknown = RuleOutcome {
             rule: rule.id,
             name: rule.name,
             keeps: outcome.keeps,
-            number,
-            value,
-            names,
+            number: None,
+            value: None,
+            names: Vec::new(),
             requires: outcome.requires,
+            terms: None,
+            submission: None,
+        };
+        match outcome.judged {
+            None => unknown,
+            Some(Judged::Number { number, text, terms }) => {
+                RuleOutcome { number: Some(number), value: Some(text), terms, ..unknown }
+            }
+            Some(Judged::Names(names)) => {
+                let value = if names.is_empty() { "none".into() } else { names.join(", ") };
+                RuleOutcome { value: Some(value), names, ..unknown }
+            }
         }
     }
 }
@@ -147,6 +159,15 @@ impl Run {
         Some(MlperfCheck::new(edition, judged, self.is_contradicted()))
     }
 
+    /// Whether the run trained for a submission, but left no result, so that no rule can judge it.
+    pub(crate) fn lacks_result(&self) -> bool {
+        let is_submitted = self.submission.is_some() && self.put_aside.is_none();
+        is_submitted
+            && self.activity == Activity::Training
+            && !self.is_result()
+            && self.mlperf_edition().is_some()
+    }
+
     /// Returns the edition whose rules apply: that of the results, or the last one that accepts the accelerator.
     fn training_edition(&self, step: &RuleStep) -> Edition {
         let last = || Edition::last_accepting(step.accelerator);
@@ -167,9 +188,16 @@ impl Run {
             });
         let size = self.accelerators.zip(self.batch_size).zip(self.samples_per_file);
         TrainingFacts {
-            dataset_to_memory: dataset_bytes
-                .zip(self.hosts_memory_bytes())
-                .map(|(dataset, memory)| dataset / memory as f64),
+            dataset_bytes,
+            memory_bytes: self.hosts_memory_bytes(),
+            memory_max_bytes: self.memory_bytes_max,
+            memory_source: match &self.machines[..] {
+                // A plan has no machines.
+                [] => MemorySource::Known,
+                _ if self.is_from_feedrate() => MemorySource::Known,
+                _ if self.may_limit_memory => MemorySource::SummaryDespiteLimit,
+                _ => MemorySource::Summary,
+            },
             steps_per_epoch: (self.steps > 0).then_some(self.steps),
             steps_min: size.map_or(STEPS_PER_EPOCH_MIN, |((accelerators, batch), samples)| {
                 steps_of_smallest_dataset(accelerators, batch, samples)
@@ -179,6 +207,8 @@ impl Run {
             has_short_window: self.doubts.iter().any(|doubt| doubt.name == SHORT_WINDOW),
             changed: self.changed_settings(rule, step),
             is_open: self.is_open(),
+            accelerators: self.accelerators.map(u64::from),
+            hosts: self.hosts,
         }
     }
 

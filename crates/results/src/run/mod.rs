@@ -134,6 +134,10 @@ pub struct Run {
     pub machines: Vec<System>,
     /// Memory of rank 0's machine; for runs of DLIO, memory of all hosts.
     pub memory_bytes: Option<u64>,
+    /// Most memory that all hosts can have, even if their memory is unknown.
+    pub memory_bytes_max: Option<u64>,
+    /// Whether the description of the submitted system mentions a cgroup, which may limit the memory.
+    pub may_limit_memory: bool,
     /// Program, machine, kernel, file system and device.
     pub place: Settings,
     /// Settings by the keys of plans. Only the workload and the number of accelerators if the config is unknown.

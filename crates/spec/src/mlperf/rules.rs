@@ -50,8 +50,14 @@ pub struct FixedSetting {
 /// Facts about a training run. Unknown facts are `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrainingFacts {
-    /// Ratio of the dataset to the memory of all client hosts.
-    pub dataset_to_memory: Option<f64>,
+    /// Bytes of the dataset.
+    pub dataset_bytes: Option<f64>,
+    /// Memory of all client hosts.
+    pub memory_bytes: Option<u64>,
+    /// Most memory that all client hosts can have, if their memory is unknown.
+    pub memory_max_bytes: Option<u64>,
+    /// Source of the memory.
+    pub memory_source: MemorySource,
     /// Steps of an epoch.
     pub steps_per_epoch: Option<u64>,
     /// Steps of an epoch with the smallest dataset that the official tools accept.
@@ -66,6 +72,22 @@ pub struct TrainingFacts {
     pub changed: Option<Vec<FixedSetting>>,
     /// Whether the run is in the open division.
     pub is_open: bool,
+    /// Accelerators of all hosts.
+    pub accelerators: Option<u64>,
+    /// Client hosts.
+    pub hosts: Option<u64>,
+}
+
+/// Source of the memory of the client hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MemorySource {
+    /// A record of feedrate, or the user.
+    #[default]
+    Known,
+    /// `summary.json` of other programs, which has the memory of the machines even if a cgroup limits it.
+    Summary,
+    /// `summary.json`, while the description of the system mentions a limit.
+    SummaryDespiteLimit,
 }
 
 /// Facts about the invocations that write and read the checkpoints of one submission. Unknown facts are `None`.
@@ -119,6 +141,8 @@ pub enum Judged {
         number: f64,
         /// The number with its unit.
         text: String,
+        /// The quantities from which the number was computed; `None` if it was not computed from others.
+        terms: Option<String>,
     },
     /// Names, such as those of changed settings.
     Names(Vec<String>),
@@ -138,8 +162,8 @@ pub struct Outcome {
 /// The function of a rule.
 #[derive(Clone, Copy, Debug)]
 pub enum Check {
-    /// Judges a training run.
-    Training(fn(&TrainingFacts) -> Outcome),
+    /// Judges a training run; `None` if the rule does not apply to it.
+    Training(fn(&TrainingFacts) -> Option<Outcome>),
     /// Judges the checkpoints of a submission.
     Checkpoints(fn(&CheckpointFacts) -> Outcome),
     /// Judges the training runs of a submission together. The edition determines the requirement; `None` for editions without it.
@@ -166,34 +190,43 @@ use Edition::{V0_5, V1_0, V2_0, V3_0};
 const WINDOWED_AU: &str = "windowed AU";
 
 /// All rules that feedrate checks.
-pub static TABLE: [OfficialRule; 15] = [
+pub static TABLE: [OfficialRule; 16] = [
     OfficialRule {
         id: "3.1.2 trainingRecalculateDatasetSize",
         name: "dataset ÷ memory",
         advice: "use more files: `feedrate plan WORKLOAD --memory SIZE --hosts H` prints the number",
         editions: &[V0_5, V1_0, V2_0, V3_0],
-        check: Check::Training(dataset_to_memory),
+        check: Check::Training(|facts| Some(dataset_to_memory(facts))),
     },
     OfficialRule {
         id: "3.1.2 trainingRecalculateDatasetSize",
         name: "steps per epoch",
         advice: "use more files: `feedrate plan WORKLOAD` prints the number",
         editions: &[V0_5, V1_0, V2_0, V3_0],
-        check: Check::Training(steps_per_epoch),
+        check: Check::Training(|facts| Some(steps_per_epoch(facts))),
     },
     OfficialRule {
         id: "3.3.2 trainingAcceleratorUtilizationCheck",
         name: WINDOWED_AU,
         advice: "make the storage faster or use fewer accelerators: `feedrate run` says what limits, `feedrate scale` how many accelerators it feeds",
         editions: &[V0_5, V1_0, V2_0, V3_0],
-        check: Check::Training(utilisation),
+        check: Check::Training(|facts| Some(utilisation(facts))),
+    },
+    OfficialRule {
+        id: "3.3.6 trainingIdenticalAcceleratorsPerNode",
+        name: "accelerators per host",
+        advice: "use a number of accelerators that the number of hosts divides",
+        editions: &[V1_0, V2_0, V3_0],
+        check: Check::Training(accelerators_per_host),
     },
     OfficialRule {
         id: "3.6.2 trainingClosedSubmissionParameters",
         name: "changed settings",
         advice: "leave out the named settings; `feedrate list mlperf` lists those that may change",
         editions: &[V0_5, V1_0, V2_0, V3_0],
-        check: Check::Training(|facts| changed_settings(facts.changed.as_deref(), facts.is_open)),
+        check: Check::Training(|facts| {
+            Some(changed_settings(facts.changed.as_deref(), facts.is_open))
+        }),
     },
     OfficialRule {
         id: "2.1.17 runTimestamps",
@@ -247,7 +280,7 @@ pub static TABLE: [OfficialRule; 15] = [
     OfficialRule {
         id: "4.6.2 checkpointClosedAcceleratorsPerHost",
         name: "processes per host",
-        advice: "use hosts whose number divides the processes",
+        advice: "use fewer hosts, with more than 4 processes each",
         editions: &[V2_0, V3_0],
         check: Check::Checkpoints(processes_per_host),
     },
@@ -288,7 +321,7 @@ pub struct Judgement {
 /// Judges a training run by the rules of an edition.
 pub fn judge_training(facts: &TrainingFacts, edition: Edition) -> Vec<Judgement> {
     judge(edition, |check| match check {
-        Check::Training(check) => Some(check(facts)),
+        Check::Training(check) => check(facts),
         Check::Checkpoints(_) | Check::Submission(_) => None,
     })
 }
@@ -326,7 +359,7 @@ impl OfficialRule {
             Check::Training(_) if self.name == WINDOWED_AU => {
                 Some("at least the workload's AU".into())
             }
-            Check::Training(check) => Some(check(&TrainingFacts::default()).requires),
+            Check::Training(check) => Some(check(&TrainingFacts::default())?.requires),
             Check::Submission(check) => Some(check(&SubmissionFacts::default(), V3_0)?.requires),
             Check::Checkpoints(_) => None,
         }
@@ -363,8 +396,8 @@ pub const CHECKPOINTS_EACH: u64 = 10;
 /// Minimum ratio of the bytes written to the memory of all clients, unless their caches are dropped between writing and reading.
 pub const WRITTEN_TO_MEMORY_MIN: f64 = 3.0;
 
-/// Minimum number of processes on each host. One paragraph of the rules requires more than 4, a table "minimal 4"; the lesser applies here.
-pub const HOST_PROCESSES_MIN: u64 = 4;
+/// Minimum number of processes on each host. Rule 4.6.2 and the official checker require more than 4, a table of the rules "minimal 4".
+pub const HOST_PROCESSES_MIN: u64 = 5;
 
 /// Maximum time from the end of writing to the start of reading.
 pub const GAP_MAX_S: f64 = 30.0;
@@ -373,15 +406,11 @@ pub const GAP_MAX_S: f64 = 30.0;
 const BYTES_TOLERANCE: f64 = 0.01;
 
 fn number(number: f64, text: impl Into<String>) -> Option<Judged> {
-    Some(Judged::Number { number, text: text.into() })
+    Some(Judged::Number { number, text: text.into(), terms: None })
 }
 
 fn count(number_of: u64) -> Option<Judged> {
     number(number_of as f64, units::count(number_of))
-}
-
-fn ratio(value: f64, limit: f64) -> Option<Judged> {
-    number(value, ratio_text(value, limit))
 }
 
 /// Formats a ratio in hundredths, or with two digits if it is smaller. A value below the limit is not rounded up to it.
@@ -398,13 +427,69 @@ fn ratio_text(value: f64, limit: f64) -> String {
 }
 
 fn dataset_to_memory(facts: &TrainingFacts) -> Outcome {
-    Outcome {
-        keeps: facts.dataset_to_memory.map(is_large_enough),
-        judged: facts
-            .dataset_to_memory
-            .and_then(|value| ratio(value, DATASET_TO_MEMORY_MIN as f64)),
-        requires: format!("at least {DATASET_TO_MEMORY_MIN}"),
+    let known = facts.dataset_bytes.zip(facts.memory_bytes.filter(|bytes| 0 < *bytes));
+    if known.is_none()
+        && let Some(outcome) = least_dataset_to_memory(facts)
+    {
+        return outcome;
     }
+    let is_enough = known.map(|(dataset, memory)| is_large_enough(dataset / memory as f64));
+    let is_reported = facts.memory_source != MemorySource::Known;
+    let judged = known.map(|(dataset, memory)| {
+        let value = dataset / memory as f64;
+        let sizes = [dataset as u64, memory].map(units::bytes_binary).join(" ÷ ");
+        Judged::Number {
+            number: value,
+            text: ratio_text(value, DATASET_TO_MEMORY_MIN as f64),
+            terms: is_reported.then_some(sizes),
+        }
+    });
+    let note = match (facts.memory_source, is_enough) {
+        (MemorySource::Known, _) | (_, Some(true)) => "",
+        (_, None) if facts.dataset_bytes.is_none() => "",
+        (_, None) => "; the results do not state the memory of all hosts",
+        (MemorySource::Summary, Some(false)) => {
+            "; the memory is that in `summary.json`, which shows no limit of a cgroup"
+        }
+        (MemorySource::SummaryDespiteLimit, Some(false)) => {
+            "; `systems/` mentions a cgroup, which may limit the memory in `summary.json`"
+        }
+    };
+    let is_limited = facts.memory_source == MemorySource::SummaryDespiteLimit;
+    Outcome {
+        keeps: is_enough.filter(|keeps| *keeps || !is_limited),
+        judged,
+        requires: format!("at least {DATASET_TO_MEMORY_MIN}{note}"),
+    }
+}
+
+/// Even the most memory that the hosts can have may suffice to keep the rule. `None` if it does not.
+fn least_dataset_to_memory(facts: &TrainingFacts) -> Option<Outcome> {
+    let memory_bytes = facts.memory_max_bytes.filter(|bytes| 0 < *bytes)?;
+    let least = facts.dataset_bytes? / memory_bytes as f64;
+    let text = ratio_text(least, DATASET_TO_MEMORY_MIN as f64);
+    is_large_enough(least).then(|| Outcome {
+        keeps: Some(true),
+        judged: number(least, format!("at least {text}")),
+        requires: format!("at least {DATASET_TO_MEMORY_MIN}"),
+    })
+}
+
+/// Only the number of hosts is known, so an uneven distribution is found only if there is no even one. A single host has nothing to compare.
+fn accelerators_per_host(facts: &TrainingFacts) -> Option<Outcome> {
+    let hosts = facts.hosts.filter(|hosts| 1 < *hosts)?;
+    let accelerators = facts.accelerators?;
+    Some(Outcome {
+        keeps: Some(accelerators.is_multiple_of(hosts)),
+        judged: per_host(accelerators, hosts),
+        requires: "equal on all hosts".into(),
+    })
+}
+
+/// The mean number per host, in hundredths.
+fn per_host(total: u64, hosts: u64) -> Option<Judged> {
+    let mean = total as f64 / hosts as f64;
+    number(mean, format!("{}", (mean * 100.0).round() / 100.0))
 }
 
 fn steps_per_epoch(facts: &TrainingFacts) -> Outcome {
@@ -541,15 +626,26 @@ fn processes(facts: &CheckpointFacts) -> Outcome {
 
 fn processes_per_host(facts: &CheckpointFacts) -> Outcome {
     let known = facts.processes.zip(facts.hosts.filter(|hosts| 0 < *hosts));
-    let keeps = known.map(|(processes, hosts)| {
-        processes.is_multiple_of(hosts) && HOST_PROCESSES_MIN <= processes / hosts
-    });
-    let judged = known.and_then(|(processes, hosts)| {
-        let mean = processes as f64 / hosts as f64;
-        number(mean, format!("{}", (mean * 100.0).round() / 100.0))
-    });
-    let requires = format!("equal on all hosts, at least {HOST_PROCESSES_MIN}");
-    Outcome { keeps, judged, requires }
+    let disputed = HOST_PROCESSES_MIN - 1;
+    // The rules do not require equal numbers on all hosts. At best, the host with the fewest has the mean, rounded down.
+    let fewest = known.map(|(processes, hosts)| processes / hosts);
+    let keeps = match fewest {
+        Some(fewest) if facts.is_open => Some(disputed <= fewest),
+        Some(fewest) if fewest == disputed => None,
+        fewest => fewest.map(|fewest| HOST_PROCESSES_MIN <= fewest),
+    };
+    let requires = match fewest {
+        _ if facts.is_open => format!("at least {disputed}"),
+        Some(fewest) if fewest == disputed => format!(
+            "more than {disputed}; exactly {disputed} is disputed: the official checker rejects it, a table of the rules allows it"
+        ),
+        _ => format!("more than {disputed}"),
+    };
+    Outcome {
+        keeps,
+        judged: known.and_then(|(processes, hosts)| per_host(processes, hosts)),
+        requires,
+    }
 }
 
 fn writes_and_reads(facts: &CheckpointFacts) -> Outcome {

@@ -19,11 +19,13 @@ pub fn read_folder(path: impl AsRef<Path>) -> io::Result<FolderEntries> {
     Ok(FolderEntries { dir, folder: path.into() })
 }
 
-/// Names of the files and folders beside `path`, which may be missing; none if they cannot be read.
+/// Names of the files and folders beside `path`, which may be missing; none if they cannot be read. Names that begin with `._`, which macOS gives to
+/// its metadata, are left out.
 pub fn sibling_names(path: &Path) -> Vec<String> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let entries = read_folder(folder.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| !name.starts_with("._")).collect()
 }
 
 /// The entries of a folder. After an error there are no more.
@@ -99,6 +101,17 @@ impl FolderEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn metadata_of_macos_is_no_sibling() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["results", "._results", ".hidden"] {
+            fs::write(root.path().join(name), "").unwrap();
+        }
+        let mut names = sibling_names(&root.path().join("reslts"));
+        names.sort();
+        assert_eq!(names, [".hidden", "results"]);
+    }
 
     #[test]
     fn entries_are_listed_and_other_paths_are_refused() {

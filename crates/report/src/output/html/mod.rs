@@ -92,7 +92,8 @@ fn block(block: &Block) -> Markup {
             Block::Verdict(kind, says) => div.verdict.(kind.name()) {
                 @for says in says { p.says { (sentence(says)) } }
             },
-            Block::Facts(facts) => dl.facts {
+            // The first row is the headline, unless it is one of several of the same kind.
+            Block::Facts(facts) => dl.facts.alike[has_equal_names(facts)] {
                 @for FindingFigure { name, value } in facts { div { dt { (name) } dd { (sentence(value)) } } }
             },
             Block::List { first: Some(first), items } => ol.items start=(first) { @for entry in items { (item(entry)) } },
@@ -109,6 +110,10 @@ fn block(block: &Block) -> Markup {
             Block::Fold(summary, all) => details { summary { (summary) } (blocks(all)) },
         }
     }
+}
+
+fn has_equal_names(facts: &[FindingFigure]) -> bool {
+    matches!(facts, [first, second, ..] if first.name == second.name)
 }
 
 fn item(item: &Item) -> Markup {

@@ -10,7 +10,10 @@ fn ids(judged: &[Judgement], keeps: Option<bool>) -> Vec<&'static str> {
 
 fn training() -> TrainingFacts {
     TrainingFacts {
-        dataset_to_memory: Some(5.1),
+        dataset_bytes: Some(5.1e9),
+        memory_bytes: Some(1_000_000_000),
+        memory_max_bytes: None,
+        memory_source: MemorySource::Known,
         steps_per_epoch: Some(500),
         steps_min: 500,
         au_percent: Some(92.0),
@@ -18,6 +21,8 @@ fn training() -> TrainingFacts {
         has_short_window: false,
         changed: Some(Vec::new()),
         is_open: false,
+        accelerators: Some(8),
+        hosts: Some(2),
     }
 }
 
@@ -32,12 +37,14 @@ fn check_training(change: impl Fn(&mut TrainingFacts), broken: &[&str], unknown:
 #[test]
 fn each_rule_of_training_breaks_alone() {
     check_training(|_| {}, &[], &[]);
-    check_training(|facts| facts.dataset_to_memory = Some(4.949), &["3.1.2"], &[]);
-    check_training(|facts| facts.dataset_to_memory = Some(4.951), &[], &[]);
+    check_training(|facts| facts.dataset_bytes = Some(4.949e9), &["3.1.2"], &[]);
+    check_training(|facts| facts.dataset_bytes = Some(4.951e9), &[], &[]);
     check_training(|facts| facts.steps_per_epoch = Some(499), &["3.1.2"], &[]);
     check_training(|facts| (facts.steps_per_epoch, facts.steps_min) = (Some(499), 499), &[], &[]);
     check_training(|facts| facts.au_percent = Some(89.99), &["3.3.2"], &[]);
-    check_training(|facts| facts.dataset_to_memory = None, &[], &["3.1.2"]);
+    check_training(|facts| facts.memory_bytes = None, &[], &["3.1.2"]);
+    check_training(|facts| facts.hosts = Some(3), &["3.3.6"], &[]);
+    check_training(|facts| facts.hosts = None, &[], &[]);
     let changed = |is_open| vec![FixedSetting { key: "dataset.format".into(), is_open }];
     check_training(|facts| facts.changed = Some(changed(true)), &["3.6.2"], &[]);
     let open = |facts: &mut TrainingFacts| {
@@ -86,8 +93,7 @@ fn runs_of_a_submission_follow_each_other() {
 fn small_ratios_are_not_rounded_to_zero() {
     for (value, expected) in [(0.002_49, "0.0025"), (0.0104, "0.01"), (4.998, "4.99"), (5.2, "5.2")]
     {
-        let Some(Judged::Number { text, .. }) = ratio(value, 5.0) else { panic!() };
-        assert_eq!(text, expected);
+        assert_eq!(ratio_text(value, 5.0), expected);
     }
 }
 
@@ -134,8 +140,10 @@ fn each_rule_of_checkpoints_breaks_alone() {
     check(|facts| cached(facts, true), &[], &[]);
     check(|facts| cached(facts, false), &["4.3.1"], &[]);
     check(|facts| facts.bytes = Some(960e9), &["4.3.3"], &[]);
-    check(|facts| facts.hosts = Some(7), &["4.6.2"], &[]);
+    // 64 processes on 7 hosts: 9 or 10 on each.
+    check(|facts| facts.hosts = Some(7), &[], &[]);
     check(|facts| facts.hosts = Some(32), &["4.6.2"], &[]);
+    check(|facts| facts.hosts = Some(16), &[], &["4.6.2"]);
     check(|facts| facts.hosts = None, &[], &["4.6.2"]);
     check(|facts| facts.writes = Some(5), &["4.7.1"], &[]);
     // Ten writes alone are half of a submission; when the reads began is unknown.
@@ -179,10 +187,7 @@ fn rules_that_an_edition_does_not_state_are_unknown() {
 
 #[test]
 fn a_ratio_is_not_rounded_up_to_its_limit() {
-    let text = |value| match ratio(value, 5.0) {
-        Some(Judged::Number { text, .. }) => text,
-        judged => panic!("{judged:?}"),
-    };
+    let text = |value| ratio_text(value, 5.0);
     assert_eq!([0.6459, 4.997, 5.1, 6.157].map(text), ["0.65", "4.99", "5.1", "6.16"]);
 }
 
@@ -192,4 +197,68 @@ fn editions_are_found_by_name() {
     assert_eq!(Edition::from_name("v4.0"), None);
     assert_eq!(Edition::in_folder_name("storage_results_v1.0"), Some(V1_0));
     assert_eq!(Edition::last_accepting("mi355"), Some(V3_0));
+}
+
+#[test]
+fn four_processes_per_host_are_disputed() {
+    let outcome = |processes, is_open| {
+        let facts = CheckpointFacts {
+            processes: Some(processes),
+            hosts: Some(2),
+            is_open,
+            ..checkpoints()
+        };
+        processes_per_host(&facts)
+    };
+    let requires = |processes, is_open| {
+        let found = outcome(processes, is_open);
+        (found.keeps, found.requires)
+    };
+    let disputed = "more than 4; exactly 4 is disputed: the official checker rejects it, a table of the rules allows it";
+    assert_eq!(requires(8, false), (None, disputed.into()));
+    // One of the hosts has 4.
+    assert_eq!(requires(9, false), (None, disputed.into()));
+    assert_eq!(requires(10, false), (Some(true), "more than 4".into()));
+    assert_eq!(requires(6, false), (Some(false), "more than 4".into()));
+    assert_eq!(requires(8, true), (Some(true), "at least 4".into()));
+}
+
+#[test]
+fn memory_of_a_summary_may_be_limited() {
+    let check = |dataset_bytes, memory_bytes, memory_source, keeps, requires: &str| {
+        let facts = TrainingFacts { dataset_bytes, memory_bytes, memory_source, ..training() };
+        let found = dataset_to_memory(&facts);
+        assert_eq!((found.keeps, &*found.requires), (keeps, requires), "{facts:?}");
+        found.judged
+    };
+    let gib = |count: u64| count << 30;
+    let small = Some(gib(478) as f64);
+    let shown =
+        "at least 5; the memory is that in `summary.json`, which shows no limit of a cgroup";
+    let judged = check(small, Some(gib(248)), MemorySource::Summary, Some(false), shown);
+    let Some(Judged::Number { text, terms, .. }) = judged else { panic!("{judged:?}") };
+    assert_eq!((&*text, terms.as_deref()), ("1.93", Some("478 GiB ÷ 248 GiB")));
+    let limited =
+        "at least 5; `systems/` mentions a cgroup, which may limit the memory in `summary.json`";
+    check(small, Some(gib(248)), MemorySource::SummaryDespiteLimit, None, limited);
+    check(small, Some(gib(32)), MemorySource::SummaryDespiteLimit, Some(true), "at least 5");
+    let missing = "at least 5; the results do not state the memory of all hosts";
+    check(small, None, MemorySource::Summary, None, missing);
+    check(small, Some(gib(248)), MemorySource::Known, Some(false), "at least 5");
+}
+
+#[test]
+fn the_most_memory_may_suffice_to_keep_the_rule() {
+    let check = |memory_max_bytes, keeps, shown: Option<&str>| {
+        let facts = TrainingFacts { memory_bytes: None, memory_max_bytes, ..training() };
+        let found = dataset_to_memory(&facts);
+        let text = found.judged.as_ref().map(|judged| match judged {
+            Judged::Number { text, .. } => text.as_str(),
+            Judged::Names(names) => panic!("{names:?}"),
+        });
+        assert_eq!((found.keeps, text), (keeps, shown));
+    };
+    check(Some(750_000_000), Some(true), Some("at least 6.8"));
+    check(Some(2_000_000_000), None, None);
+    check(None, None, None);
 }
