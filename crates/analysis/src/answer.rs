@@ -7,7 +7,7 @@ use feedrate_measure::checkpoints::CheckpointSummary;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::{
     Bias, CHECKPOINTS_FROM_PAGE_CACHE, CHECKPOINTS_NOT_SYNCED, CPU_SATURATED, Doubt,
-    INCOMPLETE_RUN, Severity, VALUES_ELSEWHERE, find_origin_doubt,
+    INCOMPLETE_RUN, OTHER_IO, Severity, VALUES_ELSEWHERE, find_origin_doubt,
 };
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Metric, SAMPLES_WHOLE, Values};
 use feedrate_measure::noise::{Noise, is_too_wide};
@@ -95,6 +95,9 @@ pub struct Answer {
     /// Whether memory served more than half of the bytes, or may have served them because device bytes are unknown. Accelerators that memory
     /// cannot feed cannot be fed by slower storage either.
     pub is_memory_served: bool,
+    /// Whether other processes used the device so much that the measured rates are too low.
+    #[serde(skip)]
+    pub shares_device: bool,
     /// The deciding utilisation in percent.
     pub au_percent: Option<f64>,
     /// The metric of `au_percent`: au_sustained, or au_all_steps if au_sustained cannot be measured.
@@ -213,6 +216,7 @@ impl Answer {
             verdict: bound,
             evidence,
             is_memory_served: supply.is_memory_served,
+            shares_device: doubts.iter().any(|doubt| doubt.name == OTHER_IO),
             au_percent,
             au_kind: supply.deciding_metric.map(|metric| metric.id.name()),
             interval: supply.interval.map(|interval| [interval.low, interval.high]),
@@ -281,6 +285,12 @@ impl Answer {
             |[low, high]: [f64; 2]| self.required_percent < low || high < self.required_percent;
         let uses_all_steps = self.au_kind == Some(AU_ALL_STEPS.id.name());
         self.fed.is_some() && uses_all_steps && !self.interval.is_some_and(excludes_required)
+    }
+
+    /// Whether the answer is only probable: the run has too few steps, or a quiet device might have fed the accelerators.
+    pub fn is_only_probable(&self) -> bool {
+        let could_be_fed = self.kind == AnswerKind::No && self.shares_device;
+        self.rests_on_few_steps() || could_be_fed
     }
 
     /// Whether a doubt could change the answer. Notes could not. A cause that only made the run slower cannot change a YES, and one that

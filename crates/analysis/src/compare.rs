@@ -11,6 +11,7 @@ pub use sides::{MAIN_RESPONSES, Runs, find_shared_run, read_sides};
 
 use verdict::{ComparedPair, judge};
 
+use crate::answer::{Answer, UnknownBecause};
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{Metric, Provenance};
 use feedrate_measure::stats::Interval;
@@ -217,6 +218,8 @@ pub enum VerdictReason {
     MissingValues,
     /// A value is not positive, so there is no ratio.
     NotPositive,
+    /// Runs do not show the speed of the storage, for these reasons.
+    Distorted { a: Vec<UnknownBecause>, b: Vec<UnknownBecause> },
 }
 
 impl VerdictReason {
@@ -313,7 +316,9 @@ pub fn compare(
         for response in responses {
             let pair = ComparedPair::new(response, &group_a.runs, &group_b.runs, pairing);
             let invalid = [group_a.invalid.len(), group_b.invalid.len()];
-            let judged_pair = pair.with_obstacle(obstacle.clone(), invalid);
+            let distortion = find_distortion(group_a, group_b);
+            let judged_pair =
+                pair.with_distortion(distortion).with_obstacle(obstacle.clone(), invalid);
             pairs.push((experiment_name(settings, &varying), judged_pair));
         }
     }
@@ -383,6 +388,20 @@ fn find_obstacle(a: &ExperimentRuns, b: &ExperimentRuns, across: &[&str]) -> Opt
     }
     let is_comparable = differs.is_empty() && unknown.is_empty();
     (!is_comparable).then_some(VerdictReason::NotComparable { differs, unknown })
+}
+
+/// Finds runs whose values were decided by busy cores or by memory. Runs of other programs have no answer and are taken as they are.
+fn find_distortion(a: &ExperimentRuns, b: &ExperimentRuns) -> Option<VerdictReason> {
+    let causes = |side: &ExperimentRuns| -> Vec<UnknownBecause> {
+        let causes = side.runs.iter().filter_map(|run| Answer::from_run(run)?.unknown_because);
+        let distorts = |because: &UnknownBecause| {
+            matches!(because, UnknownBecause::CacheFed | UnknownBecause::CpuSaturated)
+        };
+        causes.filter(distorts).collect()
+    };
+    let (a, b) = (causes(a), causes(b));
+    let is_distorted = !(a.is_empty() && b.is_empty());
+    is_distorted.then_some(VerdictReason::Distorted { a, b })
 }
 
 /// Block and replicate of a run, if its study defines them. Runs of different experiments with the same block and replicate form pairs.

@@ -96,7 +96,8 @@ impl RepeatedAnswer {
             runs: runs.len() as u64,
             kind: kind.name().into(),
             fed,
-            is_open: fed.is_some() && !utilisation.is_some_and(excludes_required),
+            is_open: fed.is_some() && !utilisation.is_some_and(excludes_required)
+                || fed == Some(false) && answers.iter().any(|answer| answer.shares_device),
             required_percent,
             decides: decides.map(|value| value.metric.clone()),
             needed_bytes_per_second: needed
@@ -126,7 +127,8 @@ impl RepeatedAnswer {
 }
 
 impl RepeatedValue {
-    fn new(metric: &str, unit: Unit, values: Vec<f64>) -> Option<Self> {
+    /// The mean of the values of runs with its interval; `None` without values.
+    pub fn new(metric: &str, unit: Unit, values: Vec<f64>) -> Option<Self> {
         // There is no geometric mean with a value of 0.
         let interval = unit
             .average_interval(&values, CONFIDENCE)
@@ -146,6 +148,12 @@ impl RepeatedValue {
     /// Half of the interval's width; `None` for one run.
     pub fn half_width(&self) -> Option<f64> {
         self.low.zip(self.high).map(|(low, high)| (high - low) / 2.0)
+    }
+
+    /// Whether another sample of runs could have its mean on the other side of `limit`; false for one run, which has no interval.
+    pub fn leaves_open(&self, limit: f64) -> bool {
+        let ends = self.low.zip(self.high);
+        ends.is_some_and(|(low, high)| low < high && low <= limit && limit <= high)
     }
 
     /// The unit.
@@ -222,6 +230,17 @@ mod tests {
         let single = RepeatedAnswer::new(&[run(500)]);
         let au = single.utilisation().unwrap();
         assert_eq!((au.mean, au.low, single.is_open), (50.0, None, true));
+    }
+
+    #[test]
+    fn accelerators_that_share_their_device_are_probably_not_fed() {
+        let mut shared = simple(&[(500, 500, 0, 1_000_000); 20]);
+        shared.epochs[0].host.process_device_read_bytes = Some(20_000_000);
+        shared.epochs[0].host.device_read_bytes = Some(400_000_000);
+        let shared = AnsweredSummary::new(&shared);
+        assert!(shared.answer.is_only_probable(), "{:?}", shared.summary.doubts);
+        let answer = RepeatedAnswer::new(&[run(500), run(500), shared]);
+        assert_eq!((answer.kind(), answer.is_open), (AnswerKind::No, true));
     }
 
     #[test]

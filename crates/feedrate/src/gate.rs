@@ -8,8 +8,8 @@ use crate::exit::Exit;
 use crate::messages;
 use clap::Args;
 use feedrate_analysis::answer::{Answer, AnswerKind, AnsweredSummary, UnknownBecause};
-use feedrate_analysis::repeat::RepeatedAnswer;
-use feedrate_measure::doubt::{self, Bias, Doubt, Severity};
+use feedrate_analysis::repeat::{RepeatedAnswer, RepeatedValue};
+use feedrate_measure::doubt::{self, Bias, Doubt, OTHER_IO, Severity};
 use feedrate_measure::metric::{Better, DELIVERED_WHOLE, Metric, READ_LATENCY, SAMPLES_WHOLE};
 use feedrate_measure::verdict::Bound;
 use feedrate_report::words::answer::percent_near_target;
@@ -183,53 +183,74 @@ fn distortions(runs: &[AnsweredSummary]) -> Vec<Distortion> {
         reason: format!("{which} or may be served from memory, not from the storage"),
         bias: Bias::Raised,
     });
-    unknown.chain(from_memory).collect()
+    let shares_device = runs_with(&|answer: &Answer| answer.shares_device);
+    let shares_device = shares_device.map(|which| Distortion {
+        reason: format!("{which} slowed down by other processes on the device, {OTHER_IO}"),
+        bias: Bias::Lowered,
+    });
+    unknown.chain(from_memory).chain(shares_device).collect()
 }
 
 impl Measured {
-    /// Whether the storage keeps a limit that the measured value keeps or not; `None` if a distortion leaves this open. Adds the distortion to
-    /// `found`.
-    fn decide(&self, is_kept: bool, found: String) -> (Option<bool>, String) {
+    /// Whether the storage keeps the limit that `value` keeps or not; `None` if the interval of several runs or a distortion leaves this open.
+    /// Adds the interval and the distortion to `found`.
+    fn decide(&self, is_kept: bool, value: &RepeatedValue, limit: f64, found: String) -> Decision {
+        let text = |number| value.unit().text(number);
+        let interval = value.low.zip(value.high).map(|(low, high)| {
+            let runs = self.answer.runs;
+            format!(" (mean of {runs} runs, 95 % interval [{}, {}])", text(low), text(high))
+        });
+        let found = found + &interval.unwrap_or_default();
         // Without this distortion, the limit is kept or missed by even more.
         let harmless = if is_kept { Bias::Lowered } else { Bias::Raised };
         match self.distortions.iter().find(|distortion| distortion.bias != harmless) {
-            Some(Distortion { reason, .. }) => (None, format!("{found} (not usable: {reason})")),
-            None => (Some(is_kept), found),
+            Some(Distortion { reason, .. }) => {
+                Decision { is_met: None, found: format!("{found} (not usable: {reason})") }
+            }
+            None if value.leaves_open(limit) => Decision { is_met: None, found },
+            None => Decision { is_met: Some(is_kept), found },
         }
     }
 }
 
+/// Whether a limit is kept, and what was found.
+struct Decision {
+    is_met: Option<bool>,
+    found: String,
+}
+
 fn utilisation_gate(measured: &Measured, limit: f64, option: &str) -> GateResult {
-    let answer = &measured.answer;
-    let subject = if answer.runs == 1 { "utilisation" } else { "mean utilisation" };
-    let au = answer.utilisation().map(|au| au.mean);
-    let (is_met, found) = match au {
-        None => (None, format!("there is no {subject}")),
+    let au = measured.answer.utilisation();
+    let Decision { is_met, found } = match au {
+        None => Decision { is_met: None, found: "there is no utilisation".into() },
         Some(au) => {
-            let shown = percent_near_target(au, limit);
-            measured.decide(limit <= au, format!("the {subject} is {shown} %"))
+            let shown = percent_near_target(au.mean, limit);
+            measured.decide(limit <= au.mean, au, limit, format!("the utilisation is {shown} %"))
         }
     };
     let says = format!("{found}, `{option}` requires {limit} %");
-    GateResult { name: "au".into(), is_met, measured: au, limit: Some(limit), says }
+    let measured = au.map(|au| au.mean);
+    GateResult { name: "au".into(), is_met, measured, limit: Some(limit), says }
 }
 
 fn limit_gate(measured: &Measured, name: &str, limit: f64, metric: &Metric) -> GateResult {
     let subject = metric.id.name();
-    let mean = measured.answer.value(subject).map(|value| value.mean);
-    let (is_met, found) = match mean {
-        None => (None, format!("there is no {subject}")),
+    let value = measured.answer.value(subject);
+    let Decision { is_met, found } = match value {
+        None => Decision { is_met: None, found: format!("there is no {subject}") },
         Some(value) => {
             let is_kept = match metric.better {
-                Better::Higher => limit <= value,
-                Better::Lower => value <= limit,
+                Better::Higher => limit <= value.mean,
+                Better::Lower => value.mean <= limit,
             };
             // Rounded, a value beyond the limit may look equal to it.
-            let mut shown = metric.unit.text(value);
+            let mut shown = metric.unit.text(value.mean);
             if !is_kept && shown == metric.unit.text(limit) {
-                shown = value.to_string();
+                shown = value.mean.to_string();
             }
-            measured.decide(is_kept, format!("{subject} is {shown}"))
+            // The rate of an answer excludes the start of epochs.
+            let scope = if metric.unit.is_rate() { " over whole epochs" } else { "" };
+            measured.decide(is_kept, value, limit, format!("{subject} is {shown}{scope}"))
         }
     };
     let direction = match metric.better {
@@ -238,7 +259,8 @@ fn limit_gate(measured: &Measured, name: &str, limit: f64, metric: &Metric) -> G
     };
     let limit_text = metric.unit.text(limit);
     let says = format!("{found}, `expect.{name}` requires {direction} {limit_text}");
-    GateResult { name: name.into(), is_met, measured: mean, limit: Some(limit), says }
+    let measured = value.map(|value| value.mean);
+    GateResult { name: name.into(), is_met, measured, limit: Some(limit), says }
 }
 
 /// The condition that no run has the verdict, doubt or severity `name`. A severity includes worse ones that are not in `fail_on` themselves.
@@ -383,12 +405,19 @@ mod tests {
             let [gate] = &gates[..] else { panic!("{gates:?}") };
             (gate.name.clone(), gate.is_met, gate.measured)
         };
-        // 50 % and 100 %.
+        // All runs at 50 %, whose mean has no uncertainty, and at 50 % and 100 %.
+        let equal = [run(500), run(500)];
         let runs = [run(500), run(0)];
-        for (limit, is_met) in [(74.9, true), (75.0, true), (75.1, false)] {
+        for (runs, mean, limit, is_met) in [
+            (&equal, 50.0, 49.9, Some(true)),
+            (&equal, 50.0, 50.0, Some(true)),
+            (&equal, 50.0, 50.1, Some(false)),
+            (&runs, 75.0, 74.9, None),
+            (&runs, 75.0, 75.1, None),
+        ] {
             let expect = Expectations { au_percent: Some(limit), ..Expectations::default() };
-            let expected = ("au".to_string(), Some(is_met), Some(75.0));
-            assert_eq!(judge(&expect, &runs), expected, "{limit}");
+            let expected = ("au".to_string(), is_met, Some(mean));
+            assert_eq!(judge(&expect, runs), expected, "{limit}");
         }
         let rate = runs[0].summary.figures.value(&SAMPLES_WHOLE).unwrap();
         for (limit, is_met) in [(rate * 0.99, true), (rate * 1.01, false)] {
@@ -399,13 +428,43 @@ mod tests {
         }
     }
 
+    /// 48, 50 and 52 % have a standard error of 1.15 points, and t(2) is 4.3.
+    #[test]
+    fn a_limit_in_the_interval_of_several_runs_is_not_decided() {
+        let loads_ms = [1083, 1000, 923];
+        let runs =
+            loads_ms.map(|ms| AnsweredSummary::new(&simple(&[(ms, 1000, 0, 1_000_000); 20])));
+        let gate = |limit| {
+            let gates = GateArguments { fail_below_au: Some(limit), fail_on: Vec::new() };
+            gates.judge(&Expectations::default(), &runs).swap_remove(0)
+        };
+        for (limit, is_met) in [(44.0, Some(true)), (46.0, None), (54.0, None), (56.0, Some(false))]
+        {
+            assert_eq!(gate(limit).is_met, is_met, "{:?}", gate(limit));
+        }
+        let says = gate(54.0).says;
+        assert!(says.starts_with("the utilisation is 50 % (mean of 3 runs, 95 % interval [4"));
+        assert!(says.ends_with(" %]), `--fail-below-au` requires 54 %"), "{says}");
+    }
+
+    #[test]
+    fn a_rate_is_named_with_the_part_of_the_run_to_which_it_belongs() {
+        let runs = [AnsweredSummary::new(&simple(&[(500, 500, 0, 1_000_000); 20]))];
+        let expect = Expectations { bytes_per_second: Some(2e6), ..Expectations::default() };
+        let gate = GateArguments::default().judge(&expect, &runs).swap_remove(0);
+        let says = "delivered_bytes_per_second is 1 MB/s over whole epochs, `expect.bytes_per_second` requires at least 2 MB/s";
+        assert_eq!(gate.says, says);
+    }
+
     /// Busy cores only lower a rate, and memory only raises it.
     #[test]
     fn a_limit_is_decided_unless_a_distortion_could_change_it() {
         let none = Expectations::default();
         let rate = |limit| Expectations { samples_per_second: Some(limit), ..none.clone() };
         let record = simple(&[(500, 500, 0, 1_000_000); 20]);
-        let [mut busy, mut cached, mut stopped] = [(); 3].map(|()| record.clone());
+        let [mut busy, mut cached, mut shared, mut stopped] = [(); 4].map(|()| record.clone());
+        shared.epochs[0].host.process_device_read_bytes = Some(20_000_000);
+        shared.epochs[0].host.device_read_bytes = Some(400_000_000);
         busy.epochs[0].host.cpu_busy_share = Some(0.97);
         cached.epochs[0].host.process_device_read_bytes = Some(0);
         cached.epochs[0].host.resident_before_bytes = Some(20_000_000);
@@ -417,6 +476,7 @@ mod tests {
             (&record, Some(true), Some(false), ""),
             (&busy, Some(true), None, "run 2 is cpu-saturated"),
             (&cached, None, Some(false), "run 2 is cache-fed, use `--cold`"),
+            (&shared, Some(true), None, "run 2 is slowed down by other processes"),
             (&stopped, None, None, "run 2 is incomplete"),
         ] {
             let runs = [good.clone(), AnsweredSummary::new(distorted)];

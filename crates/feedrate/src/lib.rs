@@ -22,6 +22,7 @@ mod command;
 use command::Arguments;
 use exit::Exit;
 use feedrate_run::comm::mpi::{self, LaunchedRank};
+use feedrate_session::failure;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -45,6 +46,13 @@ fn feedrate() -> ExitCode {
         Ok(parsed) => parsed,
         Err(usage) => {
             let refused = command::refuse_usage(&usage, &words);
+            if usage.use_stderr() {
+                let says = match &refused {
+                    Ok(()) => usage.to_string(),
+                    Err(refusal) => failure::message(refusal),
+                };
+                export::write_usage_error(&words, &says);
+            }
             return exit_of(refused.and_then(|()| messages::print_usage(&usage))).into();
         }
     };

@@ -160,7 +160,7 @@ const EMULATED: [(&str, &str, &str); 6] = [
     ("storage.throttle_bytes_per_second", "a throttle of", BYTES_PER_SECOND),
     ("storage.throttle_latency_s", "a throttle's latency of", "s for each read"),
     ("storage.throttle_concurrency", "a throttle of", "reads at a time"),
-    ("storage.delay_s", "a delay of", "s for each read"),
+    ("storage.delay_s", "a delay of", "s for each operation"),
     ("storage.open_delay_s", "a delay of", "s for each open"),
     ("storage.read_delay_s", "a delay of", "s for each read"),
 ];

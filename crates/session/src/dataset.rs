@@ -23,6 +23,7 @@ use feedrate_run::ranks::Ranks;
 use feedrate_run::system;
 use feedrate_run::training::Preparation;
 use feedrate_spec::catalog::Ability;
+use feedrate_spec::escape::bash_word;
 use feedrate_spec::listener::Listener;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{DatasetPlan, FileAccess, Plan};
@@ -148,13 +149,27 @@ fn choose_foreign(
     let mut first = String::new();
     Layout::new(&plan.dataset).write_path(0, &mut first);
     store::check(root, Access::Read)?;
-    let can_be_listed = needs_files(plan, &*storage) && (is_remote(plan) || root.is_dir());
+    let has_files = needs_files(plan, &*storage);
+    if has_files && is_in_folder(plan) {
+        refuse_missing_data(root)?;
+    }
+    let can_be_listed = has_files && (is_remote(plan) || root.is_dir());
     if !can_be_listed || storage.stat(&first)?.is_some() {
         let ProbedDataset { probed_files, found, members } =
             probe(plan, &*storage, root, None, listener)?;
         return Ok(Choice { probed_files, found, members, ..chosen });
     }
     let counts = folder::list(&plan.dataset, root, names)?;
+    if counts[0] == 0 && 0 < plan.dataset.files_train {
+        let folder = root.display();
+        let word = bash_word(&folder.to_string());
+        return refuse(
+            format!("there are no files of the format `{}` in `{folder}`", plan.dataset.format),
+            format!(
+                "is the storage mounted? `feedrate scan {word}` shows the files that are there"
+            ),
+        );
+    }
     if plan.dataset.files_train < counts[0] {
         let wanted = plan.dataset.files_train;
         return refuse(
@@ -169,6 +184,18 @@ fn choose_foreign(
     let probed = probe(plan, &*files, root, Some(counts), listener)?;
     let ProbedDataset { probed_files, found, members } = probed;
     Ok(Choice { probed_files, found, members, names: Some(names.into()), ..chosen })
+}
+
+/// Refuses a missing folder of foreign files, which feedrate does not generate.
+fn refuse_missing_data(root: &Path) -> anyhow::Result<()> {
+    if root.is_dir() {
+        return Ok(());
+    }
+    let state = if root.exists() { "is not a folder" } else { "does not exist" };
+    refuse(
+        format!("the data folder `{}` {state}", root.display()),
+        "is the storage mounted? `--data DIR` or `dataset.data_folder` names the folder of the files",
+    )
 }
 
 /// Opens the plan's storage at `folder`, with the index of the files' names if they differ from the plan's.

@@ -132,6 +132,19 @@ pub fn resolve(request: &Request, listener: &dyn Listener) -> anyhow::Result<Res
     }
 }
 
+/// Returns the folder of the user's own data that a request reads; `None` if feedrate generates the data, or if the workload cannot be read.
+pub fn foreign_data(request: &Request) -> Option<PathBuf> {
+    if request.workload.is_empty() {
+        return request.data.clone();
+    }
+    // It can be read only once.
+    if request.workload == resolve::STDIN {
+        return None;
+    }
+    let resolved = resolve::resolve(request).ok()?;
+    resolved.workload.dataset_foreign.then_some(resolved.data_root)
+}
+
 /// Examines `folder`, and plans the workload that trains on it. Reports warnings and assumptions.
 ///
 /// # Errors

@@ -1,5 +1,6 @@
 //! Output files and folders that users name. Existing files are not overwritten.
 
+use feedrate_data::manifest::Manifest;
 use feedrate_data::storage::StorageError;
 use feedrate_measure::record::file::{self, read_bounded};
 use feedrate_spec::refusal::{Refusal, refuse};
@@ -72,4 +73,23 @@ pub fn write_output(file: &Path, bytes: &[u8], force: Option<bool>) -> anyhow::R
 /// Whether a file is a special file, such as a pipe, a terminal or `/dev/null`. Such files are written to and never replaced.
 pub fn is_device(file: &Path) -> bool {
     file.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
+
+/// Refuses a path below the data folder or below another generated dataset. `option` is the option that gave the path.
+///
+/// # Errors
+/// Returns a refusal if the path is there.
+pub fn refuse_below(path: &Path, data: &Path, option: &str) -> anyhow::Result<()> {
+    let absolute = std::path::absolute(path)?;
+    let existing =
+        absolute.ancestors().find_map(|folder| folder.canonicalize().ok()).unwrap_or_default();
+    let data_folder = data.canonicalize().ok();
+    let has_data = |folder: &&Path| {
+        Some(*folder) == data_folder.as_deref() || Manifest::find_in(folder).is_some()
+    };
+    let Some(folder) = existing.ancestors().find(has_data) else { return Ok(()) };
+    refuse(
+        format!("`{}` would be in the data folder `{}`", path.display(), folder.display()),
+        format!("give another path with `{option}`"),
+    )
 }

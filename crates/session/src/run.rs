@@ -6,13 +6,12 @@ use crate::execute::{self, Execution, RunObserver, Unsaved};
 use crate::failure::Interrupted;
 use crate::folder::{self, FoundFolder};
 use crate::launch::{self, LaunchOptions, decide_on_rank_0, refuse_if_any, run_together};
-use crate::output::{refuse_existing, write_output};
+use crate::output::{refuse_below, refuse_existing, write_output};
 use crate::request::Request;
 use crate::resolve::{self, Resolved, ineffective_keys_of_user};
 use crate::result_folder::{self, Results, RunFolder};
 use crate::room;
 use crate::store;
-use feedrate_data::manifest::Manifest;
 use feedrate_measure::dlio::Invocation;
 use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_measure::record::{DataRequest, Record, StudyRun};
@@ -253,6 +252,8 @@ impl RunRequest {
         let mut choice = None;
         if resolved.workload.dataset_foreign {
             self.refuse_outputs_below(&resolved.data_root)?;
+            let results = self.run_dir.as_deref().unwrap_or(&root);
+            refuse_below(results, &resolved.data_root, "--results")?;
         } else if let Some(generated) = choose(&resolved, Files::Generated, listener)? {
             self.refuse_outputs_below(&generated.folder)?;
             room::refuse_shortage(&resolved.plan, &resolved.data_root, request)?;
@@ -386,20 +387,4 @@ fn create_trace_file(file: &Path) -> Result<NewFile, Refusal> {
             "give `--trace` a file in an existing folder that you may write",
         ),
     })
-}
-
-/// Refuses a path below the data folder or below another generated dataset. `option` is the option that gave the path.
-fn refuse_below(path: &Path, data: &Path, option: &str) -> anyhow::Result<()> {
-    let absolute = std::path::absolute(path)?;
-    let existing =
-        absolute.ancestors().find_map(|folder| folder.canonicalize().ok()).unwrap_or_default();
-    let data_folder = data.canonicalize().ok();
-    let has_data = |folder: &&Path| {
-        Some(*folder) == data_folder.as_deref() || Manifest::find_in(folder).is_some()
-    };
-    let Some(folder) = existing.ancestors().find(has_data) else { return Ok(()) };
-    refuse(
-        format!("`{}` would be in the data folder `{}`", path.display(), folder.display()),
-        format!("give another path with `{option}`"),
-    )
 }

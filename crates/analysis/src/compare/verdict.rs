@@ -89,6 +89,16 @@ impl ComparedPair {
         }
     }
 
+    /// Sets a reason why the values do not show the speed of the storage, unless there is no test anyway. Equal values do not show it either.
+    pub(super) fn with_distortion(mut self, distortion: Option<VerdictReason>) -> Self {
+        let is_judged = matches!(self.obstacle, None | Some(VerdictReason::Equal(_)));
+        if distortion.is_some() && is_judged {
+            self.obstacle = distortion;
+            self.p = None;
+        }
+        self
+    }
+
     /// Sets the numbers of invalid runs. If the whole experiment has an obstacle, it replaces the obstacle of this response.
     pub(super) fn with_obstacle(
         mut self,

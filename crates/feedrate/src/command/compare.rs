@@ -349,24 +349,26 @@ fn unmatched_text(alone: &UnmatchedExperiment) -> String {
     format!("{} ({values})", alone.experiment)
 }
 
-/// The values of a response on both sides, their difference and ratio.
+/// The values of a response on both sides, their ratio, and for percentages their difference. The sides of other responses are geometric
+/// means, whose difference is not tested.
 fn response_rows(finding: &ComparedResponse) -> Vec<FindingFigure> {
     let unit = Metric::find(finding.response).map_or(Unit::Percent, |response| response.unit);
     let p = finding.p.map_or(String::new(), |p| format!(", {}", chance(p, 1)));
     // Percentages are tested by their difference, other values by their ratio.
     let [difference_p, ratio_p] =
         if unit == Unit::Percent { [p, String::new()] } else { [String::new(), p] };
-    let difference = estimate_text(finding.difference, |value| difference_text(unit, value));
+    let difference = estimate_text(finding.difference, |value| format!("{value:+.2} points"));
     let ratio = finding.ratio;
     let ratio = ratio.map_or("-".into(), |ratio| estimate_text(ratio, |v| format!("{v:.4}")));
-    let rows = [
+    let mut rows = vec![
         (finding.response, verdict(finding)),
         ("  A", side_text(unit, &finding.a)),
         ("  B", side_text(unit, &finding.b)),
-        ("  B - A", difference + &difference_p),
-        ("  B / A", ratio + &ratio_p),
     ];
-    rows.map(|(name, value)| FindingFigure { name: name.into(), value }).into()
+    rows.extend((unit == Unit::Percent).then(|| ("  B - A", difference + &difference_p)));
+    rows.push(("  B / A", ratio + &ratio_p));
+    let figure = |(name, value): (&str, String)| FindingFigure { name: name.into(), value };
+    rows.into_iter().map(figure).collect()
 }
 
 fn side_text(unit: Unit, side: &Side) -> String {
@@ -386,13 +388,4 @@ fn side_text(unit: Unit, side: &Side) -> String {
 fn estimate_text(value: IntervalEstimate, text: impl Fn(f64) -> String) -> String {
     let ends = value.low.zip(value.high);
     value.estimate.map_or("-".into(), |middle| with_interval(middle, ends, text))
-}
-
-/// A difference with its sign. Differences between percentages are in points.
-fn difference_text(unit: Unit, value: f64) -> String {
-    let sign = if value < 0.0 { "-" } else { "+" };
-    match unit {
-        Unit::Percent => format!("{value:+.2} points"),
-        _ => format!("{sign}{}", unit.text(value.abs())),
-    }
 }

@@ -40,7 +40,9 @@ use crate::messages;
 use clap::builder::{Resettable, StyledStr, Styles};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use feedrate_measure::record::file::sibling_names;
+use feedrate_session::folder;
 use feedrate_session::launch;
+use feedrate_session::output::refuse_below;
 use feedrate_session::resolve::{self, STDIN};
 use feedrate_session::store;
 use feedrate_spec::escape::bash_command;
@@ -226,6 +228,17 @@ impl Arguments {
         }
     }
 
+    /// Refuses files in a folder of the user's own data, before they are written.
+    fn refuse_exports_in_data(&self, exports: &ExportArguments) -> anyhow::Result<()> {
+        let request = match &self.command {
+            Command::Run(a) => a.request(1),
+            Command::Scale(a) => a.data.request(),
+            _ => return Ok(()),
+        };
+        let Some(data) = folder::foreign_data(&request) else { return Ok(()) };
+        exports.files().try_for_each(|(option, file)| refuse_below(file, &data, option))
+    }
+
     /// Refuses a missing data folder instead of creating it: its name may be misspelt, or the storage not mounted. If there are
     /// several processes, only the first prints the message.
     fn refuse_missing_data(&self, matches: &ArgMatches) -> anyhow::Result<()> {
@@ -300,7 +313,10 @@ fn run_workload(arguments: &run::RunArguments) -> anyhow::Result<Exit> {
 pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
     let work = || execute(arguments, matches);
     match arguments.exports() {
-        Some(exports) => exports.keep_current(&arguments.export_subject(), work),
+        Some(exports) => {
+            arguments.refuse_exports_in_data(exports)?;
+            exports.keep_current(&arguments.export_subject(), work)
+        }
         None => work(),
     }
 }

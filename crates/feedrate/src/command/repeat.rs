@@ -13,7 +13,7 @@ use crate::{launched, messages, text};
 use anyhow::Context;
 use feedrate_analysis::answer::{AnsweredSummary, relevant_doubts};
 use feedrate_analysis::repeat::RepeatedAnswer;
-use feedrate_measure::metric::{DELIVERED_WHOLE, Metric, SAMPLES_WHOLE};
+use feedrate_measure::metric::{DELIVERED_WHOLE, DURATION_S, Metric, SAMPLES_WHOLE};
 use feedrate_measure::record::Record;
 use feedrate_report::words::repeat;
 use feedrate_results::conclusion::{Conclusion, ConclusionLine};
@@ -83,7 +83,7 @@ pub(super) fn repeat(given: &RunArguments, runs: u16) -> anyhow::Result<Exit> {
     // Measuring the client takes a while, so it follows the checks.
     let arguments = &given.with_measured_client()?;
     let request = repeatable_request(arguments)?;
-    let root = result_folder::root(arguments.results.as_deref(), &resolved.workload)?;
+    let root = result_folder::root_beside_data(arguments.results.as_deref(), &resolved)?;
     let name = result_folder::file_name(&resolved.plan.workload);
     let folder = result_folder::make_folder(&root, &format!("repeat-{name}-"))?;
     let mut study = ChosenStudy::open_in(&folder, &request, runner_host())?;
@@ -184,7 +184,7 @@ impl Repeated {
         let complete = TestCase {
             subject: workload.clone(),
             name: RUN_CASE.into(),
-            duration_s: None,
+            duration_s: answer.value(DURATION_S.id.name()).map(|run| run.values.iter().sum()),
             state: CaseState::Passed,
             says: format!("{} complete", units::counted(answer.runs, "run")),
         };

@@ -52,6 +52,19 @@ impl ShowArguments {
         let options = "`--fail-below-au` and `--fail-on`";
         refuse(format!("{options} need feedrate's record of a run, and `{path}` is {found}"), hint)
     }
+
+    /// Refuses gates on a folder with several runs, of which only the newest would be judged.
+    fn refuse_gates_on_several(&self, folder: &Path) -> Result<(), Refusal> {
+        if !self.gates.are_given() || resolve::is_run(folder) {
+            return Ok(());
+        }
+        let runs = resolve::runs_below(folder).len();
+        if runs < 2 {
+            return Ok(());
+        }
+        let hint = "give the folder of one of them; `feedrate run --repeat` judges their mean";
+        self.refuse_gates(&format!("a folder with {runs} runs"), hint)
+    }
 }
 
 /// Recomputes the summary, and prints it.
@@ -67,6 +80,7 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
         return Ok(Exit::Fine);
     }
     let folder = run_of_file(&arguments.run).unwrap_or(&arguments.run);
+    arguments.refuse_gates_on_several(folder)?;
     let run = resolve::run_folder(folder, &TERMINAL);
     if !resolve::is_run(&run) && run.exists() {
         if is_run_of_dlio(folder) {

@@ -15,7 +15,8 @@ use feedrate_session::failure::{self, FailureKind};
 use feedrate_session::output::{is_device, write_output};
 use feedrate_session::request::Request;
 use feedrate_session::resolve;
-use feedrate_spec::refusal::Refusal;
+use feedrate_spec::refusal::{Refusal, refuse};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -74,6 +75,12 @@ impl ExportArguments {
         self.junit.is_some() || self.openmetrics.is_some()
     }
 
+    /// The wanted files with their options.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        let files = [("--junit", &self.junit), ("--openmetrics", &self.openmetrics)];
+        files.into_iter().filter_map(|(option, file)| Some((option, file.as_deref()?)))
+    }
+
     /// Whether the metrics are wanted, which may need the records of all runs.
     pub(crate) fn wants_metrics(&self) -> bool {
         self.openmetrics.is_some()
@@ -89,6 +96,7 @@ impl ExportArguments {
         subject: &ExportSubject,
         work: impl FnOnce() -> anyhow::Result<Exit>,
     ) -> anyhow::Result<Exit> {
+        self.refuse_one_file_for_both()?;
         let unfinished = "started, and not finished";
         self.write_error(subject, ErrorKind::Unfinished, unfinished.into()).map_err(|error| {
             let hint =
@@ -101,11 +109,23 @@ impl ExportArguments {
                 FailureKind::Interrupted => ErrorKind::Interrupted,
                 FailureKind::Failed | FailureKind::TooManySteps => ErrorKind::Failed,
             };
-            if !self.is_written.load(Relaxed) {
+            // The result of a run that could not be saved is not a result. That of an interrupted run says so itself.
+            if !self.is_written.load(Relaxed) || kind == ErrorKind::Failed {
                 // The error itself is reported, which matters more than a file that cannot be written.
                 let _ = self.write_error(subject, kind, failure::message(error));
             }
         })
+    }
+
+    /// Refuses one file for both texts, since the second would replace the first.
+    fn refuse_one_file_for_both(&self) -> Result<(), Refusal> {
+        match (&self.junit, &self.openmetrics) {
+            (Some(junit), Some(openmetrics)) if is_same_file(junit, openmetrics) => refuse(
+                format!("`--junit` and `--openmetrics` are both `{}`", junit.display()),
+                "give different files",
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// Writes an error as the only test case, and no metrics.
@@ -123,8 +143,9 @@ impl ExportArguments {
             says: says.trim_start_matches("error: ").into(),
         };
         let suite = TestSuite { name: subject.suite.clone(), cases: vec![case] };
-        // A pipe gets only the result.
-        let is_wanted = |file: &&PathBuf| kind != ErrorKind::Unfinished || !is_device(file);
+        // A pipe gets only one text.
+        let is_last = kind != ErrorKind::Unfinished && !self.is_written.load(Relaxed);
+        let is_wanted = |file: &&PathBuf| is_last || !is_device(file);
         self.write_files(&suite, &[], is_wanted)
     }
 
@@ -160,6 +181,44 @@ impl ExportArguments {
     }
 }
 
+/// Whether two paths lead to one regular file, which may not exist yet.
+fn is_same_file(first: &Path, second: &Path) -> bool {
+    let real = |file: &Path| {
+        let in_folder = || Some(file.parent()?.canonicalize().ok()?.join(file.file_name()?));
+        file.canonicalize().ok().or_else(in_folder).unwrap_or_else(|| file.into())
+    };
+    real(first) == real(second) && !is_device(first)
+}
+
+/// Commands with [`ExportArguments`].
+const EXPORTING_COMMANDS: [&str; 4] = ["run", "scale", "compare", "study"];
+
+/// Writes a refusal of the command line into the files that it names, so that no earlier result stays in them. `words` are the arguments, which
+/// could not be parsed.
+pub(crate) fn write_usage_error(words: &[OsString], says: &str) {
+    let words: Vec<&str> = words.iter().skip(1).filter_map(|word| word.to_str()).collect();
+    let is_command = |word: &&&str| EXPORTING_COMMANDS.contains(*word);
+    let Some(command) = words.iter().find(is_command) else { return };
+    let file = |option: &str, starts| {
+        let is_option = |word: &&str| word.split('=').next() == Some(option);
+        let index = words.iter().position(is_option)?;
+        let value = words[index].split_once('=').map(|(_, value)| value);
+        let next = || words.get(index + 1).copied().filter(|next| !next.starts_with('-'));
+        let value = value.or_else(next)?;
+        check_replaceable(Path::new(value), starts).ok()
+    };
+    let exports = ExportArguments {
+        junit: file("--junit", JUNIT_STARTS),
+        openmetrics: file("--openmetrics", OPENMETRICS_STARTS),
+        is_written: Arc::default(),
+    };
+    if exports.refuse_one_file_for_both().is_ok() {
+        // The refusal itself is reported, which matters more than a file that cannot be written.
+        let subject = ExportSubject::new(command, command);
+        let _ = exports.write_error(&subject, ErrorKind::Usage, says.into());
+    }
+}
+
 /// Parses the name of a file to write. The path is absolute, since a study changes the working folder.
 fn replaceable(starts: &'static [&'static str]) -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(move |file| check_replaceable(&file, starts))
@@ -182,6 +241,60 @@ fn check_replaceable(file: &Path, starts: &[&str]) -> Result<PathBuf, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A run whose results cannot be saved fails after it wrote its passed gates.
+    #[test]
+    fn a_failure_after_the_result_replaces_it() {
+        let check = |error: anyhow::Error, kind: Option<&str>| {
+            let folder = tempfile::tempdir().unwrap();
+            let [junit, openmetrics] =
+                ["junit.xml", "metrics.txt"].map(|file| folder.path().join(file));
+            let exports = ExportArguments {
+                junit: Some(junit.clone()),
+                openmetrics: Some(openmetrics.clone()),
+                ..ExportArguments::default()
+            };
+            let case = TestCase {
+                subject: "w".into(),
+                name: "au".into(),
+                duration_s: None,
+                state: CaseState::Passed,
+                says: String::new(),
+            };
+            let suite = TestSuite { name: "feedrate run w".into(), cases: vec![case] };
+            let set = MetricSet { runs: 1, ..MetricSet::default() };
+            let outcome = exports.keep_current(&ExportSubject::new("run", "w"), || {
+                exports.write(&suite, &[set])?;
+                Err(error)
+            });
+            assert!(outcome.is_err());
+            let [junit, metrics] =
+                [junit, openmetrics].map(|file| std::fs::read_to_string(file).unwrap());
+            let is_replaced = kind.is_some_and(|kind| junit.contains(&format!("type=\"{kind}\"")));
+            let has_metrics = metrics.contains("feedrate_runs");
+            assert_eq!((is_replaced, has_metrics), (kind.is_some(), kind.is_none()), "{junit}");
+        };
+        check(anyhow::anyhow!("no space left"), Some("failed"));
+        // The result says itself that the run was interrupted.
+        check(failure::Interrupted("results".into()).into(), None);
+    }
+
+    #[test]
+    fn arguments_that_cannot_be_parsed_leave_no_earlier_result() {
+        let folder = tempfile::tempdir().unwrap();
+        let [junit, other] = ["junit.xml", "other.yaml"].map(|file| folder.path().join(file));
+        let write = |command: &str, option: String| {
+            std::fs::write(&junit, "<?xml earlier").unwrap();
+            std::fs::write(&other, "model: small").unwrap();
+            write_usage_error(&["feedrate", command, "--bad", &option].map(OsString::from), "bad");
+            let texts = [&junit, &other].map(|file| std::fs::read_to_string(file).unwrap());
+            assert_eq!(texts[1], "model: small");
+            texts[0].contains("type=\"usage\"")
+        };
+        assert!(write("run", format!("--junit={}", junit.display())));
+        assert!(!write("plan", format!("--junit={}", junit.display())));
+        assert!(!write("run", format!("--junit={}", other.display())));
+    }
 
     #[test]
     fn only_earlier_results_are_replaced() {

@@ -220,10 +220,16 @@ fn results_on_a_full_disk_fail_with_the_reason() {
     let disk = MountedDisk::tmpfs(&test.path("full"), "size=64k");
     std::fs::write(disk.0.join("filler"), vec![0; 48 << 10]).unwrap();
     let results = disk.0.to_string_lossy().into_owned();
-    let mut command =
-        test.command(&["run", "workload.yaml", "--results", &results, "train.epochs=500"]);
+    let words = ["run", "workload.yaml", "--results", &results, "train.epochs=500"];
+    let gates = ["--fail-on", "invalid", "--junit", "junit.xml", "--openmetrics", "metrics.txt"];
+    let mut command = test.command(&[&words[..], &gates].concat());
     let answer = Answer::from_output(&command.env("TMPDIR", test.path("")).output().unwrap());
     answer.refuses(1, &["No space left", "hint:"]);
+    // The run is complete and its gate is met, but the job failed.
+    let [junit, metrics] =
+        ["junit.xml", "metrics.txt"].map(|file| std::fs::read_to_string(test.path(file)).unwrap());
+    assert!(junit.contains("tests=\"1\"") && junit.contains("type=\"failed\""), "{junit}");
+    assert_eq!(metrics, "# EOF\n");
 }
 
 #[test]

@@ -141,6 +141,18 @@ fn a_failed_command_leaves_no_earlier_result() {
     check(&["scale", "workload.yaml", "expect.au=0.9"], 2, "feedrate scale workload", "usage");
     check(&["compare", "results", "nowhere"], 2, "feedrate compare", "usage");
     check(&["study", "run", "nothing.csv"], 2, "feedrate study run", "usage");
+    check(&[&run[..], &["--acelerators", "2"]].concat(), 2, "feedrate run", "usage");
+    check(&[&run[..], &["--fail-below-au", "900"]].concat(), 2, "feedrate run", "usage");
+}
+
+#[test]
+fn one_file_for_two_texts_is_refused() {
+    let test = Test::with_workload(TINY);
+    for (junit, openmetrics) in [("same", "same"), ("same", "./same")] {
+        let words = ["run", "workload.yaml", "--junit", junit, "--openmetrics", openmetrics];
+        test.feedrate(&words).refuses(2, &["are both `", "hint: give different files"]);
+    }
+    assert!(!test.path("same").exists() && !test.path("results").exists());
 }
 
 #[test]

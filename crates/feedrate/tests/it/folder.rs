@@ -370,6 +370,27 @@ fn files_that_are_left_out_are_reported() {
     assert_eq!(again.json()["latency"]["sample"]["count"], 50 * 9, "{}", again.stderr);
     test.feedrate(&["run", "--data", "theirs", "--results", "theirs/results"])
         .refuses(2, &["--results"]);
+    for words in [
+        &["mine.yaml", "--results", "theirs/results"][..],
+        &["mine.yaml", "--results", "theirs/results", "--repeat", "2"],
+        &["mine.yaml", "--run-dir", "theirs/results"],
+        &["mine.yaml", "--junit", "theirs/results.xml"],
+        &["mine.yaml", "--openmetrics", "theirs/results.txt"],
+        &["--data", "theirs", "--junit", "theirs/results.xml"],
+    ] {
+        let refused = test.feedrate(&[&["run"], words].concat());
+        refused.refuses(2, &["`theirs/results", "would be in the data folder `"]);
+    }
+    for name in ["results", "results.xml", "results.txt"] {
+        assert!(!test.path("theirs").join(name).exists(), "{name}");
+    }
+    for (folder, words) in [
+        ("nowhere", ["the data folder `nowhere` does not exist", "is the storage mounted?"]),
+        ("results", ["no files of the format `jpeg` in `results`", "`feedrate scan results`"]),
+    ] {
+        let data = format!("dataset.data_folder={folder}");
+        test.feedrate(&["run", "mine.yaml", &data, "--results", "other"]).refuses(2, &words);
+    }
     test.feedrate(&["run", "--data", "nowhere"]).refuses(2, &["`--data nowhere` does not exist"]);
     test.feedrate(&["run"]).refuses(2, &["needs a workload", "`--data DIR`"]);
     let taken = test.feedrate(&["run", "--data", "theirs", "--write-yaml", "mine.yaml"]);

@@ -55,6 +55,8 @@ fn the_mean_of_the_runs_decides_and_warm_ups_do_not_count() {
     assert_eq!(test.feedrate(&["show", folder, "--json"]).json()["answer"], page["answer"]);
     test.feedrate(&["show", folder, "--fail-below-au", "1.5"])
         .refuses(2, &["`--fail-on` need", "the result of several runs"]);
+    test.feedrate(&["show", "results", "--fail-on", "warning"])
+        .refuses(2, &["`results` is a folder with 4 runs", "hint: give the folder of one"]);
     assert_eq!(test.feedrate(&["report", folder, "-o", "report.md"]).code, 0);
     // Another set of runs gets another folder, and is compared without the warm-up.
     let other = repeat(&test, &["--repeat", "2"]);
@@ -77,6 +79,7 @@ fn gates_of_the_workload_judge_the_mean_and_not_each_run() {
     assert_eq!(answer.json()["gates"][0]["is_met"], false);
     let junit = std::fs::read_to_string(test.path("junit.xml")).unwrap();
     assert!(junit.contains("tests=\"2\" failures=\"1\" errors=\"0\""), "{junit}");
+    assert!(junit.contains("<testcase classname=\"workload\" name=\"run\" time=\""), "{junit}");
 }
 
 #[test]

@@ -39,6 +39,7 @@ pub use checkpoints_not_synced::NAME as CHECKPOINTS_NOT_SYNCED;
 pub use client_cpu_saturated::NAME as CPU_SATURATED;
 pub use config_disagrees::{KIND as CONFIG_DISAGREES_KIND, NAME as CONFIG_DISAGREES};
 pub use incomplete_run::NAME as INCOMPLETE_RUN;
+pub use other_io::NAME as OTHER_IO;
 pub use values_elsewhere::NAME as VALUES_ELSEWHERE;
 pub(crate) use values_elsewhere::elsewhere_names;
 pub use window_shorter_than_stock::NAME as SHORT_WINDOW;

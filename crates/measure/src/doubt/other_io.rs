@@ -10,9 +10,12 @@ const OTHERS_MIN_BYTES: u64 = 16 << 20;
 /// Largest share of other processes in the transferred bytes that causes no doubt.
 const OTHERS_SHARE_MAX: f64 = 0.1;
 
+/// Name of the doubt.
+pub const NAME: &str = "other_io";
+
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
-        name: "other_io",
+        name: NAME,
         severity: Severity::Warning,
         bias: Bias::Lowered,
         meaning: "The device under the dataset transferred many bytes for other processes during the epochs: the measured rates are lower than the storage allows.",
@@ -31,6 +34,15 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         }),
         super::tests::silent(|r| r.epochs[0].host.device_read_bytes = Some(81_000_000)),
         super::tests::silent(|r| r.epochs[0].host.device_read_bytes = None),
+        // These reads do not wait for the device.
+        super::tests::silent(|r| {
+            r.epochs[0].host.device_read_bytes = Some(120_000_000);
+            r.plan.storage.has_no_device = true;
+        }),
+        super::tests::silent(|r| {
+            r.epochs[0].host.device_read_bytes = Some(120_000_000);
+            r.plan.storage.throttle_bytes_per_second = Some(1e6);
+        }),
         super::tests::silent(|r| r.epochs[0].host.device_write_bytes = Some(20_000_000)),
         super::tests::silent(|r| {
             r.epochs[0].host.device_write_bytes = Some(210_000_000);
@@ -41,6 +53,10 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
 };
 
 fn check(derived: &Derived) -> Option<Facts> {
+    let has_device = !derived.record.plan.storage_of_steps().has_no_device;
+    if !has_device || derived.reads_are_emulated() {
+        return None;
+    }
     let own_bytes = derived.device_bytes?;
     let read_bytes = derived.sum_over_epochs(|host| host.device_read_bytes)?;
     let written_bytes = derived.sum_over_epochs(|host| host.device_write_bytes).unwrap_or(0);

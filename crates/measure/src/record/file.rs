@@ -50,11 +50,11 @@ impl RecordFileError {
                 io::ErrorKind::NotFound => Some(
                     "give the folder of a run, which contains `record.json`; `feedrate analyze` reads DLIO's",
                 ),
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                    Some("free some space, or choose another folder with `--results`")
-                }
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(
+                    "free some space, or choose another file or folder (for runs: `--results`)",
+                ),
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                    Some("choose a folder that you may write, with `--results`")
+                    Some("choose a file or folder that you may write (for runs: `--results`)")
                 }
                 _ => None,
             },

@@ -31,10 +31,10 @@ pub fn lines(answer: &Answer, doubts: &[Doubt]) -> Vec<String> {
     lines
 }
 
-/// The answer in capitals: `YES:`, `PROBABLY YES:` if it rests on few steps, `YES while training:` if checkpoints or evaluations take a large
+/// The answer in capitals: `YES:`, `PROBABLY YES:` if it is only probable, `YES while training:` if checkpoints or evaluations take a large
 /// part of the run.
 pub fn head(answer: &Answer) -> String {
-    let probably = if answer.rests_on_few_steps() { "PROBABLY " } else { "" };
+    let probably = if answer.is_only_probable() { "PROBABLY " } else { "" };
     let is_limited = answer.kind == AnswerKind::Yes && answer.is_about_training_alone();
     let scope = if is_limited { " while training" } else { "" };
     format!("{probably}{}{scope}:", answer.kind.name().to_uppercase())

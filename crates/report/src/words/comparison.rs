@@ -1,5 +1,8 @@
 //! Renders comparisons of two sides as sentences.
 
+use crate::number::count_names;
+use crate::words::number::list;
+use feedrate_analysis::answer::UnknownBecause;
 use feedrate_analysis::compare::{ComparedResponse, Note, VerdictReason};
 use feedrate_measure::metric::{Metric, Unit};
 use feedrate_spec::units::counted;
@@ -57,8 +60,30 @@ pub fn verdict(compared: &ComparedResponse) -> String {
             "runs without a value leave others without a partner".into()
         }
         VerdictReason::NotPositive => "a value is not positive, so there is no ratio".into(),
+        VerdictReason::Distorted { a, b } => distortion(a, b),
     };
     format!("inconclusive: {why}")
+}
+
+/// Runs whose values are not those of the storage: `5 runs of B are cpu-saturated, so their values are not those of the storage; …`.
+fn distortion(a: &[UnknownBecause], b: &[UnknownBecause]) -> String {
+    let runs = [("A", a), ("B", b)].into_iter().flat_map(|(side, causes)| {
+        let counts = count_names(causes.iter().map(|because| because.name())).into_iter();
+        counts.map(move |(name, count)| {
+            let verb = if count == 1 { "is" } else { "are" };
+            format!("{} of {side} {verb} {name}", counted(count as u64, "run"))
+        })
+    });
+    let runs = list(runs);
+    let has = |because| a.contains(&because) || b.contains(&because);
+    let mut advice = Vec::new();
+    if has(UnknownBecause::CpuSaturated) {
+        advice.push("while the cores are free");
+    }
+    if has(UnknownBecause::CacheFed) {
+        advice.push("with `--cold`");
+    }
+    format!("{runs}, which does not show the storage's speed; run again {}", list(advice))
 }
 
 /// A note on another possible cause of a difference.

@@ -4,7 +4,7 @@ use super::{CeilingMeasurement, SLICES};
 use crate::dataset::{self, Files};
 use crate::execute::Unsaved;
 use crate::folder;
-use crate::output::{refuse_existing, write_output};
+use crate::output::{refuse_below, refuse_existing, write_output};
 use crate::request::Request;
 use crate::resolve::Resolved;
 use crate::result_folder;
@@ -114,6 +114,9 @@ impl DiagnosisRequest {
                 "the workload reads no dataset",
                 "`feedrate run` measures its checkpoints",
             );
+        }
+        if let Some(results) = self.results.as_ref().filter(|_| workload.dataset_foreign) {
+            refuse_below(results, &data_root, "--results")?;
         }
         if let Some(file) = &self.write_yaml {
             write_output(file, resolved_yaml(&workload).as_bytes(), None)?;

@@ -59,18 +59,27 @@ pub fn similar_names<'a>(
     nearest(word, candidates).map_or(containing, |candidate| vec![candidate])
 }
 
-/// Returns the dotted key that `path` most likely means: the only key with the same last word, else a key with a similar spelling.
+/// Returns the dotted key that `path` most likely means: the only key that begins with it, else the only key with the same last word, else
+/// a key with a similar spelling.
 pub(super) fn nearest_key<'a>(path: &str, keys: &[&'a str]) -> Option<&'a str> {
     if path.len() > LENGTH_MAX {
         return None;
     }
     let word = last_word(path);
+    let section = path.strip_suffix(word).filter(|section| !section.is_empty());
+    // The beginning of a key of the given section is meant rather than the same word of another section.
+    let mut longer = keys
+        .iter()
+        .copied()
+        .filter(|key| section.is_some() && PREFIX_MIN <= word.len() && key.starts_with(path));
+    if let (Some(only), None) = (longer.next(), longer.next()) {
+        return Some(only);
+    }
     let mut same_word = keys.iter().copied().filter(|key| last_word(key) == word);
     if let (Some(only), None) = (same_word.next(), same_word.next()) {
         return Some(only);
     }
     nearest(path, keys.iter().copied()).or_else(|| {
-        let section = path.strip_suffix(word).filter(|section| !section.is_empty());
         let is_known =
             section.is_some_and(|section| keys.iter().any(|key| key.starts_with(section)));
         let words = keys.iter().map(|key| last_word(key));
@@ -126,6 +135,8 @@ mod tests {
             "model.name",
             "a.x",
             "b.x",
+            "expect.bytes_per_second",
+            "reader.head.bytes",
         ];
         let check = |path: &str, expected: Option<&str>| {
             assert_eq!(nearest_key(path, &keys), expected, "{path}")
@@ -138,6 +149,8 @@ mod tests {
         check("x", None);
         check("model.bat", None);
         check("models.nam", Some("model.name"));
+        check("expect.bytes", Some("expect.bytes_per_second"));
+        check("storage.bytes", Some("reader.head.bytes"));
         check("colour", None);
         check("", None);
         check(&"y".repeat(5000), None);

@@ -134,7 +134,7 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
         let place = room::describe_location(&range.plan(range.max)?, &range.resolved.data_root);
         messages::note(format!("data: {files}, {bytes}, enough for {enough}, in {place}"));
     }
-    let root = result_folder::root(arguments.results.as_deref(), &range.resolved.workload)?;
+    let root = result_folder::root_beside_data(arguments.results.as_deref(), &range.resolved)?;
     let identity = study_identity(&options, &range);
     let mut study =
         ChosenStudy::open(&identity, &root, range.user_request(), arguments.again, runner_host())?;

@@ -352,6 +352,42 @@ fn a_side_with_a_run_that_must_not_be_used_has_no_verdict() {
     assert_eq!((worst.severity, worst.name.as_str()), (Severity::Invalid, "stale_data"));
 }
 
+/// Busy cores and the page cache change values as much as a change of the storage would.
+#[test]
+fn runs_that_do_not_show_the_storage_have_no_verdict() {
+    let busy = |record: &mut Record| record.epochs[0].host.cpu_busy_share = Some(0.97);
+    let cached = |record: &mut Record| {
+        record.epochs[0].host.process_device_read_bytes = Some(0);
+        record.epochs[0].host.resident_before_bytes = Some(20_000_000);
+    };
+    let says = |a: Runs, b: Runs, question| {
+        let found = compare(a, b, &[au()], question, Pairing::None, &[]);
+        let finding = &found.findings[0];
+        assert_eq!((finding.verdict, finding.p), (ComparisonVerdict::CannotTell, None));
+        assert!(found.is_undecided());
+        verdict(finding)
+    };
+    let slow = [48.0, 48.1, 47.9];
+    assert_eq!(
+        says(plain(&[80.0, 80.1, 79.9]), runs(&slow, busy), Question::NoWorseThan(0.1)),
+        "inconclusive: 3 runs of B are cpu-saturated, which does not show the storage's speed; run again while the cores are free"
+    );
+    let mut mixed = runs(&[80.0], busy);
+    mixed.runs.extend(runs(&[80.0], cached).runs);
+    // Equal values do not show that the storages are equal.
+    assert_eq!(
+        says(mixed, plain(&[80.0; 2]), WITHIN),
+        "inconclusive: 1 run of A is cache-fed and 1 run of A is cpu-saturated, which does not show the storage's speed; run again while the cores are free and with `--cold`"
+    );
+    let one = compare(plain(&[80.0]), runs(&[80.0], busy), &[au()], WITHIN, Pairing::None, &[]);
+    assert_eq!(verdict(&one.findings[0]), "inconclusive: n = 1 in A, n = 1 in B");
+    // The utilisation of runs of other programs is not judged.
+    let mut theirs = runs(&STEADY, busy);
+    theirs.runs.iter_mut().for_each(|run| run.supply = None);
+    let found = compare(plain(&STEADY), theirs, &[au()], WITHIN, Pairing::None, &[]);
+    assert_eq!(found.findings[0].verdict, ComparisonVerdict::Same);
+}
+
 /// Settings that DLIO's files lack do not count as different.
 #[test]
 fn unknown_settings_are_never_different() {
