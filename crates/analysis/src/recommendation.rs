@@ -9,6 +9,7 @@ use crate::precision::ALPHA;
 use crate::throughput::throughput;
 use feedrate_measure::metric::{AU_ALL_STEPS, Metric, SAMPLES_WHOLE, Unit};
 use feedrate_measure::stats::{holm, welch_difference};
+use feedrate_results::doubt::STALE_DATA;
 use feedrate_results::run::Run;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -79,9 +80,9 @@ pub struct ChangedLevel {
 /// conditions. A group needs at least two configurations. Groups of a workload are sorted by their number of configurations, largest first.
 /// The designs refer to `runs` by index.
 pub fn recommendations(designs: &[Design], runs: &[&Run]) -> Vec<Recommendation> {
-    let strata = designs.iter().flat_map(|design| {
-        design.restrict(|_| true, |run| runs[run].unusable.is_none()).strata(runs)
-    });
+    let strata = designs
+        .iter()
+        .flat_map(|design| design.restrict(|_| true, |run| is_certain(runs[run])).strata(runs));
     let mut recommendations = Vec::new();
     for stratum in strata.map(Stratum::named_design) {
         let mut in_stratum: Vec<Recommendation> = groups(&stratum)
@@ -92,6 +93,11 @@ pub fn recommendations(designs: &[Design], runs: &[&Run]) -> Vec<Recommendation>
         recommendations.extend(in_stratum);
     }
     recommendations
+}
+
+/// Whether a run may be used and surely read its own dataset.
+fn is_certain(run: &Run) -> bool {
+    run.unusable.is_none() && run.doubts.iter().all(|doubt| doubt.name != STALE_DATA)
 }
 
 /// Groups runs that differ only in factors that can be chosen, with the levels of the other factors.

@@ -375,8 +375,18 @@ impl Report {
         let advice = doubt.seen.first().map_or("", |seen| seen.advice.as_str());
         Item {
             id: self.doubt_id(index),
-            note: format!("seen in {}", counted(doubt.seen.len(), "run")),
+            note: self.seen_in(doubt),
             ..Item::doubt(&doubt.name, doubt.severity, evidence_of(doubt), advice)
+        }
+    }
+
+    fn seen_in(&self, doubt: &SeenDoubt) -> String {
+        let relevant = self.relevant_seen(doubt).count();
+        let seen_in = format!("seen in {}", counted(doubt.seen.len(), "run"));
+        if relevant == doubt.seen.len() {
+            seen_in
+        } else {
+            format!("{seen_in}; could change the answers of {relevant}")
         }
     }
 

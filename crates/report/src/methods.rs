@@ -1,13 +1,17 @@
 //! Describes in sentences and tables how runs were made: shared and varied settings, machines, order, replicates. States only facts from records.
+//!
+//! Long because it holds every sentence of the methods with what it states.
 
 use crate::report::{Method, ReportedRun, Source};
 use crate::table::ReportTable;
 use crate::words::number::list;
 use crate::words::schedule::schedule;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED};
-use feedrate_results::run::ROWS;
+use feedrate_results::place::INCOMPLETE;
+use feedrate_results::run::{ROWS, Reason};
 use feedrate_results::setting::compare_levels;
 use feedrate_spec::escape::bash_word;
+use feedrate_spec::plan::{LoaderPlan, Shuffle};
 use feedrate_spec::units::{self, counted};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +33,7 @@ type MethodRow = (&'static str, fn(&DescribedRuns) -> Option<String>);
 
 /// All methods in reading order.
 const METHODS: [MethodRow; 10] = [
-    ("Runs", |runs| Some(extent(runs.used))),
+    ("Runs", |runs| join([extent(runs.used)].into_iter().chain(interrupted(runs.trained)), " ")),
     ("Varied", |runs| for_workloads(runs.used, varied)),
     ("Overridden", |runs| for_workloads(runs.used, overridden)),
     ("Where", |runs| for_sources(runs.used, runs.sources, machines)),
@@ -114,6 +118,19 @@ fn extent(runs: Runs) -> String {
         start(runs.first()),
         start(runs.last())
     )
+}
+
+/// The number of runs that were interrupted; `None` if there were none.
+fn interrupted(trained: Runs) -> Option<String> {
+    let is_interrupted = |run: &&&ReportedRun| match &run.run.unusable {
+        Some(Reason::PutAside(folder)) => folder == INCOMPLETE,
+        Some(Reason::Invalid { doubt, .. }) => doubt == "incomplete_run",
+        _ => false,
+    };
+    let count = trained.iter().filter(is_interrupted).count();
+    let were = if count == 1 { "was" } else { "were" };
+    let runs = counted(count as u64, "further run");
+    (0 < count).then(|| format!("{runs} {were} interrupted and not used."))
 }
 
 /// Settings that differ between runs of a workload.
@@ -298,13 +315,27 @@ fn seeds(runs: Runs) -> Option<String> {
     if plans.is_empty() || plans.len() < runs.len() {
         return None;
     }
-    let seeds: BTreeSet<u64> = plans.iter().map(|plan| plan.loader.order_seed).collect();
+    let is_shuffled = |loader: &LoaderPlan| {
+        let shuffles = [loader.file_shuffle, loader.sample_shuffle];
+        loader.shuffles_in_buffer || shuffles.iter().any(|&shuffle| shuffle != Shuffle::Off)
+    };
+    let shuffled = plans.iter().map(|plan| &plan.loader).filter(|loader| is_shuffled(loader));
+    let shuffled: Vec<&LoaderPlan> = shuffled.collect();
+    let subject = match plans.len() - shuffled.len() {
+        0 => "Runs",
+        all if all == plans.len() => {
+            return Some("Samples were read in file order (no shuffle).".into());
+        }
+        _ => "Runs that shuffle",
+    };
+    let seeds: BTreeSet<u64> = shuffled.iter().map(|loader| loader.order_seed).collect();
     Some(match seeds.first() {
         Some(seed) if seeds.len() == 1 => {
-            format!("All runs read their samples in the order of seed `{seed}` (`train.seed`).")
+            let all = if shuffled.len() == plans.len() { "All runs" } else { subject };
+            format!("{all} read their samples in the order of seed `{seed}` (`train.seed`).")
         }
         _ => format!(
-            "Runs read their samples in orders of {} seeds (`train.seed`); each record has its seed as `plan.loader.order_seed`.",
+            "{subject} read their samples in orders of {} seeds (`train.seed`); each record has its seed as `plan.loader.order_seed`.",
             seeds.len()
         ),
     })
@@ -332,7 +363,8 @@ fn numbers(runs: Runs) -> String {
     }
     format!(
         "Each run counts as one value; its epochs are repeated measures and make no interval narrower. Means are geometric for rates and arithmetic for \
-         percentages; intervals are of 95 % (Student's t, on the logarithmic scale for rates and on the logit scale for percentages); \
+         percentages; intervals are of 95 % (Student's t on the logarithmic scale for rates; for percentages with mean p, standard deviation s and \
+         n values logit(p) ± t·s ÷ (√n·p·(1 − p)), the delta method); \
          p values of several comparisons are corrected by Holm's method. MB is 10^6 bytes, MiB 2^20. {estimated}{}",
         definitions.join(" ")
     )

@@ -1,4 +1,6 @@
 //! Writes the opening lines of a report: the answer, invalid runs, artefacts, the main finding and the next steps. Uses only answers, findings and doubts.
+//!
+//! Long because its tests are beside it.
 
 mod applies_to;
 mod answers;
@@ -8,7 +10,7 @@ use applies_to::applies_to;
 pub(crate) use answers::group_answers;
 
 use crate::number::count_names;
-use crate::report::{FindingText, OpeningLine, Report, ReportedRun, Support};
+use crate::report::{FindingText, OpeningLine, Report, ReportedRun, Seen, Support};
 use crate::words;
 use crate::words::answer::{percent_near_target, range};
 use crate::words::number::list;
@@ -22,6 +24,7 @@ use feedrate_results::import::RunOrigin;
 use feedrate_results::run::{Reason, Run};
 use feedrate_results::submissions;
 use feedrate_spec::bundled;
+use feedrate_spec::mlperf::rules::tenths;
 use feedrate_spec::units::counted;
 use std::path::Path;
 
@@ -58,7 +61,10 @@ pub(super) fn opening(
 ) -> Vec<OpeningLine> {
     let describes_runs = searches.is_empty() && tried.is_empty();
     let answers = &report.answers;
+    // A search or a comparison may have found a difference that no finding describes.
+    let may_miss_difference = !describes_runs || report.comparison.is_some();
     let (main_finding, main_findings) = main_finding(report);
+    let main_finding = (!may_miss_difference || !main_findings.is_empty()).then_some(main_finding);
     let (over_time, over_time_findings) = over_time(report).filter(|_| describes_runs).unzip();
     let unusable = unusable_runs(report);
     // Without unusable runs the line is the least important one.
@@ -84,7 +90,7 @@ pub(super) fn opening(
         ("To do", Some(to_do(report)), Vec::new()),
     ];
     let lines_after = [
-        ("Main finding", Some(main_finding), main_findings),
+        ("Main finding", main_finding, main_findings),
         ("Over time", over_time, over_time_findings.unwrap_or_default()),
         (DO_NOT_USE, included, Vec::new()),
     ];
@@ -278,10 +284,10 @@ fn artefacts(report: &Report) -> Option<String> {
         let target = au.run.bar_percent.unwrap_or_default();
         let reach = if count == 1 { "reaches" } else { "reach" };
         parts.push(format!(
-            "{count} of {all} {reach} the target of {target} % AU only as reported: `{}` reports {:.1} %, but has {:.1} % over all steps",
+            "{count} of {all} {reach} the target of {target} % AU only as reported: `{}` reports {:.1} %, but has {} % over all steps",
             au.run.short_path(),
             au.reported_percent,
-            au.all_steps_percent
+            tenths(au.all_steps_percent, target)
         ));
     }
     if let Some(au) = worst.filter(|_| 0 < differing) {
@@ -395,12 +401,14 @@ pub(super) const STEPS_MAX: usize = 3;
 fn to_do(report: &Report) -> String {
     let serious = report.doubts.iter().filter(|doubt| doubt.is_relevant);
     let mut steps: Vec<(&str, String)> = Vec::new();
-    for (doubt, seen) in serious.filter_map(|doubt| Some((doubt, doubt.seen.first()?))) {
+    for doubt in serious {
+        let seen: Vec<&Seen> = report.relevant_seen(doubt).collect();
+        let Some(first) = seen.first() else { continue };
         let runs = match report.runs.len() {
             1 => String::new(),
-            _ => format!(", {}", counted(doubt.seen.len() as u64, "run")),
+            _ => format!(", {}", counted(seen.len() as u64, "run")),
         };
-        steps.push((&seen.advice, format!(" (`{}`{runs})", doubt.name)));
+        steps.push((&first.advice, format!(" (`{}`{runs})", doubt.name)));
     }
     let open = report.findings.iter().filter_map(|finding| finding.to_do.as_deref());
     steps.extend(open.map(|step| (step, String::new())));
@@ -427,7 +435,9 @@ fn to_do(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{RecommendationText, Seen, SeenDoubt};
+    use crate::report::{RecommendationText, SeenDoubt};
+    use feedrate_measure::doubt::{Bias, Doubt};
+    use feedrate_measure::facts::Facts;
 
     #[test]
     fn each_number_of_accelerators_has_its_best_configuration() {
@@ -445,6 +455,45 @@ mod tests {
         let report = Report { recommendations, ..Report::default() };
         let expected = "most throughput at `processes` 1: `format` npz; at `processes` 2: no measurable winner among 4";
         assert_eq!(best_configurations(&report).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_search_without_a_finding_has_no_main_finding() {
+        let has_main_finding = |searches: &[Search]| {
+            let lines = opening(&Report::default(), searches, Vec::new());
+            lines.iter().any(|line| line.name == "Main finding")
+        };
+        assert!(has_main_finding(&[]));
+        assert!(!has_main_finding(&[Search::default()]));
+    }
+
+    #[test]
+    fn a_next_step_counts_the_runs_whose_answers_its_doubt_could_change() {
+        let doubt = Doubt {
+            name: "a".into(),
+            severity: Severity::Warning,
+            bias: Bias::Either,
+            evidence: String::new(),
+            advice: "do a".into(),
+            facts: Facts::new(),
+        };
+        let mut runs = vec![ReportedRun::default(); 3];
+        runs[1].run.doubts = vec![doubt.clone()];
+        runs[2].run.doubts = vec![Doubt { severity: Severity::Note, ..doubt }];
+        let seen = (1..3).map(|run| Seen {
+            run: Some(run),
+            evidence: String::new(),
+            advice: format!("do {run}"),
+        });
+        let doubts = vec![SeenDoubt {
+            name: "a".into(),
+            severity: Severity::Warning,
+            is_relevant: true,
+            is_decisive: false,
+            seen: seen.collect(),
+        }];
+        let report = Report { runs, doubts, ..Report::default() };
+        assert_eq!(to_do(&report), "do 1 (`a`, 1 run)");
     }
 
     #[test]

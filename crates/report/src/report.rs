@@ -594,6 +594,20 @@ impl Report {
         self.runs.iter().filter(|run| run.unused().is_none())
     }
 
+    /// Where a doubt was seen that could change the answer of the run there.
+    pub(crate) fn relevant_seen<'a>(
+        &'a self,
+        doubt: &'a SeenDoubt,
+    ) -> impl Iterator<Item = &'a Seen> {
+        let is_relevant = |index: usize| {
+            let relevant = self.runs[index].relevant_doubts().into_iter();
+            relevant
+                .map(|doubt| (&doubt.name, doubt.severity))
+                .any(|known| known == (&doubt.name, doubt.severity))
+        };
+        doubt.seen.iter().filter(move |seen| seen.run.is_none_or(is_relevant))
+    }
+
     /// The number of runs with at least one doubt that could change their answer.
     pub fn doubted_runs(&self) -> usize {
         self.runs.iter().filter(|run| !run.relevant_doubts().is_empty()).count()

@@ -11,6 +11,7 @@ use crate::runner::{
 use crate::settings::AS_IS;
 use crate::supervise::{self, Supervised, Supervision, wait_until_alone};
 use anyhow::Context;
+use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_data::lock::DatasetLock;
 use feedrate_data::manifest::Manifest;
 use feedrate_data::removal::{FolderContents, Removal};
@@ -269,7 +270,9 @@ impl RunnerEnv for ThisMachine {
             Some(metric) if metric.is_utilisation() => deciding.map(|_| metric)?,
             Some(metric) => metric,
         };
-        Some(MetricValue { metric, value: derived.value(metric)? })
+        let value = derived.value(metric)?;
+        let answer = Some(AnsweredSummary::new(&record).answer.kind);
+        Some(MetricValue { metric, value, answer })
     }
 
     fn observe(&mut self, run_dir: &Path) -> Observation {

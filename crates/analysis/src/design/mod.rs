@@ -8,8 +8,9 @@ mod tests;
 pub use declared::DeclaredFactors;
 pub use strata::{HOST, Stratum};
 
-use feedrate_results::run::{IMPLIED, ROWS, Settings, factor};
+use feedrate_results::run::{IMPLIED, ROWS, Run, Settings, factor};
 use feedrate_results::setting::{compare_levels, parse_number};
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The level of a run that does not have the setting.
@@ -157,6 +158,17 @@ impl Design {
         has_run: impl Fn(usize) -> bool,
     ) -> Design {
         self.select(has_factor, has_run, AliasedFactors::Separate)
+    }
+
+    /// Restricts the design to some of its runs, without the factors that all these runs ignore. Runs that differ only in ignored factors
+    /// become replicates.
+    pub fn effective<R: Borrow<Run>>(&self, runs: &[R], has_run: impl Fn(usize) -> bool) -> Design {
+        let all = self.cells.iter().flat_map(|cell| cell.runs.iter().copied());
+        let included: Vec<&Run> =
+            all.filter(|&run| has_run(run)).map(|run| runs[run].borrow()).collect();
+        let is_used =
+            |factor: &Factor| included.iter().any(|run| run.ignored_reason(&factor.name).is_none());
+        self.restrict(is_used, has_run)
     }
 
     fn select(

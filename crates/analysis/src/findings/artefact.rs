@@ -67,20 +67,22 @@ struct LevelRuns<'a> {
     windowed: f64,
     /// Utilisation over all steps in percent.
     all_steps: Option<f64>,
-    /// Throughput over all steps.
+    /// Throughput over all steps, as geometric mean like in all other findings.
     rate: Option<f64>,
 }
 
 impl<'a> LevelRuns<'a> {
     fn new(runs: Vec<&'a Run>) -> Option<Self> {
-        let positive_mean = |metric: &Metric| {
-            let values: Option<Vec<f64>> = runs.iter().map(|run| run.metric(metric)).collect();
-            mean(&values?).filter(|mean| *mean > 0.0)
+        let values = |metric: &Metric| -> Option<Vec<f64>> {
+            runs.iter().map(|run| run.metric(metric)).collect()
         };
+        let positive_mean = |metric: &Metric| mean(&values(metric)?).filter(|mean| *mean > 0.0);
+        let rates = values(&SAMPLES_WHOLE).filter(|rates| rates.iter().all(|rate| *rate > 0.0));
+        let log_rates = rates.map(|rates| rates.into_iter().map(f64::ln).collect::<Vec<_>>());
         Some(LevelRuns {
             windowed: positive_mean(&AU_WINDOWED)?,
             all_steps: positive_mean(&AU_ALL_STEPS),
-            rate: positive_mean(&SAMPLES_WHOLE),
+            rate: log_rates.and_then(|rates| mean(&rates)).map(f64::exp),
             runs,
         })
     }
@@ -163,5 +165,23 @@ impl LevelStep<'_> {
             magnitude: windowed_points.abs() / 100.0,
             ..finding_about(FindingKind::Artefact, workload, subject, &runs)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_measure::metric::{Provenance, Value};
+
+    #[test]
+    fn throughput_is_averaged_as_in_other_findings() {
+        let run = |rate: f64| {
+            let known = |number| Value { number, provenance: Provenance::Measured };
+            let values = [(AU_WINDOWED.id, known(50.0)), (SAMPLES_WHOLE.id, known(rate))];
+            Run { values: values.into(), ..Run::default() }
+        };
+        let runs = [run(1.0), run(100.0)];
+        let rate = LevelRuns::new(runs.iter().collect()).unwrap().rate.unwrap();
+        assert!((rate - 10.0).abs() < 1e-9, "{rate}");
     }
 }

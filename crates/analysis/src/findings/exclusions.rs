@@ -1,10 +1,10 @@
-//! Runs that are excluded because their numbers must not be used, and the warnings about the runs that are kept.
+//! Runs that are excluded because their numbers must not be used or may be those of another dataset, and the warnings about the runs that are kept.
 
-use super::{UsedRuns, finding_about, is_invalid};
+use super::{UsedRuns, finding_about, is_excluded};
 use crate::finding::{Caveat, Finding, FindingKind, Subject};
-use feedrate_measure::doubt::Severity;
+use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::metric::Metric;
-use feedrate_results::doubt::IGNORED_SETTING;
+use feedrate_results::doubt::{IGNORED_SETTING, STALE_DATA};
 use feedrate_results::run::Run;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,25 +38,28 @@ pub(super) fn doubt_caveats(runs: &[&Run], responses: &[&Metric]) -> Vec<Caveat>
 
 /// Names of the warnings about a run. Ignored settings have a separate finding.
 fn warnings(run: &Run) -> impl Iterator<Item = &str> {
-    doubts_of_severity(run, Severity::Warning).filter(|name| *name != IGNORED_SETTING)
+    let doubts = run.doubts.iter().filter(|doubt| doubt.severity == Severity::Warning);
+    doubts.map(|doubt| doubt.name.as_str()).filter(|name| *name != IGNORED_SETTING)
 }
 
-fn doubts_of_severity(run: &Run, severity: Severity) -> impl Iterator<Item = &str> {
-    let doubts = run.doubts.iter().filter(move |doubt| doubt.severity == severity);
-    doubts.map(|doubt| doubt.name.as_str())
+/// Whether a doubt excludes its run from findings. The run may have read other data than its settings say, so it is no replicate of runs with
+/// equal settings.
+pub(super) fn excludes_run(doubt: &Doubt) -> bool {
+    doubt.severity == Severity::Invalid || doubt.name == STALE_DATA
 }
 
 /// The finding that names the excluded runs of a design and their doubts; `None` if all runs are used.
 pub(super) fn excluded_runs(all: &UsedRuns) -> Option<Finding> {
     let runs = all.used_runs();
     let number = runs.len();
-    let invalid: Vec<&Run> = runs.into_iter().filter(|run| is_invalid(run)).collect();
+    let excluded: Vec<&Run> = runs.into_iter().filter(|run| is_excluded(run)).collect();
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for name in invalid.iter().flat_map(|run| doubts_of_severity(run, Severity::Invalid)) {
-        *counts.entry(name).or_default() += 1;
+    for doubt in excluded.iter().flat_map(|run| &run.doubts).filter(|doubt| excludes_run(doubt)) {
+        *counts.entry(&doubt.name).or_default() += 1;
     }
     let doubts = counts.into_iter().map(|(name, runs)| (name.to_string(), runs)).collect();
-    let subject = Subject::LeftOut { runs: invalid.len(), all: number, doubts };
+    let subject = Subject::LeftOut { runs: excluded.len(), all: number, doubts };
     let workload = &all.design.workload;
-    (!invalid.is_empty()).then(|| finding_about(FindingKind::LeftOut, workload, subject, &invalid))
+    let is_any = !excluded.is_empty();
+    is_any.then(|| finding_about(FindingKind::LeftOut, workload, subject, &excluded))
 }

@@ -1,7 +1,7 @@
 //! Questions that the runs leave open, grouped by reason, with the runs that would answer them.
 
 use super::design_matrix::DesignMatrix;
-use super::{JudgedResponse, UsedRuns, is_invalid, open_finding};
+use super::{JudgedResponse, UsedRuns, is_excluded, open_finding};
 use crate::design::{Design, Stratum, UNSET};
 use crate::estimate::ResponseScale;
 use crate::finding::{
@@ -105,7 +105,7 @@ pub(super) fn separate_strata(all: &UsedRuns, strata: &[Stratum]) -> Option<Find
     Some(Finding { magnitude: 0.0, ..finding })
 }
 
-/// The finding of factors with a single level in the usable runs, because all runs with other levels are invalid.
+/// The finding of factors with a single level in the usable runs, because all runs with other levels are excluded.
 pub(super) fn invalid_levels(all: &Design, group: &UsedRuns) -> Option<Finding> {
     let used = group.design;
     if used.cells.is_empty() {
@@ -121,7 +121,7 @@ pub(super) fn invalid_levels(all: &Design, group: &UsedRuns) -> Option<Finding> 
         }
         let mut cells = all.cells.iter();
         let Some(valid_cell) =
-            cells.find(|cell| cell.runs.iter().any(|&run| !is_invalid(group.runs[run])))
+            cells.find(|cell| cell.runs.iter().any(|&run| !is_excluded(group.runs[run])))
         else {
             continue;
         };

@@ -20,7 +20,7 @@ use crate::design::Design;
 use crate::finding::{Caveat, EffectSize, EffectUnit, Finding, FindingKind, Inconclusive, Subject};
 use crate::throughput::throughput;
 use design_matrix::DesignMatrix;
-use feedrate_measure::doubt::Severity;
+use exclusions::excludes_run;
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_WINDOWED, DELIVERED_WHOLE, Metric, NOMINAL_WHOLE, SAMPLES_WHOLE,
 };
@@ -150,7 +150,7 @@ fn workload_findings(
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(exclusions::excluded_runs(&UsedRuns { design, runs }));
-    let used = design.restrict(|_| true, |run| !is_invalid(runs[run]));
+    let used = design.restrict(|_| true, |run| !is_excluded(runs[run]));
     let group = UsedRuns { design: &used, runs };
     findings.extend(inconclusive::invalid_levels(design, &group));
     let strata = used.strata(runs);
@@ -191,8 +191,8 @@ fn add_follower_caveats(finding: &mut Finding, design: &Design) {
     }));
 }
 
-fn is_invalid(run: &Run) -> bool {
-    run.doubts.iter().any(|doubt| doubt.severity == Severity::Invalid)
+fn is_excluded(run: &Run) -> bool {
+    run.doubts.iter().any(excludes_run)
 }
 
 /// The runs of a workload that are used, with their design.
@@ -212,17 +212,9 @@ impl<'a> UsedRuns<'a> {
         self.design.cells.iter().flat_map(|cell| cell.runs.iter().copied()).collect()
     }
 
-    /// The design of the runs that `is_included` selects, without the factors that all these runs ignore. Runs that differ only in ignored
-    /// factors become replicates.
+    /// The design of the runs that `is_included` selects, without the factors that all these runs ignore.
     fn effective_design(&self, is_included: impl Fn(usize) -> bool) -> Design {
-        let included: Vec<usize> =
-            self.used_indexes().into_iter().filter(|&run| is_included(run)).collect();
-        self.design.restrict(
-            |factor| {
-                included.iter().any(|&run| self.runs[run].ignored_reason(&factor.name).is_none())
-            },
-            is_included,
-        )
+        self.design.effective(self.runs, is_included)
     }
 }
 

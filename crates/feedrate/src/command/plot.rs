@@ -41,7 +41,7 @@ pub(super) struct PlotArguments {
     /// File to write, `.pdf`, `.svg` or `.png` [default: the plot's name with `.svg`].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Width: `column` (3.5 inches) or `page` (7 inches) of a paper, or inches [default: column, or page if the plot needs it].
+    /// Width: `column` (3.5 inches) or `page` (7 inches) of a paper, inches, or `8cm` or `80mm` [default: column, or page if the plot needs it].
     #[arg(long, value_name = "WIDTH", value_parser = width_in)]
     width: Option<f64>,
     /// Font size in points.
@@ -82,14 +82,19 @@ fn number_in(range: RangeInclusive<f64>) -> impl Fn(&str) -> Result<f64, String>
 /// Width in inches.
 fn width_in(text: &str) -> Result<f64, String> {
     match text {
-        "column" => Ok(COLUMN_IN),
-        "page" => Ok(PAGE_IN),
-        _ => {
-            let range = format!("{} to {}", WIDTHS_IN.start(), WIDTHS_IN.end());
-            number_in(WIDTHS_IN)(text)
-                .map_err(|_| format!("give column, page, or inches from {range}"))
-        }
+        "column" => return Ok(COLUMN_IN),
+        "page" => return Ok(PAGE_IN),
+        _ => {}
     }
+    let units = [("cm", 2.54), ("mm", 25.4)];
+    let in_unit = units.iter().find_map(|(unit, each)| Some((text.strip_suffix(unit)?, *each)));
+    let (number, units_per_inch) = in_unit.unwrap_or((text, 1.0));
+    let width: Option<f64> = number.trim_end().parse().ok();
+    let width = width.map(|width| width / units_per_inch).filter(|width| WIDTHS_IN.contains(width));
+    width.ok_or_else(|| {
+        let range = format!("{} to {} inches", WIDTHS_IN.start(), WIDTHS_IN.end());
+        format!("give `column`, `page`, or {range}, also as `8cm` or `80mm`")
+    })
 }
 
 /// Draws the plot, and prints its path and caption.
@@ -242,4 +247,24 @@ pub(super) fn picture_format(file: &Path) -> Result<PictureFormat, Refusal> {
             "the ending selects the format of the picture",
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn widths_are_inches_centimetres_or_millimetres() {
+        let check = |text: &str, expected: Option<&str>| {
+            let width = width_in(text).ok().map(|width| format!("{width:.3}"));
+            assert_eq!(width.as_deref(), expected, "{text}");
+        };
+        check("column", Some("3.500"));
+        check("2.5", Some("2.500"));
+        check("8cm", Some("3.150"));
+        check("88 mm", Some("3.465"));
+        check("8mm", None);
+        check("cm", None);
+        check("200", None);
+    }
 }

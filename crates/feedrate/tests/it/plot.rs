@@ -186,7 +186,7 @@ fn impossible_plots_are_refused_with_a_hint() {
         ),
         (
             vec!["au_processes", "results", "--width", "0.1"],
-            ["'0.1' for '--width <WIDTH>'", "column, page, or inches from 1.5 to 40"],
+            ["'0.1' for '--width <WIDTH>'", "1.5 to 40 inches, also as `8cm` or `80mm`"],
         ),
         (vec!["au_processes", "data"], ["holds no result of a run", "hint:"]),
     ] {

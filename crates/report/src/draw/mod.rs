@@ -44,7 +44,7 @@ pub const COLUMN_IN: f64 = 3.5;
 pub const PAGE_IN: f64 = 7.0;
 
 /// Height of a paper's page without its margins.
-pub const PAGE_HEIGHT_IN: f64 = 9.5;
+pub const PAGE_HEIGHT_IN: f64 = 9.0;
 
 /// Dots per inch of a PNG, unless the user gives another number.
 pub const DEFAULT_DPI: f64 = 300.0;

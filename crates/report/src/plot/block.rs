@@ -42,12 +42,12 @@ pub(super) fn key_and_level(key: &str, level: &str) -> String {
 }
 
 impl<'a> PlotBlock<'a> {
-    /// The blocks of all used runs.
+    /// The blocks of all used runs, without the factors that their runs ignore, as in findings.
     pub(super) fn all(runs: &'a [Run], designs: &[Design]) -> Vec<Self> {
         let mut blocks = Vec::new();
         for design in designs {
             for Stratum { name, design: part } in design.strata(runs) {
-                let part = part.restrict(|_| true, |run| runs[run].unusable.is_none());
+                let part = part.effective(runs, |run| runs[run].unusable.is_none());
                 if part.cells.is_empty() {
                     continue;
                 }

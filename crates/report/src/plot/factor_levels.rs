@@ -11,7 +11,7 @@ use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Metric, SAMPLES_WH
 
 pub(super) static PLOT: Plot = Plot {
     name: "factor_levels",
-    aliases: &["main_effects"],
+    aliases: &[],
     summary: "AU and throughput by the levels of each factor, with all others at their most common level; a line for each number of processes",
     needs: Needs::Summaries,
     responses: &[&AU_ALL_STEPS, &DELIVERED_WHOLE, &SAMPLES_WHOLE],

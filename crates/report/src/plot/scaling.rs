@@ -42,7 +42,7 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
         all.iter_mut().for_each(Curves::keep_one);
     }
     let is_alone = all.iter().map(|curves| curves.drawn.len()).sum::<usize>() == 1;
-    let mut layers: Vec<Layer> = ideal(&all).into_iter().collect();
+    let mut layers: Vec<Layer> = all.iter().filter_map(ideal).collect();
     let mut curves: Vec<(&Curves<'_>, &Vec<usize>)> = all
         .iter()
         .flat_map(|block| block.combinations.iter().map(move |levels| (block, levels)))
@@ -59,10 +59,15 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
     let x = Axis::new(PROCESSES_LABEL, Scale::LogAt(numbers_of_processes(data)), AxisRange::Tight);
     let y = Axis { scale: Scale::Log10, range: AxisRange::Tight, ..y.axis };
     let axes = Axes { x, y, layers, aspect: 0.75 };
-    let scope = if is_alone {
-        ""
-    } else {
-        ", from the line that begins highest; a line of the same slope scales as well"
+    let has_several_ideals = 1 < all.iter().filter(|curves| !curves.drawn.is_empty()).count();
+    let scope = match (is_alone, has_several_ideals) {
+        (true, _) => "",
+        (false, false) => {
+            ", from the line that begins highest; a line of the same slope scales as well"
+        }
+        (false, true) => {
+            ", for each workload or machine from its line that begins highest; a line of the same slope scales as well"
+        }
     };
     let panels = vec![Panel::from_axes(None, axes)];
     let caption = format!(
@@ -73,16 +78,16 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
     Ok(Figure { title, caption, panels, columns: 1 })
 }
 
-/// The ideal line: linear growth from the curve with the most throughput per process at its start, over all numbers of processes.
-fn ideal(all: &[Curves<'_>]) -> Option<Layer> {
-    let points = || all.iter().flat_map(|curves| curves.drawn.values()).flatten();
-    let firsts =
-        all.iter().flat_map(|curves| curves.drawn.values()).filter_map(|points| points.first());
+/// The ideal line of a block: linear growth from the curve with the most throughput per process at its start, over all numbers of processes.
+fn ideal(curves: &Curves<'_>) -> Option<Layer> {
+    let points = || curves.drawn.values().flatten();
+    let firsts = curves.drawn.values().filter_map(|points| points.first());
     let each = firsts.map(|first| first.y / first.x).reduce(f64::max)?;
     let least = points().map(|point| point.x).reduce(f64::min)?;
     let most = points().map(|point| point.x).reduce(f64::max)?;
     let ends = [least, most].map(|x| Point::new(x, each * x));
-    Some(Layer::series("ideal", Tone::Hue(LINES_MAX), Style::Dashes, ends.into()))
+    let name = curves.block.title().map_or("ideal".into(), |block| format!("ideal, {block}"));
+    Some(Layer::series(name, Tone::Hue(LINES_MAX), Style::Dashes, ends.into()))
 }
 
 /// Curves of a block: the points at each combination of the levels of all factors but processes.

@@ -102,7 +102,8 @@ pub fn summary(answers: &[&Answer]) -> Option<String> {
     let target = range(
         decided().map(|answer| (answer.required_percent, answer.required_percent.to_string())),
     );
-    let says = au.zip(target).map(|(au, target)| format!("; {au} % AU, target {target} %"));
+    let scope = if decided().count() < answers.len() { "decided runs: " } else { "" };
+    let says = au.zip(target).map(|(au, target)| format!("; {scope}{au} % AU, target {target} %"));
     let first = count_by_kind(answers) + &says.unwrap_or_default();
     let rates = |property: fn(&Answer) -> Option<f64>| {
         let rates = answers.iter().filter_map(|answer| property(answer));

@@ -62,7 +62,7 @@ fn excluded_runs(runs: usize, all: usize, doubts: &[(String, usize)]) -> String 
     let doubts = doubts.iter().map(|(name, runs)| format!("{} ({runs})", quoted(name)));
     let verb = if runs == 1 { "is" } else { "are" };
     let all = counted(all as u64, "run");
-    format!("{runs} of {all} {verb} left out as invalid: {}", list(doubts))
+    format!("{runs} of {all} {verb} left out for doubts: {}", list(doubts))
 }
 
 fn equivalent(
@@ -244,7 +244,12 @@ fn linear_growth(finding: &Finding, title: &str) -> String {
         FindingKind::NotTested => {
             format!("not tested: {growth}, n = {}, as a combination was run once", effect.n)
         }
-        _ => format!("{growth}, n = {}", effect.n),
+        _ => {
+            let interval = effect.low.zip(effect.high);
+            let may_be_linear = interval.is_some_and(|(low, high)| low <= 1.0 && 1.0 <= high);
+            let estimate = if may_be_linear { "estimate: " } else { "" };
+            format!("{estimate}{growth}, n = {}", effect.n)
+        }
     }
 }
 
@@ -305,7 +310,7 @@ pub fn caveat(caveat: &Caveat) -> String {
             "shares overlap, as not all combinations of levels were run equally often: they add up to {percent:.0} %"
         ),
         Caveat::DependsOn(factor) => format!("depends on {}", quoted(factor)),
-        Caveat::NotReplicated => "a combination was run once: noise was not measured".into(),
+        Caveat::NotReplicated => "a combination was run once: its noise was not measured".into(),
         Caveat::OneRunOfLevel => "a level has only one run".into(),
         Caveat::OutliersAreCommon => {
             "with normal noise, one in eight sets of ten runs has such an outlier".into()

@@ -18,7 +18,7 @@ pub(super) fn sentence(finding: &Inconclusive) -> String {
         }
         Inconclusive::OnlyInvalid(factors) => {
             let question = effect_of(factors);
-            ("all of their runs are invalid", question, "; run these again".to_string())
+            ("all of their runs are left out", question, "; run these again".to_string())
         }
         Inconclusive::NoReplicates { questions: open, noise } => {
             let remedy = format!("; {}", needed_replicates(noise.as_ref()));

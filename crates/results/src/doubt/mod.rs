@@ -37,7 +37,7 @@ mod tests;
 
 pub use ignored_setting::NAME as IGNORED_SETTING;
 pub(crate) use nominal_bytes::NAME as NOMINAL_BYTES;
-pub(crate) use stale_data::NAME as STALE_DATA;
+pub use stale_data::NAME as STALE_DATA;
 
 use crate::import::Imported;
 use crate::relations::Relations;

@@ -5,7 +5,7 @@ use super::tests;
 use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 
 /// Name of the doubt.
-pub(crate) const NAME: &str = "stale_data";
+pub const NAME: &str = "stale_data";
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {

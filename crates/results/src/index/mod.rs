@@ -387,14 +387,16 @@ fn compare_all(runs: &[Run]) -> Vec<Vec<Doubt>> {
     (0..runs.len()).map(|index| doubt::set_doubts(&relations, index)).collect()
 }
 
-/// Reads the other DLIO runs of the same workload for sources that are themselves a run, `WORKLOAD/EXPERIMENT/RUN`.
+/// Reads the other DLIO runs of the same workload for sources that are themselves a run, `WORKLOAD/EXPERIMENT/RUN`, or a study: the runs that generate
+/// data are not results of its rows.
 fn read_siblings(found: &[(FoundRun, String)], options: &ReadOptions) -> Vec<Run> {
     if options.skips_siblings {
         return Vec::new();
     }
-    let single_runs = found
-        .iter()
-        .filter(|(run, source)| run.origin != RunOrigin::Feedrate && run.path == Path::new(source));
+    let single_runs = found.iter().filter(|(run, source)| {
+        let source = Path::new(source);
+        run.origin != RunOrigin::Feedrate && (run.path == source || study_csv(source).is_some())
+    });
     // The source of the first run of each workload.
     let mut workloads: BTreeMap<PathBuf, &String> = BTreeMap::new();
     for (run, source) in single_runs {

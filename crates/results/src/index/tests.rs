@@ -326,6 +326,21 @@ fn siblings_of_a_single_run_show_that_its_dataset_is_stale() {
 }
 
 #[test]
+fn siblings_of_the_runs_of_a_study_show_that_a_dataset_is_stale() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("results");
+    let large = |start_s| Fake { record_length: 400_000_000, start_s, ..Fake::default() };
+    Fake { generate: true, train: false, ..large(900.0) }.write(&results, "w/4_x/made");
+    let run = Fake { start_s: 1800.0, slower: 4.0, ..Fake::default() }.write(&results, "w/4/a");
+    let csv = folder.path().join("s.csv");
+    fs::write(&csv, "model,processes,run\nw,4,Y\n").unwrap();
+    let index = index(&csv);
+    let paths: Vec<PathBuf> = index.runs.iter().map(|run| canonical(&run.path)).collect();
+    assert_eq!(paths, [canonical(&run)]);
+    assert!(index.runs[0].doubts.iter().any(|doubt| doubt.name == "stale_data"));
+}
+
+#[test]
 fn folders_without_a_run_do_not_keep_others_from_being_read() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();

@@ -1,7 +1,8 @@
 //! Interface between a runner and its environment: plans, processes, datasets, time and reports. `machine` implements it; tests have their own.
 
 use crate::chooser::{ChooserEvent, Observation};
-use feedrate_measure::metric::Metric;
+use feedrate_analysis::answer::AnswerKind;
+use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, Metric};
 use feedrate_results::row::Row;
 use feedrate_results::state::{CheckResult, StudySettings};
 use feedrate_spec::plan::PlanDoubt;
@@ -16,6 +17,22 @@ pub struct MetricValue {
     pub metric: &'static Metric,
     /// Its value.
     pub value: f64,
+    /// Answer of the run; `None` if it has none.
+    pub answer: Option<AnswerKind>,
+}
+
+impl MetricValue {
+    /// The metric and its value: `AU 98.7 %`, with `, UNKNOWN` if the run does not show whether its accelerators were fed.
+    pub(super) fn text(&self) -> String {
+        let name = match self.metric.id {
+            id if id == AU_ALL_STEPS.id || id == AU_SUSTAINED.id => "AU",
+            id if id == AU_WINDOWED.id => "windowed AU",
+            id => id.name(),
+        };
+        let is_unknown = self.answer == Some(AnswerKind::Unknown);
+        let answer = if is_unknown { ", UNKNOWN" } else { "" };
+        format!("{name} {}{answer}", self.metric.unit.text(self.value))
+    }
 }
 
 /// The parts of a row's plan that a runner needs.
@@ -231,4 +248,20 @@ pub trait RunnerEnv {
 
     /// Reports an event to the user.
     fn report(&mut self, event: RunnerEvent);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_says_that_the_answer_is_unknown() {
+        let check = |answer, expected: &str| {
+            let result = MetricValue { metric: &AU_ALL_STEPS, value: 98.7, answer };
+            assert_eq!(result.text(), expected);
+        };
+        check(None, "AU 98.7 %");
+        check(Some(AnswerKind::Yes), "AU 98.7 %");
+        check(Some(AnswerKind::Unknown), "AU 98.7 %, UNKNOWN");
+    }
 }

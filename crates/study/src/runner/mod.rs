@@ -20,7 +20,6 @@ pub use select::due_rows;
 
 use crate::chooser::{Chooser, History, Observation, RunState};
 use crate::datasets::Policy;
-use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED};
 use feedrate_measure::record::file::RecordFileError;
 use feedrate_results::files::{FilesError, Lock, StudyFiles};
 use feedrate_results::place::{label, short_label, sync};
@@ -477,15 +476,10 @@ impl<'a> Runner<'a> {
         let label = self.name.clone();
         let place = self.place;
         let response = self.env.value(&run_dir, chooser.response());
-        let result = response.map(|MetricValue { metric, value }| {
-            let name = match metric.id {
-                id if id == AU_ALL_STEPS.id || id == AU_SUSTAINED.id => "AU",
-                id if id == AU_WINDOWED.id => "windowed AU",
-                id => id.name(),
-            };
-            let verdict =
-                chooser.verdict(value).map_or(String::new(), |verdict| format!(", {verdict}"));
-            format!("{name} {}{verdict}", metric.unit.text(value))
+        let result = response.map(|response| {
+            let verdict = chooser.verdict(response.value);
+            let verdict = verdict.map_or(String::new(), |verdict| format!(", {verdict}"));
+            format!("{}{verdict}", response.text())
         });
         self.env.report(RunnerEvent::Finished { label, place, duration_s, result, doubts });
         Ok(())

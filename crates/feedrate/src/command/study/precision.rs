@@ -41,7 +41,7 @@ pub(super) fn table(precision: &Precision) -> Block {
             },
         ]
     });
-    let header = ["Experiment", "Runs", precision.response.title, "±", "Runs needed"];
+    let header = ["Experiment", "Runs", precision.response.title, "± of it", "Runs needed"];
     Block::Table(ReportTable::from_text("", header, rows))
 }
 

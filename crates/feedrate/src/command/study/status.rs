@@ -204,8 +204,8 @@ fn bar(counts: &StatusCounts, width: usize) -> String {
 fn row_blocks(ledger: &Ledger, places: &[RowState], all: bool) -> Vec<Block> {
     let order = run_order(&ledger.rows);
     let shown = if all { order.len() } else { order.len().min(ROWS_MAX) };
-    // The other runs of a workload may be thousands.
-    let rows = RowView::all(ledger, places, order[..shown].iter().copied(), true);
+    // The other runs of a workload may be thousands, but only they show that a run may have read the dataset of another.
+    let rows = RowView::all(ledger, places, order[..shown].iter().copied(), !all);
     let cells = rows.iter().map(RowView::cells);
     let mut blocks = vec![Block::Table(ReportTable::from_text("", RowView::HEADER, cells))];
     if shown < order.len() {

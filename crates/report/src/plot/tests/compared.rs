@@ -7,8 +7,9 @@ use crate::plot::data::Data;
 use crate::plot::stall::PARTS;
 use crate::plot::status::{FOLDER_STATES, ROW_STATES};
 use crate::plot::*;
-use feedrate_analysis::design::{DeclaredFactors, designs};
+use feedrate_analysis::design::{DeclaredFactors, Factor, designs};
 use feedrate_measure::metric::AU_ALL_STEPS;
+use feedrate_results::import::RunOrigin;
 use feedrate_results::overview::{FactorCounts, LevelCounts, ModelCounts, Overview, StatusCounts};
 use feedrate_results::run::Run;
 use feedrate_results::table::Table;
@@ -221,6 +222,39 @@ fn scaling_has_one_ideal_of_the_line_that_begins_highest() {
     assert_eq!((ideal.label.as_str(), named.count()), ("ideal", 4));
     let [from, to] = &ideal.points[..] else { panic!("{ideal:?}") };
     assert!((from.y - first).abs() < 1e-9 && (to.y - 8.0 * first).abs() < 1e-9, "{ideal:?}");
+}
+
+#[test]
+fn scaling_has_an_ideal_for_each_workload() {
+    let mut slower = runs("b");
+    let values = slower.iter_mut().flat_map(|run| run.values.values_mut());
+    values.for_each(|value| value.number *= 0.5);
+    let data = data_of([runs("a"), slower].concat());
+    let figure = figure(find("scaling").unwrap(), &data).unwrap();
+    let ideals = figure.panels[0].all_series().filter(|series| series.style == Style::Dashes);
+    let starts: Vec<(&str, f64)> =
+        ideals.map(|ideal| (ideal.label.as_str(), ideal.points[0].y)).collect();
+    let [("ideal, a", first), ("ideal, b", second)] = starts[..] else { panic!("{starts:?}") };
+    assert!((second / first - 0.5).abs() < 1e-9, "{starts:?}");
+}
+
+/// Findings do not compare the levels of a factor that DLIO ignores.
+#[test]
+fn factors_that_dlio_ignores_are_not_drawn() {
+    let mut runs = runs("a");
+    for (index, run) in runs.iter_mut().enumerate() {
+        run.origin = RunOrigin::Dlio;
+        run.settings.insert("loader.kind".into(), "pytorch".into());
+        let shuffle = if index % 2 == 0 { "off" } else { "seed" };
+        run.settings.insert("loader.file_shuffle".into(), shuffle.into());
+    }
+    let data = data_of(runs);
+    let is_factor = |factors: &[Factor]| factors.iter().any(|factor| factor.name == "file_shuffle");
+    assert!(is_factor(&data.designs[0].factors));
+    let blocks = data.blocks();
+    assert!(blocks.iter().all(|block| !is_factor(&block.design.factors)));
+    let cells = &blocks[0].design.cells;
+    assert!(cells.iter().all(|cell| cell.runs.len() == 3), "they are replicates: {cells:?}");
 }
 
 #[test]

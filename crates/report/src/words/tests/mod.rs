@@ -163,14 +163,14 @@ fn experiments_without_replicates_are_described_but_not_tested() {
         && finding.is_supported == (finding.kind == FindingKind::CannotTell)));
     insta::assert_snapshot!(text(&found), @"
     1. not tested: `processes` and throughput: at 1 it is 0.28 × that at 4; at 2 it is 0.54 × that at 4; at 6 it is 34.3 % above that at 4; at 8 it is 1.69 × that at 4
-         doubt: a combination was run once: noise was not measured
+         doubt: a combination was run once: its noise was not measured
     2. not tested: `format` and throughput: hdf5 is 2.65 × npz; png is 0.39 × npz
-         doubt: a combination was run once: noise was not measured
+         doubt: a combination was run once: its noise was not measured
     3. not tested: `read_threads` and throughput: at 1 it is 0.48 × that at 4; at 8 it is 0.1 % above that at 4; at 16 it is 2.4 % below that at 4
-         doubt: a combination was run once: noise was not measured
+         doubt: a combination was run once: its noise was not measured
     4. not tested: throughput at 8 `processes` is 75 % of what 1 would grow to linearly, n = 1, as a combination was run once
     5. not tested: `file_shuffle` and throughput: random is 3.6 % below seed; off is 0.2 % below seed
-         doubt: a combination was run once: noise was not measured
+         doubt: a combination was run once: its noise was not measured
     6. inconclusive, because some combinations were run once (no replicates): the effect of `file_shuffle`, `format`, `processes` and `read_threads` on throughput; run each at least twice to measure the noise, better 5 times (none was repeated, so the number needed is unknown)
     7. inconclusive, because not all combinations of their levels were run: interactions of factors (6 of 6 pairs); a full factorial or a 2^k design shows them
     ");
@@ -203,6 +203,10 @@ fn planted_effects_are_found_with_their_intervals() {
     5. inconclusive, because the noise is too large for so few runs: throughput by `file_shuffle` (off is 0.6 % above seed [0.0 %, 1.2 %], n = 5); about 6 runs of each are needed to detect 2 %
     6. inconclusive, because not all combinations of their levels were run: interactions of factors (6 of 6 pairs); a full factorial or a 2^k design shows them
     ");
+    // The runs do not show that growth differs from linear growth.
+    let mut growth = found.iter().find(|found| found.kind == FindingKind::Scaling).unwrap().clone();
+    growth.effects[0].high = Some(1.23);
+    assert!(sentence(&growth).starts_with("estimate: throughput at 8 `processes` is 74 % ["));
     let format = found.iter().find(|finding| finding.factors == ["format"]).unwrap();
     let figures = &format.effects[0];
     assert!(figures.low.unwrap() < 2.7 && 2.7 < figures.high.unwrap());
@@ -433,7 +437,8 @@ fn a_run_far_from_its_replicates_is_named() {
 fn invalid_runs_are_left_out_and_doubted_runs_named() {
     let mut runs = one_at_a_time(3, 0.01, &mut LegacyRandom::new(7));
     runs[0].doubts.push(doubt("incomplete_run", Severity::Invalid));
-    runs[3].doubts.push(doubt("stale_data", Severity::Invalid));
+    // The run may have read another dataset, so it is no replicate.
+    runs[3].doubts.push(doubt("stale_data", Severity::Warning));
     runs[5].doubts.push(doubt("too_few_steps", Severity::Warning));
     runs[3].factors.insert("checkpoint".into(), "False".into());
     let found = findings_on(&runs, &[RATE]);
@@ -441,9 +446,9 @@ fn invalid_runs_are_left_out_and_doubted_runs_named() {
     let left_out: Vec<String> = of_kind(FindingKind::LeftOut).map(sentence).collect();
     assert_eq!(
         left_out,
-        ["2 of 36 runs are left out as invalid: `incomplete_run` (1) and `stale_data` (1)"]
+        ["2 of 36 runs are left out for doubts: `incomplete_run` (1) and `stale_data` (1)"]
     );
-    let lost = "inconclusive, because all of their runs are invalid: the effect of `checkpoint` (False); run these again";
+    let lost = "inconclusive, because all of their runs are left out: the effect of `checkpoint` (False); run these again";
     let mut open = of_kind(FindingKind::CannotTell);
     assert!(open.any(|finding| sentence(finding) == lost), "{}", text(&found));
     // Runs that were left out come before findings on the others.

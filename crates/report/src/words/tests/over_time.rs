@@ -90,9 +90,9 @@ fn all_runs_with_several_epochs_are_used() {
 fn one_run_is_described_and_claims_nothing() {
     insta::assert_snapshot!(findings_text(&[run_with_epochs("a", 2, [30, 10, 10])]), @"
     1. not tested: throughput of the first epoch is 0.58 × that of later ones and utilisation over all steps of the first epoch is 17.8 points below that of later ones, 1 run of 1 experiment
-         doubt: a combination was run once: noise was not measured
+         doubt: a combination was run once: its noise was not measured
     2. not tested: a checkpoint takes 20 ms and costs 60 ms net; checkpoints are 7.3 % of the time; no step ran during one; throughput after it is 29.2 % below that before and utilisation over all steps after it is 12.8 points below that before, 1 run of 1 experiment
-         doubt: a combination was run once: noise was not measured
+         doubt: a combination was run once: its noise was not measured
     ");
     assert_eq!(findings_text(&[run(1, &[], &[(AU, 50.0)]).run()]), "");
 }

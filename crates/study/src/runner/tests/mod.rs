@@ -7,7 +7,7 @@ mod replicates;
 use super::*;
 use crate::chooser::FixedDesign;
 use feedrate_measure::example::simple;
-use feedrate_measure::metric::Metric;
+use feedrate_measure::metric::{AU_ALL_STEPS, Metric};
 use feedrate_measure::record;
 use feedrate_results::place::{INCOMPLETE, SUPERSEDED};
 use feedrate_results::setting::Setting;
@@ -188,12 +188,12 @@ impl RunnerEnv for FakeEnv {
         let noise = if text.contains("/4_") { 40.0 } else { 0.1 };
         let number: u32 = text.rsplit('-').next()?.parse().ok()?;
         let value = 80.0 + noise * f64::from(number % 2);
-        Some(MetricValue { metric: response?, value })
+        Some(MetricValue { metric: response?, value, answer: None })
     }
 
     fn observe(&mut self, run_dir: &Path) -> Observation {
         let response = self.value(run_dir, Some(&AU_ALL_STEPS));
-        response.map_or_else(Observation::default, |MetricValue { metric, value }| {
+        response.map_or_else(Observation::default, |MetricValue { metric, value, .. }| {
             Observation::with_value(metric, value)
         })
     }
