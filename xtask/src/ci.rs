@@ -56,7 +56,11 @@ fn has_nextest() -> bool {
 }
 
 fn nextest(root: &Path, extra_arguments: &[&str]) -> Result<()> {
-    run(root, "cargo", &[&["nextest", "run"], EVERYTHING, extra_arguments].concat())
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    // A test occupies two threads, or one if it hardly uses a processor: see .config/nextest.toml.
+    let test_threads = (2 * processors).to_string();
+    let command = ["nextest", "run", "--test-threads", &test_threads];
+    run(root, "cargo", &[&command[..], EVERYTHING, extra_arguments].concat())
 }
 
 /// Returns the paths of the files that differ from `revision`, committed or not. The default is the commit where the branch left `main`.
