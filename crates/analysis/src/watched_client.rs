@@ -2,6 +2,8 @@
 //!
 //! If files are cached, steps wait only for the workers of the loader.
 
+use feedrate_measure::derived::Derived;
+use feedrate_measure::noise;
 use feedrate_measure::record::{EpochRecord, Record};
 
 /// Minimum share of waiting time for which the loader limits the training.
@@ -27,6 +29,8 @@ pub enum NoWatchedClient {
     NoWorkers,
     /// There are more workers than cores.
     TooManyWorkers,
+    /// Other programs kept the cores busy.
+    BusyCores,
     /// No epoch read only from memory.
     NotCached,
     /// In the epochs that read only from memory, steps hardly wait.
@@ -44,6 +48,9 @@ pub fn watched_client(record: &Record) -> Result<WatchedClient, NoWatchedClient>
     let workers = workers.ok_or(NoWatchedClient::NoWorkers)?;
     if workers > record.system.cpus {
         return Err(NoWatchedClient::TooManyWorkers);
+    }
+    if noise::are_kept_busy_by_others(&Derived::new(record)) {
+        return Err(NoWatchedClient::BusyCores);
     }
     let epochs = record.epochs.len() as f64;
     let epoch_bytes = watched.read_call_bytes.map(|bytes| bytes as f64 / epochs);
@@ -113,7 +120,11 @@ mod tests {
             ..Block::default()
         };
         let accelerator = AcceleratorEpoch { blocks: vec![block], ..AcceleratorEpoch::default() };
-        let mut epoch = EpochRecord { accelerators: vec![accelerator], ..EpochRecord::default() };
+        let mut epoch = EpochRecord {
+            accelerators: vec![accelerator],
+            end_ns: 340_000_000,
+            ..EpochRecord::default()
+        };
         epoch.host.process_device_read_bytes = Some(4096);
         record.epochs = vec![epoch];
         record
@@ -140,6 +151,12 @@ mod tests {
         let mut crowded = waiting();
         crowded.system.cpus = 1;
         check(&crowded, NoWatchedClient::TooManyWorkers);
+        let mut busy = waiting();
+        let host = &mut busy.epochs[0].host;
+        (host.cpu_busy_share, host.process_cpu_ns) = (Some(0.99), Some(100_000_000));
+        check(&busy, NoWatchedClient::BusyCores);
+        busy.epochs[0].host.process_cpu_ns = Some(600_000_000);
+        assert!(watched_client(&busy).is_ok(), "the loop itself uses the cores");
         let mut without_workers = waiting();
         without_workers.watched.as_mut().unwrap().workers = Some(0);
         check(&without_workers, NoWatchedClient::NoWorkers);

@@ -135,6 +135,11 @@ pub(crate) fn are_used_by_others(derived: &Derived) -> bool {
     is_mostly_used_by_others(own_ns.map(|ns| ns as f64), busy_ns)
 }
 
+/// Whether other processes kept the cores busy for most of a run.
+pub fn are_kept_busy_by_others(derived: &Derived) -> bool {
+    are_mostly_busy(derived.record) && are_used_by_others(derived)
+}
+
 fn duration_ns(epoch: &EpochRecord) -> u64 {
     epoch.end_ns.saturating_sub(epoch.start_ns)
 }

@@ -147,6 +147,7 @@ fn may_be_busy_cores(derived: &Derived, bound: Bound) -> bool {
         Bound::MetadataBound => !derived.opens_are_emulated(),
         // This work takes processor time, so the run itself may have kept the cores busy.
         Bound::DecodeBound => !derived.decoding_is_emulated() && noise::are_used_by_others(derived),
+        Bound::ClientBound => noise::are_used_by_others(derived),
         Bound::BarrierBound => {
             plan.train.slow_accelerators.is_empty() && noise::are_used_by_others(derived)
         }
@@ -481,6 +482,14 @@ mod tests {
             decodes(r, 0);
             r.plan.loader.preprocess = TimeSpec::Constant { mean: 10.0 };
         });
+        // The work of a client takes processor time, as the programs that disturb it do.
+        let has_client = |r: &mut Record, own_ns| {
+            busy(r, 0.97);
+            set_client_waits(r, Stall { client_ns: 10_000_000_000, ..Stall::default() });
+            r.epochs[0].host.process_cpu_ns = Some(own_ns);
+        };
+        check(Bound::ClientBound, "", |r| has_client(r, 100_000_000_000));
+        check(Bound::CpuSaturated, reason, |r| has_client(r, 0));
         check(Bound::ComputeBound, "", |r| {
             busy(r, 0.97);
             r.plan.metric.au_target_percent = 50.0;

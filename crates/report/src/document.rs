@@ -1,4 +1,6 @@
 //! The content of a page, as blocks in reading order. Outputs decide how a block looks; they change neither content nor order.
+//!
+//! Long because it has the order of all blocks.
 
 use crate::advice;
 use crate::experiment::experiments;

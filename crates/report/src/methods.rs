@@ -6,6 +6,7 @@ use crate::report::{Method, ReportedRun, Source};
 use crate::table::ReportTable;
 use crate::words::number::list;
 use crate::words::schedule::schedule;
+use feedrate_measure::doubt::INCOMPLETE_RUN;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED};
 use feedrate_results::place::INCOMPLETE;
 use feedrate_results::run::{ROWS, Reason};
@@ -124,7 +125,7 @@ fn extent(runs: Runs) -> String {
 fn interrupted(trained: Runs) -> Option<String> {
     let is_interrupted = |run: &&&ReportedRun| match &run.run.unusable {
         Some(Reason::PutAside(folder)) => folder == INCOMPLETE,
-        Some(Reason::Invalid { doubt, .. }) => doubt == "incomplete_run",
+        Some(Reason::Invalid { doubt, .. }) => doubt == INCOMPLETE_RUN,
         _ => false,
     };
     let count = trained.iter().filter(is_interrupted).count();

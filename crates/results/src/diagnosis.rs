@@ -1,5 +1,7 @@
 //! The ceilings of a workload on a storage: the rate that each stage of a sample's path would reach if all other stages took no time, and the stage
 //! that loses the most of the required rate. The method (differential runs) comes from DS-Analyzer (Mohan et al., VLDB 2021).
+//!
+//! Long because the rules for noise and for the largest drop are tested on the same ceilings.
 
 use crate::place::{folder_and_entries, read_json};
 use feedrate_measure::noise::{Noise, are_cores_busy, is_mostly_used_by_others, is_too_wide};
@@ -205,9 +207,16 @@ impl Ceiling {
     /// cores busy themselves.
     fn may_wait_for_cores(&self) -> bool {
         let takes_cores = matches!(self.name, PipelineStage::Decode | PipelineStage::Client);
-        let is_busy = self.cpu_busy_share.is_some_and(are_cores_busy);
-        is_busy
-            && (!takes_cores || is_mostly_used_by_others(self.own_cpu_share, self.cpu_busy_share))
+        self.has_busy_cores() && (!takes_cores || self.is_slowed_by_others())
+    }
+
+    /// Returns whether other processes kept the cores busy.
+    fn is_slowed_by_others(&self) -> bool {
+        self.has_busy_cores() && is_mostly_used_by_others(self.own_cpu_share, self.cpu_busy_share)
+    }
+
+    fn has_busy_cores(&self) -> bool {
+        self.cpu_busy_share.is_some_and(are_cores_busy)
     }
 
     /// Returns whether the ceiling may be below the required rate: a slice is, and the interval contains lower rates. Without a required rate,
@@ -255,7 +264,13 @@ pub fn noise(ceilings: &[Ceiling], needed: Option<f64>) -> Option<Noise> {
     // Decoding that keeps all cores busy also slows the loader, which contains it.
     let drop = largest_drop_of(&compared, needed).map(|drop| drop.name);
     let is_named = |name| drop.is_none_or(|drop| drop == name);
-    let is_candidate = |ceiling: &&&Ceiling| !ceiling.is_emulated && ceiling.may_miss(needed);
+    // An emulated client takes processor time, also in the loader that contains it.
+    let takes_real_time = |ceiling: &Ceiling| match ceiling.name {
+        PipelineStage::Client => true,
+        PipelineStage::Loader if ceiling.is_emulated => ceiling.is_slowed_by_others(),
+        _ => !ceiling.is_emulated,
+    };
+    let is_candidate = |ceiling: &&&Ceiling| takes_real_time(ceiling) && ceiling.may_miss(needed);
     let mut candidates = compared.iter().filter(is_candidate);
     let is_busy = candidates.clone().any(|ceiling| {
         let is_loader = ceiling.name == PipelineStage::Loader;
@@ -449,6 +464,22 @@ mod tests {
         // The measurement itself decoded on all cores, which also slows the loader.
         check(2, 0.9, None);
         check(4, 0.9, None);
+        // The work of a client is emulated, but takes processor time.
+        let with_client = |own| {
+            let mut all = ceilings([5000.0, 5000.0, 5000.0, 400.0, 5000.0].map(Some));
+            all[3].is_emulated = true;
+            (all[3].cpu_busy_share, all[3].own_cpu_share) = (Some(0.98), Some(own));
+            assert_eq!(all[3].name, PipelineStage::Client);
+            noise(&all, Some(1000.0))
+        };
+        assert_eq!(with_client(0.46), Some(Noise::BusyCores));
+        assert_eq!(with_client(0.9), None);
+        let mut all = ceilings([5000.0, 5000.0, 5000.0, 347.0, 130.0].map(Some));
+        all[4].is_emulated = true;
+        (all[4].cpu_busy_share, all[4].own_cpu_share) = (Some(0.99), Some(0.13));
+        assert_eq!(noise(&all, Some(533.0)), Some(Noise::BusyCores));
+        all[4].own_cpu_share = Some(0.9);
+        assert_eq!(noise(&all, Some(533.0)), None);
     }
 
     #[test]

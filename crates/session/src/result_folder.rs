@@ -1,7 +1,6 @@
 //! The result folder of a run, `<results>/<model>/<timestamp>/`, and the files in it. A run never uses a folder with other results.
 
 use crate::output::{refuse_below, refuse_root};
-use crate::resolve::Resolved;
 use anyhow::Context;
 use feedrate_data::storage::StorageError;
 use feedrate_measure::dlio::{self, HydraText, Invocation};
@@ -104,10 +103,14 @@ pub fn root(requested: Option<&Path>, workload: &Workload) -> Result<PathBuf, Re
 ///
 /// # Errors
 /// Returns a refusal for the root of the file system, and for a folder below the user's own data.
-pub fn root_beside_data(requested: Option<&Path>, resolved: &Resolved) -> anyhow::Result<PathBuf> {
-    let root = root(requested, &resolved.workload)?;
-    if resolved.workload.dataset_foreign {
-        refuse_below(&root, &resolved.data_root, "--results")?;
+pub fn root_beside_data(
+    requested: Option<&Path>,
+    workload: &Workload,
+    data: &Path,
+) -> anyhow::Result<PathBuf> {
+    let root = root(requested, workload)?;
+    if workload.dataset_foreign {
+        refuse_below(&root, data, "--results")?;
     }
     Ok(root)
 }

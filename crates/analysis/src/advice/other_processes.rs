@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
     source: "tf.data and Plumber: CPU saturation of the client",
     sees: "all processors are busy, a quarter of them with other programs, and that costs time",
     proposes: "stop the busiest process, which is named",
-    change: "[stop {process} (process {process_id}), or ]use more cores or fewer decoding threads",
+    change: "[stop {process} (process {process_id}), or ]use a machine with more cores, or fewer decoding threads",
     why: "{all_cores} were {busy_percent:.0} % busy, other programs used {others:.1} of them[, mostly {process} (process {process_id})]",
     answers: &[AnswerKind::No, AnswerKind::Unknown],
     propose,

@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
     sees: "the dataset fits into half of the memory and is read in enough epochs",
     proposes: "`reader.read_type`, `reader.read_at_start`",
     change: "",
-    why: "the {dataset_bytes} of the dataset fit into {memory_bytes} of memory; reading them takes {load_s}, which is worth it from {break_even:.1} epochs on",
+    why: "the {dataset_bytes} of decoded samples fit into {memory_bytes} of memory; reading them takes {load_s}, which is worth it from {break_even:.1} epochs on",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]

@@ -214,15 +214,23 @@ def require_values(values):
     return values or refuse("too few batches were measured", "give a longer `--time` or a smaller `--batch`; the dataset needs about ten batches")
 
 
+def batch_size(loader):
+    """The samples of a batch, from the loader or its sampler of batches."""
+    size = loader.batch_size or getattr(loader.batch_sampler, "batch_size", None)
+    return size or refuse("the number of samples in a batch of the DataLoader is unknown", "give `--batch`")
+
+
 class Job:
     """The user's loader, or a plain one around the user's dataset."""
 
     def __init__(self, made, batch, workers):
         loader = made if isinstance(made, DataLoader) else None
         self.dataset = loader.dataset if loader else made
-        self.batch = batch or (loader and loader.batch_size) or 32
+        self.batch = batch or (batch_size(loader) if loader else 32)
         # Starting has a fixed cost and one per worker: two workers are representative of few and of several.
-        self.workers = workers or (loader and loader.num_workers) or 2
+        if loader and not workers and loader.num_workers == 0:
+            refuse("the DataLoader has no workers, so that the training waits while it prepares each batch", "give it workers, or measure it with `--workers 2`")
+        self.workers = workers or (loader.num_workers if loader else 2)
         self.prefetch_factor = getattr(loader, "prefetch_factor", None)
         self.persistent = bool(loader and loader.persistent_workers)
         self.options = {"collate_fn": default_collate}
@@ -420,8 +428,13 @@ def calibrate(job, seconds, report):
     measuring_s = time.perf_counter() - start
     own_s = own_seconds() - load[1]
     other_cores = max(0.0, machine_seconds() - load[0] - own_s) / measuring_s if load[0] is not None else None
+    is_disturbed = other_cores is not None and other_cores > OTHER_LOAD_MAX * os.cpu_count()
+    client = client_costs(by_workers, job.workers, batch, small, busy, busy_small, idle, None if job.persistent else max(0.0, statistics.median(start_s)))
+    if is_disturbed:
+        # Other processes limit the rate of all workers as a shared rate does.
+        client["shared_bytes_per_second"] = None
     return {
-        "client": client_costs(by_workers, job.workers, batch, small, busy, busy_small, idle, None if job.persistent else max(0.0, statistics.median(start_s))),
+        "client": client,
         "told_apart": getitem_costs(full, batch)[2],
         "samples": job.limit.value,
         "sample_bytes": full.bytes() / batch,
@@ -432,7 +445,7 @@ def calibrate(job, seconds, report):
         "batch_cpu_seconds": {str(count): times.total() * job.batch / batch for count, times in by_workers.items()},
         "measuring_seconds": measuring_s,
         "other_cores": other_cores,
-        "is_disturbed": other_cores is not None and other_cores > OTHER_LOAD_MAX * os.cpu_count(),
+        "is_disturbed": is_disturbed,
     }
 
 

@@ -312,6 +312,9 @@ fn explain(why: NoWatchedClient) -> (&'static str, &'static str) {
         NoWatchedClient::NotWatched => ("it is not from `feedrate.watch`", SCRIPT_INSTEAD),
         NoWatchedClient::NoWorkers => ("it has no workers or no batch size", SCRIPT_INSTEAD),
         NoWatchedClient::TooManyWorkers => ("it has more workers than cores", SCRIPT_INSTEAD),
+        NoWatchedClient::BusyCores => {
+            ("other programs kept the cores busy", "watch it again on an idle machine")
+        }
         NoWatchedClient::NotCached => {
             ("no epoch read from memory only", "watch two epochs of files that fit into memory")
         }

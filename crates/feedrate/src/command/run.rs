@@ -72,7 +72,7 @@ pub(super) struct RunArguments {
     #[arg(long, help_heading = OUTPUT)]
     pub(super) details: bool,
     /// Print the plan and run nothing.
-    #[arg(long, help_heading = WORKLOAD)]
+    #[arg(long, help_heading = WORKLOAD, conflicts_with = "write_yaml")]
     pub(super) dry_run: bool,
     /// Make N runs and report their means.
     ///

@@ -172,7 +172,8 @@ fn files_without_manifest_are_not_touched() {
     test.write("data/train/mine.npz", "precious");
     test.feedrate(&["run", "workload.yaml"]).refuses(2, &["without a manifest", "--foreign"]);
     assert_eq!(std::fs::read(test.path("data/train/mine.npz")).unwrap(), b"precious");
-    test.feedrate(&["run", "workload.yaml", "--foreign"]).refuses(1, &["train"]);
+    test.feedrate(&["run", "workload.yaml", "--foreign"])
+        .refuses(2, &["there are no files of the format `npz`", "feedrate scan ./data"]);
 }
 
 #[test]

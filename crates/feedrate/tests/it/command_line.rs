@@ -131,7 +131,7 @@ fn quiet_and_verbose_work_before_and_after_the_command() {
         assert!(stderr(&words).contains("batches of 4, 1 worker per accelerator"), "{words:?}");
     }
     let trials =
-        ["scale", "workload.yaml", "--au", "1", "--max", "1", "train.computation_time=0.01"];
+        ["scale", "workload.yaml", "--au", "2", "--max", "1", "train.computation_time=0.01"];
     let started = "starting: ";
     assert!(test.feedrate(&[&trials[..], &["-v"]].concat()).stderr.contains(started));
     let usual = test.feedrate(&trials).stderr;

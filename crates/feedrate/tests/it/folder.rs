@@ -227,6 +227,7 @@ fn a_log_with_a_data_folder_becomes_a_workload_on_its_files() {
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     let assumed = [
         "the job read 16 files, and the folder has 8",
+        "4 batches are read ahead, as PyTorch does by default",
         "the order of files is unknown: by their names",
     ];
     assert_eq!(answer.json()["assumed"], json!(assumed));
@@ -379,14 +380,14 @@ fn files_that_are_left_out_are_reported() {
         &["--data", "theirs", "--junit", "theirs/results.xml"],
     ] {
         let refused = test.feedrate(&[&["run"], words].concat());
-        refused.refuses(2, &["`theirs/results", "would be in the data folder `"]);
+        refused.refuses(2, &["theirs/results", "would be in the data folder `"]);
     }
     for name in ["results", "results.xml", "results.txt"] {
         assert!(!test.path("theirs").join(name).exists(), "{name}");
     }
     for (folder, words) in [
-        ("nowhere", ["the data folder `nowhere` does not exist", "is the storage mounted?"]),
-        ("results", ["no files of the format `jpeg` in `results`", "`feedrate scan results`"]),
+        ("nowhere", ["nowhere` does not exist", "is the storage mounted?"]),
+        ("results", ["there are no files of the format `jpeg` in", "`feedrate scan "]),
     ] {
         let data = format!("dataset.data_folder={folder}");
         test.feedrate(&["run", "mine.yaml", &data, "--results", "other"]).refuses(2, &words);

@@ -49,7 +49,7 @@ fn library_lengths(test: &Test, file: &Path) -> Vec<u64> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it").join(SCRIPT);
     let python = venv_python();
     let [python, script, file_name] = [&python, &script, file].map(|path| path.to_str().unwrap());
-    traced_lengths(test, &[python, script, "read", file_name], file)
+    traced_lengths(test, &[python, script, file_name], file)
 }
 
 #[test]
@@ -133,16 +133,10 @@ fn huge_files_are_planned_in_the_requests_of_a_library() {
 #[test]
 fn files_are_read_in_the_requests_of_their_library() {
     let test = Test::with_workload(LARGE_FILES);
-    test.python(&venv_python(), SCRIPT, ["write", "theirs"].map(String::from));
     for format in ["npz", "npy", "png", "jpeg", "hdf5"] {
         let dataset_format = format!("dataset.format={format}");
-        // HDF5 files that feedrate generates have newer structures than those of DLIO.
-        let is_foreign = format == "hdf5";
-        let foreign = ["--foreign", "--data", "theirs"];
-        let settings =
-            [&[dataset_format.as_str()][..], if is_foreign { &foreign[..] } else { &[] }];
         let reads = |requests: &str| {
-            let json = test.run_json(&[&settings.concat()[..], &[requests]].concat());
+            let json = test.run_json(&[dataset_format.as_str(), requests]);
             let number = |value: &serde_json::Value| value.as_u64().unwrap() / FILES;
             Reads {
                 count: number(&json["latency"]["read"]["count"]),
@@ -151,7 +145,7 @@ fn files_are_read_in_the_requests_of_their_library() {
         };
         let found = reads("reader.requests=library");
         let extension = format!(".{format}");
-        let files = test.files_below(if is_foreign { "theirs" } else { "data" }, &extension);
+        let files = test.files_below("data", &extension);
         let lengths = library_lengths(&test, &files[0]);
         // The directories of npz and hdf5 are read by feedrate's readers.
         if !["npz", "hdf5"].contains(&format) {

@@ -103,8 +103,9 @@ fn changes_that_are_not_tried_have_a_reason() {
     let run = test.run_json(&["--data", "made"]);
     assert!(run["run_dir"].is_string());
     let folder = std::fs::read_dir(test.path("made")).unwrap().next().unwrap().unwrap().path();
-    std::fs::rename(folder.join("train"), test.path("train")).unwrap();
-    let foreign = ["--foreign", "--data", ".", "--also", "dataset.format=hdf5"];
+    std::fs::create_dir(test.path("theirs")).unwrap();
+    std::fs::rename(folder.join("train"), test.path("theirs/train")).unwrap();
+    let foreign = ["--foreign", "--data", "theirs", "--also", "dataset.format=hdf5"];
     let arguments = ["advise", "workload.yaml", "--try", "--budget", "0", "--json"];
     let answer = test.feedrate(&[&arguments[..], &foreign].concat());
     assert_eq!(answer.code, 4, "{answer:?}");

@@ -11,7 +11,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         bias: Bias::Raised,
         meaning: "Samples with an unknown encoding or damaged content were not decoded: a framework's reader would be slower, or would fail.",
         evidence: "read but not decoded: {undecoded_samples} of {read_samples} ({kinds})",
-        advice: "use only the read metrics, or convert the samples to jpeg, png or npy; `reader.decode=false` reads without decoding",
+        advice: "use only the read metrics, or remove damaged files and convert others to jpeg, png or npy; `reader.decode=false` reads without decoding",
     },
     needs_loader: false,
     check: Some(|derived| {

@@ -66,21 +66,15 @@ impl MachineActivity {
 
     /// Returns a doubt if other processes use the disk or the processors when the run starts. Unknown shares raise no doubt.
     pub fn doubt(&self) -> Option<PlanDoubt> {
-        let exceeds = |share: Option<f64>, max| share.is_some_and(|share| share > max);
-        if !exceeds(self.device_busy_share, DEVICE_BUSY_SHARE_MAX)
-            && !exceeds(self.cpu_busy_share, CPU_BUSY_SHARE_MAX)
-        {
-            return None;
-        }
         let mut facts = Vec::new();
-        if let Some(share) = self.device_busy_share {
+        if let Some(share) = self.cpu_busy_share.filter(|share| CPU_BUSY_SHARE_MAX < *share) {
+            facts.push(format!("the processors were {}", busy_text(share)));
+        }
+        if let Some(share) = self.device_busy_share.filter(|share| DEVICE_BUSY_SHARE_MAX < *share) {
             let device = self.device.as_deref().unwrap_or("the device");
             facts.push(format!("{device} was {}{}", busy_text(share), self.rates()));
         }
-        if let Some(share) = self.cpu_busy_share {
-            facts.push(format!("the processors were {}", busy_text(share)));
-        }
-        Some(PlanDoubt {
+        (!facts.is_empty()).then(|| PlanDoubt {
             name: "device_not_quiet".into(),
             evidence: format!("before the run, {}", facts.join(", ")),
             advice: "find out which other processes use the machine, and run again: in a study, mark the rows as pending (`N`); otherwise, `--again`"
@@ -171,7 +165,7 @@ mod tests {
             cpu_busy_share: Some(0.9),
             ..MachineActivity::default()
         };
-        let evidence = "before the run, vda was busy 50 % of the time (2 MB/s read, 0 B/s written), the processors were busy 90 % of the time";
+        let evidence = "before the run, the processors were busy 90 % of the time, vda was busy 50 % of the time (2 MB/s read, 0 B/s written)";
         assert_eq!(activity.doubt().unwrap().evidence, evidence);
     }
 

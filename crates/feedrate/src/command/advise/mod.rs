@@ -253,7 +253,11 @@ fn open_study(arguments: &AdviseArguments, template: &RunTemplate) -> anyhow::Re
         goal.into_iter().chain(arguments.also.iter().map(|change| format!("also {change}")));
     let identity =
         StudyIdentity::new("advise", &template.unchanged, &template.request, details.collect());
-    let root = result_folder::root_beside_data(arguments.results.as_deref(), &template.unchanged)?;
+    let root = result_folder::root_beside_data(
+        arguments.results.as_deref(),
+        &template.unchanged.workload,
+        &template.unchanged.data_root,
+    )?;
     ChosenStudy::open(&identity, &root, &template.request, arguments.again, runner_host())
 }
 

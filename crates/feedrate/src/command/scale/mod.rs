@@ -43,8 +43,8 @@ const SEARCH: &str = "Search";
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The number is doubled until the target is missed; then the limit is found by bisection, and the runs next to it are repeated until the answer is \
-certain. The same command continues a search. The dataset grows with the number, unless `--scale` or `dataset.num_files_train` is given. \
-`-n` is only for searches of another `--key`: `--from` and `--max` set the range.
+certain. The same command continues. The dataset grows with the number, unless `--scale` or `dataset.num_files_train` is given. \
+`-n` is for another `--key`.
 
 Examples:
   feedrate scale unet3d_h100 --data /mnt/fs --cold
@@ -72,7 +72,7 @@ pub(super) struct ScaleArguments {
     /// Largest number to try [default: as far as the dataset or its space suffices].
     #[arg(long, help_heading = SEARCH, value_name = "N", value_parser = parse_count::<u64>)]
     max: Option<u64>,
-    /// Most bytes to generate, as `200GB`; datasets that exist already do not count.
+    /// Most new bytes to generate, as `200GB`.
     #[arg(long, help_heading = SEARCH, value_name = "SIZE", value_parser = parse_size)]
     max_data: Option<u64>,
     /// Maximum number of runs.
@@ -134,7 +134,11 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
         let place = room::describe_location(&range.plan(range.max)?, &range.resolved.data_root);
         messages::note(format!("data: {files}, {bytes}, enough for {enough}, in {place}"));
     }
-    let root = result_folder::root_beside_data(arguments.results.as_deref(), &range.resolved)?;
+    let root = result_folder::root_beside_data(
+        arguments.results.as_deref(),
+        &range.resolved.workload,
+        &range.resolved.data_root,
+    )?;
     let identity = study_identity(&options, &range);
     let mut study =
         ChosenStudy::open(&identity, &root, range.user_request(), arguments.again, runner_host())?;

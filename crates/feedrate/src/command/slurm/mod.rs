@@ -215,7 +215,11 @@ pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow:
         1 => "one process".into(),
         count => format!("{} processes", units::count(count.into())),
     };
-    let root = result_folder::root_beside_data(run.results.as_deref(), &resolved)?;
+    let root = result_folder::root_beside_data(
+        run.results.as_deref(),
+        &resolved.workload,
+        &resolved.data_root,
+    )?;
     let mut lines = vec![
         launch_function(batch, workload_job.launcher, tasks),
         results_folder(&bash_word(&root.display().to_string())),
