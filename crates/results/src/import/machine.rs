@@ -51,7 +51,7 @@ pub(super) fn memory_bytes_max(reported: Option<&Reported>, ranks: &RankMachine)
     // A list of another length, or with less memory than one host for each entry, lacks hosts.
     let has_all = list.len() as u64 == hosts
         && (1.0 - EQUAL_TOLERANCE) * hosts as f64 * rank_0_gib <= sum_gib;
-    has_all.then(|| (sum_gib * GIB) as u64)
+    has_all.then_some((sum_gib * GIB) as u64)
 }
 
 /// Returns the number of machines of the run.

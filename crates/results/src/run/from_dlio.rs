@@ -205,7 +205,7 @@ fn mentions_cgroup(run: &Path) -> bool {
         let text = is_text.then(|| read_text_bounded(file).ok()).flatten();
         text.is_some_and(|text| ["cgroup", "memory.max"].iter().any(|word| text.contains(word)))
     };
-    let files = read_folder(&submitter.join("systems")).into_iter().flatten().flatten();
+    let files = read_folder(submitter.join("systems")).into_iter().flatten().flatten();
     files.take(SYSTEMS_MAX).any(|file| mentions(&file.path()))
 }
 
