@@ -32,7 +32,7 @@ def shape_of_part(case):
 
 
 def check_size(case):
-    """Compares the length with that of a file that h5py writes with DLIO's settings."""
+    """Compares the length with that of a file that h5py writes with DLIO's settings. Metadata of more datasets has another length there."""
     path = f"{case['path']}.other"
     data = np.zeros((case["samples"], *shape_of_part(case)), case["dtype"])
     with h5py.File(path, "w", libver="latest") as file:
@@ -64,6 +64,6 @@ def check_layout(case, dataset):
 cases = json.load(open(sys.argv[1]))
 for case in cases:
     check(case)
-    if case["compression"] == "none" and not case["chunks"] and not case["max_shape"] and case["datasets"] <= 5:
+    if case["compression"] == "none" and not case["chunks"] and not case["max_shape"] and case["datasets"] <= 2:
         check_size(case)
 print(len(cases))

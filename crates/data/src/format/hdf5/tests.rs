@@ -208,7 +208,8 @@ fn changed_bytes_with_correct_checksums_do_not_cause_a_panic() {
     let mut cursor = (FORMAT.cursor)(&options(4096));
     for (mut file, _) in files() {
         let checksums = checksum_ranges(&file);
-        assert!(checksums.len() > 2 || file == OLD, "{} checksums", checksums.len());
+        let has_old_structures = file[SIGNATURE.len()] == 0;
+        assert!(checksums.len() > 2 || has_old_structures, "{} checksums", checksums.len());
         for offset in 0..file.len() {
             let byte = file[offset];
             for changed in [byte ^ 1, byte ^ 0x80, !byte, byte.wrapping_add(8)] {
@@ -638,13 +639,19 @@ fn unsupported_settings_are_refused_with_their_key() {
 
 #[test]
 fn generated_files_are_as_long_as_files_of_the_library() {
-    for (dims, datasets) in
-        [(&[128, 128][..], 1), (&[1], 1), (&[9, 8, 7, 1, 2, 3, 4, 5], 1), (&[5], 5), (&[6, 9], 3)]
-    {
+    // The library puts the metadata of several datasets that do not fit into 2048 bytes partly after the data.
+    for (dims, datasets, metadata_bytes) in [
+        (&[128, 128][..], 1, 2048),
+        (&[1], 1, 2048),
+        (&[9, 8, 7, 1, 2, 3, 4, 5], 1, 2048),
+        (&[6, 9], 2, 2048),
+        (&[6, 9], 3, 2216),
+        (&[5], 5, 2768),
+    ] {
         for samples in [1, 2, 300, 100_000] {
             let shape = shape(dims, Element::Float16, samples);
             let encoding = chunked(&[], Compression::None, datasets);
-            let bytes = shape.payload_bytes() + 8 * samples + 2048;
+            let bytes = shape.payload_bytes() + 8 * samples + metadata_bytes;
             assert_eq!((FORMAT.entry.file_bytes)(&shape, &encoding), bytes, "{dims:?}");
         }
     }

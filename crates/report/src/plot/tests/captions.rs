@@ -103,7 +103,7 @@ fn the_axis_of_processes_is_linear_if_its_labels_fit() {
             figure_of("au_processes", numbers.map(|n| setting(n, 1.0, "npz")).to_vec());
         let axes = &figure.panels[0].axes;
         assert_eq!(matches!(axes.x.scale, Scale::LinearAt(_)), is_even);
-        let is_named = figure.caption.ends_with("Logarithmic axis: Processes.");
+        let is_named = figure.caption.ends_with("Logarithmic axis: Accelerators.");
         assert_eq!(is_named, !is_even, "{}", figure.caption);
     }
 }
@@ -121,7 +121,7 @@ fn scaling_has_a_line_for_each_combination_with_several_numbers_of_processes() {
     }
     for words in [
         "Not drawn: 1 combination of other levels, as they were run at one number of processes.",
-        "Logarithmic axes: Processes, Throughput.",
+        "Logarithmic axes: Accelerators, Throughput.",
     ] {
         assert!(figure.caption.contains(words), "{words}: {}", figure.caption);
     }
