@@ -146,7 +146,7 @@ impl From<Problem> for Problems {
 }
 
 /// Maximum number of problems that are written.
-const PROBLEMS_SHOWN_MAX: usize = 10;
+const PROBLEMS_SHOWN_MAX: usize = 200;
 
 impl fmt::Display for Problems {
     /// Writes the first problems, errors before warnings if there are too many for all.
@@ -178,14 +178,14 @@ mod tests {
 
     #[test]
     fn many_problems_are_shortened_and_keep_their_errors() {
-        let warnings = (0..12).map(|index| Problem::warning("", format!("w{index}")));
+        let warnings = (0..202).map(|index| Problem::warning("", format!("w{index}")));
         let mut problems = Problems(warnings.collect());
         problems.push(Problem::error("", "e"));
         let text = problems.to_string();
-        assert_eq!(text.lines().count(), 11, "{text}");
+        assert_eq!(text.lines().count(), 201, "{text}");
         assert!(text.starts_with("error: e\nwarning: w0\n"), "{text}");
-        assert!(text.ends_with("warning: w8\nand 3 more"), "{text}");
-        problems.0.truncate(10);
-        assert!(problems.to_string().ends_with("warning: w9"));
+        assert!(text.ends_with("warning: w198\nand 3 more"), "{text}");
+        problems.0.truncate(200);
+        assert!(problems.to_string().ends_with("warning: w199"));
     }
 }
