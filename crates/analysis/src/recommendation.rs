@@ -5,11 +5,11 @@
 use crate::answer::{Answer, relevant_doubts};
 use crate::design::{Design, DesignCell, Factor, Stratum};
 use crate::estimate::{Middle, scaled};
+use crate::findings::is_excluded;
 use crate::precision::ALPHA;
 use crate::throughput::throughput;
 use feedrate_measure::metric::{AU_ALL_STEPS, Metric, SAMPLES_WHOLE, Unit};
 use feedrate_measure::stats::{holm, welch_difference};
-use feedrate_results::doubt::STALE_DATA;
 use feedrate_results::run::Run;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -82,7 +82,7 @@ pub struct ChangedLevel {
 pub fn recommendations(designs: &[Design], runs: &[&Run]) -> Vec<Recommendation> {
     let strata = designs
         .iter()
-        .flat_map(|design| design.restrict(|_| true, |run| is_certain(runs[run])).strata(runs));
+        .flat_map(|design| design.restrict(|_| true, |run| is_usable(runs[run])).strata(runs));
     let mut recommendations = Vec::new();
     for stratum in strata.map(Stratum::named_design) {
         let mut in_stratum: Vec<Recommendation> = groups(&stratum)
@@ -95,9 +95,8 @@ pub fn recommendations(designs: &[Design], runs: &[&Run]) -> Vec<Recommendation>
     recommendations
 }
 
-/// Whether a run may be used and surely read its own dataset.
-fn is_certain(run: &Run) -> bool {
-    run.unusable.is_none() && run.doubts.iter().all(|doubt| doubt.name != STALE_DATA)
+fn is_usable(run: &Run) -> bool {
+    run.unusable.is_none() && !is_excluded(run)
 }
 
 /// Groups runs that differ only in factors that can be chosen, with the levels of the other factors.

@@ -2,8 +2,10 @@
 //!
 //! Long because it contains every field of a scan, and the words and keys that follow from it.
 
+use crate::output::refuse_below;
 use crate::request::Request;
 use crate::resolve::{self, Resolved, WorkloadSource, resolve_source};
+use crate::result_folder;
 use crate::store;
 use crate::threads;
 use anyhow::Context;
@@ -129,6 +131,20 @@ pub fn resolve(request: &Request, listener: &dyn Listener) -> anyhow::Result<Res
             resolved.report_warnings(listener);
             Ok(resolved)
         }
+    }
+}
+
+impl Resolved {
+    /// Returns the folder of all results: the requested one, or that of the workload.
+    ///
+    /// # Errors
+    /// Returns a refusal for the root of the file system, and for a folder below the user's own data.
+    pub fn results_root(&self, requested: Option<&Path>) -> anyhow::Result<PathBuf> {
+        let root = result_folder::root(requested, &self.workload)?;
+        if self.workload.dataset_foreign {
+            refuse_below(&root, &self.data_root, "--results")?;
+        }
+        Ok(root)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The result folder of a run, `<results>/<model>/<timestamp>/`, and the files in it. A run never uses a folder with other results.
 
-use crate::output::{refuse_below, refuse_root};
+use crate::output::refuse_root;
 use anyhow::Context;
 use feedrate_data::storage::StorageError;
 use feedrate_measure::dlio::{self, HydraText, Invocation};
@@ -97,22 +97,6 @@ pub fn root(requested: Option<&Path>, workload: &Workload) -> Result<PathBuf, Re
     let root = requested.or(workloads).unwrap_or(Path::new("results"));
     refuse_root(root, "`--results` (or `output.folder`)")?;
     Ok(root.to_path_buf())
-}
-
-/// Returns the folder of all results as [`root`] does.
-///
-/// # Errors
-/// Returns a refusal for the root of the file system, and for a folder below the user's own data.
-pub fn root_beside_data(
-    requested: Option<&Path>,
-    workload: &Workload,
-    data: &Path,
-) -> anyhow::Result<PathBuf> {
-    let root = root(requested, workload)?;
-    if workload.dataset_foreign {
-        refuse_below(&root, data, "--results")?;
-    }
-    Ok(root)
 }
 
 /// Returns the texts of the files that Hydra writes for a run. `task` and `hydra` are the overrides of the workload and of Hydra, as typed.

@@ -135,6 +135,13 @@ impl Library {
     }
 }
 
+impl LibraryRequests {
+    /// Returns the number of requests for a file of one sample, of which `bytes` bytes are read for the sample.
+    pub fn file_requests(&self, bytes: u64) -> u64 {
+        self.opening.len() as u64 + self.directory_reads + self.sizes.requests(bytes)
+    }
+}
+
 impl OpeningRequest {
     /// Creates a request.
     pub const fn new(offset: u64, bytes: u64) -> Self {
@@ -222,9 +229,7 @@ mod tests {
 
     #[test]
     fn numpy_reads_an_npz_of_eight_megabytes_in_many_requests() {
-        let numpy = Library::NumpyNpz.requests();
-        let opening = numpy.opening.len() as u64 + numpy.directory_reads;
-        assert_eq!(opening + numpy.sizes.requests((8 << 20) + 300), 70);
+        assert_eq!(Library::NumpyNpz.requests().file_requests((8 << 20) + 300), 70);
     }
 
     #[test]

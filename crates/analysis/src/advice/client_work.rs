@@ -9,7 +9,7 @@ pub(super) static RULE: Rule = Rule {
     name: "client_work",
     source: "tf.data and Plumber: caching of decoded samples; FFCV: smaller samples; DALI: decoding on the GPU",
     sees: "training waits for the client's own work",
-    proposes: "decoding offline, smaller samples, or decoding on the GPU",
+    proposes: "smaller samples, cheaper transforms, or decoding on the GPU",
     change: "less work per sample in your code: smaller samples, cheaper transforms, or decoding on the GPU",
     why: "[{limit} allows a batch for each accelerator every {interval_s}, which neither more workers nor more cores shorten|the training's process takes {receive_s} for a batch, which more workers do not shorten|a worker of your code takes {worker_s} for a sample; each accelerator trains on one every {sample_s}, with {workers} workers]",
     answers: &[AnswerKind::No],

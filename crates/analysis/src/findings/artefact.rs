@@ -3,6 +3,7 @@
 
 use super::{UsedRuns, finding_about};
 use crate::design::PROCESSES;
+use crate::estimate::Middle;
 use crate::finding::{
     Caveat, EffectSize, EffectUnit, Finding, FindingKind, Quantity, Subject, WindowArtefact,
 };
@@ -77,12 +78,13 @@ impl<'a> LevelRuns<'a> {
             runs.iter().map(|run| run.metric(metric)).collect()
         };
         let positive_mean = |metric: &Metric| mean(&values(metric)?).filter(|mean| *mean > 0.0);
-        let rates = values(&SAMPLES_WHOLE).filter(|rates| rates.iter().all(|rate| *rate > 0.0));
-        let log_rates = rates.map(|rates| rates.into_iter().map(f64::ln).collect::<Vec<_>>());
+        let rate = values(&SAMPLES_WHOLE)
+            .and_then(|rates| Middle::new(&SAMPLES_WHOLE, rates).estimate)
+            .filter(|rate| *rate > 0.0);
         Some(LevelRuns {
             windowed: positive_mean(&AU_WINDOWED)?,
             all_steps: positive_mean(&AU_ALL_STEPS),
-            rate: log_rates.and_then(|rates| mean(&rates)).map(f64::exp),
+            rate,
             runs,
         })
     }

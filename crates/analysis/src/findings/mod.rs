@@ -191,7 +191,8 @@ fn add_follower_caveats(finding: &mut Finding, design: &Design) {
     }));
 }
 
-fn is_excluded(run: &Run) -> bool {
+/// Whether a doubt excludes a run: its numbers must not be used, or may be those of another dataset.
+pub(crate) fn is_excluded(run: &Run) -> bool {
     run.doubts.iter().any(excludes_run)
 }
 

@@ -367,9 +367,8 @@ fn library_requests(loader: &LoaderPlan, dataset: &DatasetPlan, estimate: &Estim
     if dataset.samples_per_file != 1 {
         return format!("; requests as {name} reads {format}");
     }
-    let opening = requests.opening.len() as u64 + requests.directory_reads;
-    let count = loader.payload_reads(estimate.sample_read_bytes_mean) + opening as f64;
-    let counted = units::counted(count as u64, "request");
+    let count = requests.file_requests(estimate.sample_read_bytes_mean as u64);
+    let counted = units::counted(count, "request");
     format!("; about {counted} a sample, as {name} reads {format}")
 }
 

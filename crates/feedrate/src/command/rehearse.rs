@@ -121,11 +121,7 @@ pub(super) fn rehearse(arguments: &RunArguments) -> anyhow::Result<Exit> {
     }
     rehearsal.refuse_lack_of_space()?;
     resolved.report_warnings(&crate::progress::TERMINAL);
-    let root = result_folder::root_beside_data(
-        arguments.results.as_deref(),
-        &resolved.workload,
-        &resolved.data_root,
-    )?;
+    let root = resolved.results_root(arguments.results.as_deref())?;
     let identity = StudyIdentity::new("rehearse", resolved, request, Vec::new());
     let mut study = ChosenStudy::open(&identity, &root, request, arguments.again, runner_host())?;
     study.use_mlperf_folder(&system_folder(request.is_shrunk()).join(&rehearsal.folder));

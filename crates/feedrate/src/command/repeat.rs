@@ -83,11 +83,7 @@ pub(super) fn repeat(given: &RunArguments, runs: u16) -> anyhow::Result<Exit> {
     // Measuring the client takes a while, so it follows the checks.
     let arguments = &given.with_measured_client()?;
     let request = repeatable_request(arguments)?;
-    let root = result_folder::root_beside_data(
-        arguments.results.as_deref(),
-        &resolved.workload,
-        &resolved.data_root,
-    )?;
+    let root = resolved.results_root(arguments.results.as_deref())?;
     let name = result_folder::file_name(&resolved.plan.workload);
     let folder = result_folder::make_folder(&root, &format!("repeat-{name}-"))?;
     let mut study = ChosenStudy::open_in(&folder, &request, runner_host())?;

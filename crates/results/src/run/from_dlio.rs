@@ -19,6 +19,8 @@ use std::path::Path;
 
 /// Maximum number of folders above a run that are searched for the name of its workload.
 const NAMES_MAX: usize = 7;
+/// Extensions of the descriptions of systems.
+const SYSTEM_EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
 /// Maximum number of files in the folder of the described systems that are read.
 const SYSTEMS_MAX: usize = 100;
 
@@ -201,7 +203,7 @@ fn mentions_cgroup(run: &Path) -> bool {
     let mentions = |file: &Path| {
         let is_text = file
             .extension()
-            .is_some_and(|end| ["json", "yaml", "yml"].iter().any(|own| end == *own));
+            .is_some_and(|end| SYSTEM_EXTENSIONS.iter().any(|extension| end == *extension));
         let text = is_text.then(|| read_text_bounded(file).ok()).flatten();
         text.is_some_and(|text| ["cgroup", "memory.max"].iter().any(|word| text.contains(word)))
     };

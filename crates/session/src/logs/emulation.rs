@@ -377,11 +377,9 @@ fn requests_setting(
         return LARGE_REQUESTS;
     }
     let library = catalog().format(samples.format).and_then(|format| format.library);
-    let library_requests = library.filter(|_| samples.per_file == 1).map(|library| {
-        let requests = library.requests();
-        let opening = requests.opening.len() as u64 + requests.directory_reads;
-        opening + requests.sizes.requests(file_bytes as u64)
-    });
+    let library = library.filter(|_| samples.per_file == 1);
+    let library_requests =
+        library.map(|library| library.requests().file_requests(file_bytes as u64));
     if library_requests.is_some_and(is_similar) {
         return LIBRARY_REQUESTS;
     }

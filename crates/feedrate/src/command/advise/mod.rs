@@ -24,8 +24,8 @@ use feedrate_results::load_run;
 use feedrate_results::replan::Replan;
 use feedrate_results::trials::Outcome;
 use feedrate_session::request::Request;
+use feedrate_session::resolve;
 use feedrate_session::template::RunTemplate;
-use feedrate_session::{resolve, result_folder};
 use feedrate_spec::bundled;
 use feedrate_spec::refusal::refuse;
 use feedrate_spec::units;
@@ -253,11 +253,7 @@ fn open_study(arguments: &AdviseArguments, template: &RunTemplate) -> anyhow::Re
         goal.into_iter().chain(arguments.also.iter().map(|change| format!("also {change}")));
     let identity =
         StudyIdentity::new("advise", &template.unchanged, &template.request, details.collect());
-    let root = result_folder::root_beside_data(
-        arguments.results.as_deref(),
-        &template.unchanged.workload,
-        &template.unchanged.data_root,
-    )?;
+    let root = template.unchanged.results_root(arguments.results.as_deref())?;
     ChosenStudy::open(&identity, &root, &template.request, arguments.again, runner_host())
 }
 

@@ -26,7 +26,7 @@ use feedrate_measure::metric::{Metric, Unit};
 use feedrate_results::conclusion::Conclusion;
 use feedrate_results::load_run;
 use feedrate_session::request::Request;
-use feedrate_session::{result_folder, room};
+use feedrate_session::room;
 use feedrate_spec::refusal::refuse;
 use feedrate_spec::units;
 use feedrate_study::chooser::{NumberRange as _, ScaleEnd, ScaleLimits, ScaleSearch};
@@ -134,11 +134,7 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
         let place = room::describe_location(&range.plan(range.max)?, &range.resolved.data_root);
         messages::note(format!("data: {files}, {bytes}, enough for {enough}, in {place}"));
     }
-    let root = result_folder::root_beside_data(
-        arguments.results.as_deref(),
-        &range.resolved.workload,
-        &range.resolved.data_root,
-    )?;
+    let root = range.resolved.results_root(arguments.results.as_deref())?;
     let identity = study_identity(&options, &range);
     let mut study =
         ChosenStudy::open(&identity, &root, range.user_request(), arguments.again, runner_host())?;

@@ -15,7 +15,7 @@ use feedrate_results::place::model_name;
 use feedrate_session::dlio::takes_precedence;
 use feedrate_session::request::Request;
 use feedrate_session::resolve::{Resolved, is_file, resolve};
-use feedrate_session::{catalog, dataset, launch, result_folder};
+use feedrate_session::{catalog, dataset, launch};
 use feedrate_spec::escape::bash_word;
 use feedrate_spec::plan::{self, Duration};
 use feedrate_spec::refusal::{Refusal, refuse};
@@ -215,11 +215,7 @@ pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow:
         1 => "one process".into(),
         count => format!("{} processes", units::count(count.into())),
     };
-    let root = result_folder::root_beside_data(
-        run.results.as_deref(),
-        &resolved.workload,
-        &resolved.data_root,
-    )?;
+    let root = resolved.results_root(run.results.as_deref())?;
     let mut lines = vec![
         launch_function(batch, workload_job.launcher, tasks),
         results_folder(&bash_word(&root.display().to_string())),
