@@ -100,7 +100,13 @@ fn the_clients_processor_time_is_spent_and_the_answer_has_both_utilisations() {
     for threads in [0, 2] {
         let threads = format!("reader.read_threads={threads}");
         let json = test.run_json(&["client.per_sample=0.005", compute, &threads, "train.epochs=8"]);
-        assert_eq!(json["verdict"]["name"], "client-bound", "{json}");
+        // While other tests keep the cores busy, no verdict names this cause.
+        let verdict = json["verdict"]["name"].as_str().unwrap();
+        assert!(["client-bound", "cpu-saturated"].contains(&verdict), "{json}");
+        let stall = &json["stall"];
+        for other in ["open_s", "read_s", "decode_s"] {
+            assert!(stall[other].as_f64() < stall["client_s"].as_f64(), "{other}: {stall}");
+        }
         let client = &json["answer"]["client"];
         assert_eq!((&client["kind"], &client["untold"]), (&"calibrated".into(), &Value::Null));
         assert_eq!(client["au_percent"], json["answer"]["au_percent"]);
