@@ -1,12 +1,13 @@
 //! Results of rows that another program ran and marked as done, such as the notebook of perf_2025. They are found by the names of their folders,
-//! `<results>/<model>/<experiment>/<time>/`.
+//! `<results>/<model>/<experiment>/<time>/`. A run whose settings contradict the row's is not its result.
 
 use super::attempt::{ABOUT_FILE, Attempt, CheckResult, Outcome};
 use super::status::{Status, row_states};
-use crate::import::SUMMARY;
+use crate::import::{SUMMARY, normalized_text, recorded_settings};
 use crate::place::{INCOMPLETE, SUPERSEDED, experiment_dir, model_name};
-use crate::row::Row;
+use crate::row::{Row, RowKey};
 use feedrate_measure::record::file::read_folder;
+use feedrate_spec::workload::canonical_key;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -14,9 +15,29 @@ use std::path::{Path, PathBuf};
 /// Number of all adopted attempts.
 pub const ADOPTED: u64 = 0;
 
+/// A run of another program that has the folder of a row's results, but other settings than the row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ContradictingRun {
+    /// The row.
+    pub key: RowKey,
+    /// Folder of the run.
+    pub run_dir: PathBuf,
+    /// The settings that differ: `reader.batch_size is 4 instead of 8`.
+    pub differences: Vec<String>,
+}
+
+/// Runs of other programs in the folders of rows that are marked as done.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Adopted {
+    /// The results of rows.
+    pub attempts: Vec<Attempt>,
+    /// Runs that are not the results of their rows.
+    pub contradicting: Vec<ContradictingRun>,
+}
+
 /// Returns an attempt for each row that is marked as done and has no attempt, but a result in one of the `results` folders.
-pub(super) fn adopt(rows: &[Row], attempts: &[Attempt], results: &[PathBuf]) -> Vec<Attempt> {
-    let mut adopted: Vec<Attempt> = Vec::new();
+pub(super) fn adopt(rows: &[Row], attempts: &[Attempt], results: &[PathBuf]) -> Adopted {
+    let mut adopted = Adopted::default();
     // The same folder may be given by several paths.
     let results: BTreeSet<PathBuf> =
         results.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
@@ -45,12 +66,38 @@ pub(super) fn adopt(rows: &[Row], attempts: &[Attempt], results: &[PathBuf]) -> 
             });
             runs
         });
-        if let Some(run_dir) = runs.pop() {
+        while let Some(run_dir) = runs.pop() {
+            let key = row.key();
+            let differences = differences(row, &run_dir);
+            if !differences.is_empty() {
+                adopted.contradicting.push(ContradictingRun { key, run_dir, differences });
+                continue;
+            }
             let outcome = Outcome::Complete(Some(CheckResult::default()));
-            adopted.push(Attempt { number: ADOPTED, key: row.key(), run_dir, outcome });
+            adopted.attempts.push(Attempt { number: ADOPTED, key, run_dir, outcome });
+            break;
         }
     }
     adopted
+}
+
+/// Returns the settings in which a run contradicts its row. Settings that the run did not record contradict nothing.
+fn differences(row: &Row, run_dir: &Path) -> Vec<String> {
+    let recorded = recorded_settings(run_dir);
+    let set = row.settings.iter().filter_map(|setting| {
+        // Lists are written in many ways.
+        let value = setting.value.as_deref().filter(|value| !value.starts_with(['[', '{']))?;
+        Some((canonical_key(&setting.key), normalized_text(value.trim_matches(['\'', '"']))))
+    });
+    let epochs = row.epochs.map(|epochs| ("train.epochs".to_string(), epochs.to_string()));
+    let expected = set.chain(epochs).filter_map(|(key, expected)| {
+        let found = recorded.values.get(&key).filter(|found| **found != expected)?;
+        Some(format!("{key} is {found} instead of {expected}"))
+    });
+    let accelerators = recorded.accelerators.filter(|found| *found != u64::from(row.accelerators));
+    let accelerators = accelerators
+        .map(|found| format!("it has {found} accelerators instead of {}", row.accelerators));
+    expected.chain(accelerators).collect()
 }
 
 /// Returns the folders of runs of other programs in the folder of an experiment, and the folder itself if it is one.
@@ -67,6 +114,7 @@ fn runs_in(experiment: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::setting::Setting;
     use std::fs;
 
     #[test]
@@ -86,10 +134,50 @@ mod tests {
             fs::write(place(results, time).join(SUMMARY), "{}").unwrap();
         }
         let results = [second.clone(), first.clone(), second.join("../a"), folder.join("none")];
-        let adopted = adopt(&rows, &[], &results);
+        let adopted = adopt(&rows, &[], &results).attempts;
         let found: Vec<_> = adopted.iter().map(|attempt| attempt.run_dir.clone()).collect();
         assert_eq!(found, [place("a", "2026-01-02"), place("b", "2026-01-01"), place("b", "")]);
         let keys: BTreeSet<_> = adopted.iter().map(|attempt| attempt.key.clone()).collect();
         assert_eq!(keys.len(), 3);
+    }
+
+    #[test]
+    fn a_run_with_other_settings_is_not_the_result_of_a_row() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = fs::canonicalize(folder.path()).unwrap();
+        let settings =
+            ["reader.batch_size=8", "dataset.format='npz'", "workload.reader.read_threads=2"];
+        let settings = settings.map(|text| Setting::parse(text).unwrap()).to_vec();
+        let row = Row { done: true, epochs: Some(5), settings, ..Row::new("w", 4) };
+        let write = |time: &str, summary: &str, config: Option<&str>| {
+            let run = experiment_dir(&folder, &row, std::slice::from_ref(&row)).join(time);
+            fs::create_dir_all(run.join(".hydra")).unwrap();
+            fs::write(run.join(SUMMARY), summary).unwrap();
+            if let Some(config) = config {
+                fs::write(run.join(".hydra/config.yaml"), config).unwrap();
+            }
+            run
+        };
+        let other = "workload:\n  data_reader: {batch_size: 4}\n  train: {epochs: 1}\n";
+        let equal = "workload:\n  reader: {batch_size: 8.0}\n  dataset: {format: npz}\n  train: {epochs: 5}\n";
+        let newest = write("3", "{\"num_accelerators\": 4}", Some(other));
+        let second = write("2", "{\"num_accelerators\": 2}", Some(equal));
+        let first = write("1", "{\"num_accelerators\": 4}", Some(equal));
+        let unknown = write("0", "{}", None);
+        let rows = [row.clone(), row.clone(), row.clone()];
+        let adopted = adopt(&rows, &[], std::slice::from_ref(&folder));
+        let taken: Vec<_> = adopted.attempts.iter().map(|attempt| &attempt.run_dir).collect();
+        assert_eq!(taken, [&first, &unknown]);
+        let contradicting: Vec<_> = adopted
+            .contradicting
+            .iter()
+            .map(|run| (&run.run_dir, run.differences.join("; ")))
+            .collect();
+        let settings = "reader.batch_size is 4 instead of 8; train.epochs is 1 instead of 5";
+        let accelerators = "it has 2 accelerators instead of 4";
+        assert_eq!(
+            contradicting,
+            [(&newest, settings.to_string()), (&second, accelerators.to_string())]
+        );
     }
 }

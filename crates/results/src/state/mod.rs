@@ -7,7 +7,7 @@ mod adopted;
 #[cfg(test)]
 mod tests;
 
-pub use adopted::ADOPTED;
+pub use adopted::{ADOPTED, ContradictingRun};
 pub(crate) use attempt::STUDY_FILES;
 pub use attempt::{ABOUT_FILE, Attempt, CheckResult, Outcome, write_about};
 pub use settings::{LaunchSettings, StudySettings};
@@ -15,6 +15,7 @@ pub use status::{RowState, Status};
 
 use crate::files::{FilesError, Lock, StudyFiles};
 use crate::row::Row;
+use adopted::Adopted;
 use std::path::Path;
 
 /// State of a study.
@@ -24,6 +25,8 @@ pub struct StudyState {
     pub settings: Option<StudySettings>,
     /// Attempts, in the order of their starts.
     pub attempts: Vec<Attempt>,
+    /// Runs of other programs in the folders of rows marked as done that have other settings than their rows.
+    pub contradicting: Vec<ContradictingRun>,
 }
 
 impl StudyState {
@@ -41,15 +44,16 @@ impl StudyState {
         let mut results = vec![beside.join("../results"), beside.join("results")];
         results.extend(settings.as_ref().map(|settings| settings.results.clone()));
         results.retain(|folder| folder.is_dir());
-        let mut attempts = Vec::new();
+        let mut adopted = Adopted::default();
         if !results.is_empty()
             && let Ok(table) = files.table()
         {
             let rows: Vec<Row> = table.rows().cloned().collect();
-            attempts = adopted::adopt(&rows, &started, &results);
+            adopted = adopted::adopt(&rows, &started, &results);
         }
+        let Adopted { mut attempts, contradicting } = adopted;
         attempts.extend(started);
-        Ok(StudyState { settings, attempts })
+        Ok(StudyState { settings, attempts, contradicting })
     }
 
     /// Refuses to run a copy of a study, which could change the original.

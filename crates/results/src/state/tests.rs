@@ -37,7 +37,7 @@ fn attempt(number: u64, row: &Row, kind: OutcomeKind) -> Attempt {
 
 /// Formats the status of each row and the number of the attempt that determines it.
 fn statuses(rows: &[Row], attempts: &[Attempt]) -> Vec<String> {
-    let state = StudyState { settings: None, attempts: attempts.to_vec() };
+    let state = StudyState { attempts: attempts.to_vec(), ..StudyState::default() };
     let describe = |state: &RowState| {
         let number = state.attempt.map_or("-".into(), |attempt| attempt.number.to_string());
         let reason = state.reason().map_or(String::new(), |reason| format!(": {reason}"));

@@ -117,6 +117,10 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     let left = folder_names(&ledger.interrupted);
     blocks
         .extend(list_blocks("Left by a runner that died; the next `study run` checks them:", left));
+    blocks.extend(list_blocks(
+        "Runs of other programs with other settings than their rows:",
+        contradicting(&ledger),
+    ));
     blocks.extend(missing_results(&places).map(Block::Sentence));
     blocks.extend(known.iter().map(precision::table));
     blocks.extend(row_blocks(&ledger, &places, arguments.all));
@@ -150,6 +154,15 @@ fn show_rows(ledger: &Ledger, arguments: &StudyStatusArguments) -> anyhow::Resul
 
 fn folder_names<'a>(attempts: impl IntoIterator<Item = &'a Attempt>) -> Vec<String> {
     attempts.into_iter().map(|attempt| attempt.run_dir.display().to_string()).collect()
+}
+
+fn contradicting(ledger: &Ledger) -> Vec<String> {
+    let line = ledger.state.contradicting.iter().map(|run| {
+        let row = ledger.rows.iter().position(|row| row.key() == run.key);
+        let row = row.map_or(String::new(), |index| format!("#{} ", index + 1));
+        format!("{row}{}: {}", run.run_dir.display(), run.differences.join("; "))
+    });
+    line.collect()
 }
 
 fn list_blocks(heading: &str, items: Vec<String>) -> Vec<Block> {
