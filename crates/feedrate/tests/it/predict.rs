@@ -100,6 +100,10 @@ fn unpredictable_changes_are_refused_with_the_run_that_is_needed() {
         (&["--set", "storage.latency=0.002"], "it has no unit: write `0.002s`, or `0.002ms`"),
         (&["--set", "decode.time=1"], "it has no unit: write `1s`, or `1ms`"),
         (&["--set", "storage.bandwidth=400"], "it has no unit: write `400MB/s`, or `400B/s`"),
+        (
+            &["--set", "reader.read_threads=2", "--set", "data_reader.read_threads=4"],
+            "`reader.read_threads` is set twice",
+        ),
         (&["--set", "reader.read_thread=4"], "did you mean `reader.read_threads`"),
         (&["--table", "-n", "1000"], "share 256 samples"),
     ] {

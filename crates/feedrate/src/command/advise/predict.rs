@@ -17,6 +17,7 @@ use feedrate_session::template::{ACCELERATORS_KEY, RunTemplate};
 use feedrate_spec::plan::Plan;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
+use feedrate_spec::workload::{canonical_key, overridden_key};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -94,6 +95,7 @@ impl Predictor<'_> {
         json: bool,
     ) -> anyhow::Result<Exit> {
         let record = self.record;
+        refuse_repeated(&arguments.set)?;
         let number = accelerators.map(|number| format!("{ACCELERATORS_KEY}{number}"));
         let change = Change::parse(arguments.set.iter().cloned().chain(number).collect())?;
         let plan = self.template.resolve(&change.overrides)?.plan;
@@ -236,6 +238,21 @@ impl Change {
         let kept = kept.filter(|text| !(is_replaced && text.starts_with(ACCELERATORS_KEY)));
         Change::parse(kept.cloned().chain(added.iter().map(ToString::to_string)).collect())
     }
+}
+
+/// Refuses settings of one key, of which only the last would count.
+fn refuse_repeated(settings: &[String]) -> Result<(), Refusal> {
+    let keys: Vec<String> = settings
+        .iter()
+        .map(|text| canonical_key(overridden_key(text.trim_start_matches('~'))))
+        .collect();
+    let repeated = keys.iter().enumerate().find(|(i, key)| keys[..*i].contains(key));
+    repeated.map_or(Ok(()), |(_, key)| {
+        Err(Refusal::new(
+            format!("`{key}` is set twice, but `--set` predicts all its settings together"),
+            "predict each value by a command of its own",
+        ))
+    })
 }
 
 /// Common changes of a run of this plan, each added to `change`.
