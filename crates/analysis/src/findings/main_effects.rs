@@ -9,6 +9,7 @@ use crate::finding::{
 use crate::precision::ALPHA;
 use feedrate_measure::stats::Difference;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 /// The test of a level against the baseline of its factor.
 pub(super) struct LevelTest {
@@ -20,6 +21,45 @@ pub(super) struct LevelTest {
     pub(super) difference: Option<Difference>,
     estimate: f64,
     pub(super) p: Option<f64>,
+}
+
+/// The effect of a level of a factor on a response, compared with the baseline of the factor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LevelEffect {
+    /// Name of the workload, with the part of it whose runs may be compared.
+    pub workload: String,
+    /// Name of the factor.
+    pub factor: String,
+    /// Key of the factor.
+    pub key: String,
+    /// The level.
+    pub level: String,
+    /// The level with which it is compared.
+    pub base: String,
+    /// The estimate, averaged over the combinations of the other factors. Without an interval if a run was not repeated.
+    pub effect: EffectSize,
+    /// Folders of the runs on which it is based.
+    pub evidence: Vec<PathBuf>,
+}
+
+/// Returns the effects that the design determines, in the order of factors and levels.
+pub(super) fn level_effects(matrix: &DesignMatrix) -> Vec<LevelEffect> {
+    let tests = if matrix.is_too_large() { Vec::new() } else { test_levels(matrix) };
+    let determined = tests.iter().filter(|test| test.contrast.is_some());
+    let effect = determined.map(|test| {
+        let factor = &matrix.design.factors[test.factor];
+        let runs = test.cells().flat_map(|cell| &matrix.runs[cell]);
+        LevelEffect {
+            workload: matrix.design.workload.clone(),
+            factor: factor.name.clone(),
+            key: factor.key.clone(),
+            level: factor.levels[test.level].clone(),
+            base: factor.levels[factor.baseline].clone(),
+            effect: test.effect(matrix),
+            evidence: runs.map(|run| run.path.clone()).collect(),
+        }
+    });
+    effect.collect()
 }
 
 /// Tests all levels of all factors.

@@ -16,6 +16,8 @@ mod over_time;
 mod noise;
 mod artefact;
 
+pub use main_effects::LevelEffect;
+
 use crate::design::Design;
 use crate::finding::{Caveat, EffectSize, EffectUnit, Finding, FindingKind, Inconclusive, Subject};
 use crate::throughput::throughput;
@@ -55,6 +57,26 @@ pub fn findings(designs: &[Design], runs: &[&Run], responses: &[&'static Metric]
     findings
         .sort_by(|a, b| position(a).cmp(&position(b)).then(b.magnitude.total_cmp(&a.magnitude)));
     findings
+}
+
+/// Estimates the main effects on `response` from `runs`, to which the designs refer by index. Runs that findings leave out are left out.
+pub fn level_effects(
+    designs: &[Design],
+    runs: &[&Run],
+    response: &'static Metric,
+) -> Vec<LevelEffect> {
+    let strata = designs.iter().flat_map(|design| used_design(design, runs).strata(runs));
+    let effects = strata.flat_map(|stratum| {
+        let group = UsedRuns { design: &stratum.named_design(), runs };
+        let matrix = DesignMatrix::new(&group, response);
+        matrix.as_ref().map(main_effects::level_effects).unwrap_or_default()
+    });
+    effects.collect()
+}
+
+/// The design without the runs that a doubt excludes.
+fn used_design(design: &Design, runs: &[&Run]) -> Design {
+    design.restrict(|_| true, |run| !is_excluded(runs[run]))
 }
 
 /// Whether an effect is larger than the equivalence margin, regardless of its certainty.
@@ -150,7 +172,7 @@ fn workload_findings(
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(exclusions::excluded_runs(&UsedRuns { design, runs }));
-    let used = design.restrict(|_| true, |run| !is_excluded(runs[run]));
+    let used = used_design(design, runs);
     let group = UsedRuns { design: &used, runs };
     findings.extend(inconclusive::invalid_levels(design, &group));
     let strata = used.strata(runs);

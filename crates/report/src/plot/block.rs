@@ -25,7 +25,7 @@ pub(super) struct PlotBlock<'a> {
 }
 
 /// A level with its factor: `4 processes`, `format npz`.
-fn factor_and_level(factor: &str, shown: &str) -> String {
+pub(super) fn factor_and_level(factor: &str, shown: &str) -> String {
     match factor {
         PROCESSES if shown == "1" => "1 process".into(),
         PROCESSES => format!("{shown} processes"),

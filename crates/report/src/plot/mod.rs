@@ -11,6 +11,7 @@ pub mod ceilings;
 mod against;
 mod scaling;
 mod factor_levels;
+mod effects;
 mod stall;
 mod together;
 mod epochs;
@@ -37,6 +38,7 @@ pub static PLOTS: &[&Plot] = &[
     &timeline::PLOT,
     &against::THROUGHPUT_PROCESSES,
     &factor_levels::PLOT,
+    &effects::PLOT,
     &phases::PLOT,
     &checkpoint_rates::PLOT,
     &latency::PLOT,
@@ -63,7 +65,7 @@ pub struct Plot {
     pub responses: &'static [&'static Metric],
     /// Whether it has panels for factors, of which `--factor` can choose some.
     pub has_factor_panels: bool,
-    make: fn(&Data, Option<&Metric>) -> Result<Figure, Missing>,
+    make: fn(&Data, Option<&'static Metric>) -> Result<Figure, Missing>,
 }
 
 impl Plot {
@@ -71,7 +73,11 @@ impl Plot {
     ///
     /// # Errors
     /// The data lacks what the plot needs.
-    pub fn figure(&self, data: &Data, response: Option<&Metric>) -> Result<Figure, Missing> {
+    pub fn figure(
+        &self,
+        data: &Data,
+        response: Option<&'static Metric>,
+    ) -> Result<Figure, Missing> {
         let mut figure = (self.make)(data, response)?;
         if figure.shows_single_position() {
             return Err(Missing::new(

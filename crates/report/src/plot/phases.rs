@@ -20,7 +20,7 @@ use feedrate_results::run::Run;
 pub(super) static PLOT: Plot = Plot {
     name: "phases",
     aliases: &["by_epoch"],
-    summary: "AU and throughput by epoch, with a line for each experiment, or for each workload if there are more than seven; and AU, throughput, bandwidth and GPU use in epochs, in evaluations, and before, during and after checkpoints; for DLIO's results in epochs, and in first and later steps",
+    summary: "AU and throughput by epoch, with a line for each experiment (above seven, for each workload); and AU, throughput, bandwidth and GPU use in epochs, evaluations, and before, during and after checkpoints; for DLIO's results in epochs, first and later steps",
     needs: Needs::Summaries,
     responses: &[],
     has_factor_panels: false,

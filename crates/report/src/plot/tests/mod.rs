@@ -6,6 +6,7 @@ mod captions;
 
 use super::data::*;
 use super::*;
+use crate::draw::figure::Scale;
 use crate::draw::{DrawOptions, Drawing, PictureFormat, Theme, draw};
 use feedrate_measure::metric::{AU_SUSTAINED, BARRIER_S, LOAD_S, Metric, STALL_OPEN, STALL_SKEW};
 use feedrate_results::run::Run;
@@ -141,6 +142,40 @@ fn levels_of_a_factor_are_drawn_for_any_response() {
 }
 
 #[test]
+fn main_effects_and_their_intervals_equal_those_computed_by_hand() {
+    let data = data_of(runs("a"));
+    let effects = find("effects").unwrap();
+    let drawn = figure(effects, &data).unwrap();
+    let labels = drawn.panels.iter().map(|panel| panel.axes.x.label.as_str());
+    let expected = ["AU, all steps: change (points)", "Throughput: change (%)"];
+    assert_eq!(labels.collect::<Vec<_>>(), expected);
+    let mark = |panel: usize, name: &str| {
+        let Scale::Categories(names) = &drawn.panels[panel].axes.y.scale else { panic!() };
+        let place = names.iter().position(|other| other == name);
+        let place = place.unwrap_or_else(|| panic!("no {name} in {names:?}")) as f64;
+        let marks = drawn.panels[panel].all_series().last().unwrap();
+        marks.points.iter().find(|point| point.y == place).unwrap().clone()
+    };
+    // Of four combinations of the other factors, each with three runs at a time and a variance of 1: the standard error is √(8 ÷ 3) ÷ 4, and
+    // t is 2.119905 with 16 degrees of freedom.
+    let half = 2.119_905_3 * (8.0_f64 / 3.0).sqrt() / 4.0;
+    let processes = mark(0, "4 processes vs. 1");
+    for (found, expected) in [
+        (processes.x, -45.0),
+        (processes.low.unwrap(), -45.0 - half),
+        (processes.high.unwrap(), half - 45.0),
+    ] {
+        assert!((found - expected).abs() < 1e-5, "{found} instead of {expected}");
+    }
+    assert_eq!(processes.runs, Some(24));
+    let format = mark(1, "format hdf5 vs. npz");
+    assert!((format.x - 100.0 * (2.7 - 1.0)).abs() < 1e-9, "{}", format.x);
+    let single = figure(effects, &data_of(one_at_a_time())).unwrap();
+    assert!(single.points().all(|point| point.low.is_none()));
+    assert!(single.caption.contains("runs that were not repeated"), "{}", single.caption);
+}
+
+#[test]
 fn a_png_is_not_empty() {
     for plot in PLOTS {
         let drawing = draw_plot(plot, &data_for(plot, "unet3d_h100"), &DrawOptions::default());
@@ -180,7 +215,12 @@ fn a_single_run_is_drawn_if_the_plot_needs_only_one() {
         let data = Data { overview, ..data_of(data.runs) };
         match (plot.name, figure(plot, &data)) {
             (
-                "au_processes" | "throughput_processes" | "factor_levels" | "scaling" | "ceilings",
+                "au_processes"
+                | "throughput_processes"
+                | "factor_levels"
+                | "effects"
+                | "scaling"
+                | "ceilings",
                 answer,
             ) => drop(answer.unwrap_err()),
             _ => {
