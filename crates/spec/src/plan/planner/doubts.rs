@@ -156,11 +156,12 @@ fn checkpoints_exceed_disk(plan: &Plan, context: Context) -> Option<PlanDoubt> {
     Some(doubt(
         "checkpoints_exceed_disk",
         format!(
-            "{} of {} each are written, and the file system of `{}` has {} free",
+            "{} of {} each ({}) are written, and the file system of `{}` has {} free",
             units::counted(count, "checkpoint"),
-            units::bytes_binary(checkpoint.total_bytes),
+            units::bytes(checkpoint.total_bytes),
+            units::bytes(needed),
             checkpoint.folder,
-            units::bytes_binary(free),
+            units::bytes(free),
         ),
         "point `checkpoint.checkpoint_folder` at a larger file system, or write fewer checkpoints",
     ))
