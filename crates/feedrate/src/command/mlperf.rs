@@ -6,7 +6,8 @@ use feedrate_session::mlperf::{CheckpointRequirement, Requirement};
 use feedrate_spec::bundled::{self, MlperfStatus};
 use feedrate_spec::mlperf::{
     CLASSES, CLOSED_KEYS, DATASET_TO_MEMORY_MIN, DatasetRequirement, OPEN_KEYS, RULES,
-    STEPS_PER_EPOCH_MIN, rules,
+    STEPS_PER_EPOCH_MIN,
+    rules::{self, HOST_PROCESSES_MIN},
 };
 use feedrate_spec::units::{self, GIB};
 
@@ -138,7 +139,10 @@ pub(super) fn checkpoint_page(
     let hosts_min = match requirement.hosts_min {
         _ if is_enough => String::new(),
         Some(hosts) => format!("; {} of this memory suffice", units::counted(hosts, "host")),
-        None => "; no number of hosts with this memory suffices".into(),
+        None => format!(
+            "; no number of hosts with more than {} ranks each has enough memory",
+            HOST_PROCESSES_MIN - 1
+        ),
     };
     let ranks = units::counted(requirement.host_ranks, "rank");
     let rank_bytes = units::bytes(requirement.rank_bytes_max);

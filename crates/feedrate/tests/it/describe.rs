@@ -270,6 +270,11 @@ fn a_plan_judges_what_it_decides() {
     let few = ["plan", "llama3_405b", "--memory", "256GiB", "--hosts", "8"];
     let page = test.feedrate(&few).stdout;
     assert!(page.contains("more than its 256 GiB; 32 hosts of this memory suffice\n"), "{page}");
+    let small = ["plan", "llama3_8b", "--memory", "64GiB"];
+    let page = test.feedrate(&small).stdout;
+    let few =
+        "more than its 64 GiB; no number of hosts with more than 4 ranks each has enough memory\n";
+    assert!(page.contains(few), "{page}");
     let llama = ["plan", "llama3_70b", "--memory", "256GiB", "--hosts", "8"];
     let page = test.feedrate(&llama).stdout;
     for words in [
