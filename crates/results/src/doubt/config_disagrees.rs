@@ -70,19 +70,20 @@ fn different_counts(imported: &Imported) -> Vec<String> {
     let configured = ConfiguredCounts::new(&imported.config);
     let summary = imported.reported.as_ref();
     let reported = |key: &str| summary.and_then(|summary| summary.count(key));
-    let epochs = if imported.trains() { configured.epochs } else { None };
+    // Checkpoints alone need no files, so a config without their number does not mean DLIO's default.
+    let trained = |count: Option<u64>| count.filter(|_| imported.trains());
     let logged_batch = imported.log.step_counts.map(|counts| counts.batch_size);
     let summary_name = "summary.json";
     let comparisons = [
         ("batch", configured.batch_size, logged_batch, "dlio.log"),
-        ("training files", configured.files, reported("num_files_train"), summary_name),
+        ("training files", trained(configured.files), reported("num_files_train"), summary_name),
         (
             "samples per file",
-            configured.samples_per_file,
+            trained(configured.samples_per_file),
             reported("num_samples_per_file"),
             summary_name,
         ),
-        ("epochs", epochs, reported("epochs"), summary_name),
+        ("epochs", trained(configured.epochs), reported("epochs"), summary_name),
     ];
     let mut differences = Vec::new();
     for (quantity, configured, actual, file) in comparisons {

@@ -142,6 +142,14 @@ fn configs_that_contradict_their_results_are_doubted() {
         }
     }
     check("config_disagrees", &[], "", with("computation_time: 0.3", "computation_time: 0.29"));
+    // Checkpoints alone need no files, and their config has no number of files.
+    for (trains, runs) in [(false, &[][..]), (true, &["4/a"][..])] {
+        check("config_disagrees", runs, "training files: 8 in the config, 0 in", |root: &Path| {
+            let run = Fake { train: trains, ..good_run() }.write(root, "w/4/a");
+            replace(&run.join(".hydra/config.yaml"), "    num_files_train: 1120\n", "");
+            replace(&run.join("summary.json"), "files_train\": 1120", "files_train\": 0");
+        });
+    }
     // A number may be that of a job, a day or an experiment.
     for name in ["8/a", "12345/run1", "20260711/run1", "3/1"] {
         let number = |root: &Path| drop(good_run().write(root, &format!("w/{name}")));
