@@ -333,6 +333,10 @@ fn a_dataset_with_other_settings_is_replaced_or_refused() {
     let before = size(&test);
     dlio_benchmark(&test, &["workload=tiny", "++workload.dataset.num_samples_per_file=4"])
         .refuses(1, &["generated for other settings", "samples_per_file: dataset has 1"]);
+    let others =
+        ["++workload.dataset.num_files_train=16", "++workload.dataset.num_samples_per_file=4"];
+    let hint = "hint: to read this dataset, add `++workload.dataset.num_files_train=8 ++workload.dataset.num_samples_per_file=1`";
+    dlio_benchmark(&test, &[&["workload=tiny"], &others[..]].concat()).refuses(1, &[hint]);
     assert_eq!(dlio_benchmark(&test, &[&GENERATE[..], &[larger]].concat()).code, 0);
     assert!(before < size(&test));
     test.write("data/train/img_0_of_8.npz", "user data");

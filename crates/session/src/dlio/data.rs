@@ -12,6 +12,7 @@ use feedrate_data::storage::{self, Storage};
 use feedrate_spec::listener::Listener;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{DatasetPlan, Plan, PlanDoubt};
+use feedrate_spec::refusal::Refusal;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -73,9 +74,11 @@ pub(super) fn choose_existing(
         plan.dataset.files_eval = 0;
     }
     let probed = dataset::probe(plan, &*storage, root, None, listener);
+    let overrides = manifest.as_ref().map(|manifest| overrides(&manifest.settings, &full_dataset));
+    let overrides = overrides.unwrap_or_default();
     let ProbedDataset { probed_files, found, members } = match mismatch {
         Some(mismatch) => {
-            let probed = probed.context(mismatch.clone())?;
+            let probed = probed.map_err(|error| explain(error, &mismatch, &overrides))?;
             warnings.push(mismatch);
             probed
         }
@@ -83,6 +86,42 @@ pub(super) fn choose_existing(
     };
     let found = manifest.map(|manifest| manifest.settings).or(found);
     Ok(Choice { folder, foreign: true, probed_files, found, members, ..Choice::default() })
+}
+
+/// Adds to the error of a probe that the dataset has other settings, and the overrides that plan them.
+fn explain(error: anyhow::Error, mismatch: &str, overrides: &[String]) -> anyhow::Error {
+    let is_of_files = match error.downcast_ref() {
+        Some(DatasetError::Storage(_)) | None => false,
+        Some(_) => true,
+    };
+    if overrides.is_empty() || !is_of_files {
+        return error.context(mismatch.to_string());
+    }
+    let hint = format!(
+        "to read this dataset, add `{}`; to read another one, point `++workload.dataset.data_folder=DIR` at it",
+        overrides.join(" ")
+    );
+    Refusal::new(format!("{mismatch}: {error:#}"), hint).into()
+}
+
+/// Returns the overrides that change the settings of `planned` to those of `stored`, as far as DLIO has keys for them.
+fn overrides(stored: &DatasetPlan, planned: &DatasetPlan) -> Vec<String> {
+    let values = |dataset: &DatasetPlan| {
+        [
+            ("format", dataset.format.clone()),
+            ("num_files_train", dataset.files_train.to_string()),
+            ("num_files_eval", dataset.files_eval.to_string()),
+            ("num_samples_per_file", dataset.samples_per_file.to_string()),
+            ("record_length_bytes", dataset.record_bytes.to_string()),
+            ("record_length_bytes_stdev", dataset.record_stdev_bytes.to_string()),
+            ("num_subfolders_train", dataset.subfolders_train.to_string()),
+            ("num_subfolders_eval", dataset.subfolders_eval.to_string()),
+            ("file_prefix", dataset.prefix.clone()),
+        ]
+    };
+    let planned = values(planned);
+    let different = values(stored).into_iter().filter(|setting| !planned.contains(setting));
+    different.map(|(key, value)| format!("++workload.dataset.{key}={value}")).collect()
 }
 
 /// Returns the reason why the files of `manifest` are not the complete `dataset`; `None` if they are.
@@ -176,4 +215,46 @@ pub(super) fn remove_other_dataset(plan: &Plan, root: &Path) -> anyhow::Result<(
 fn dataset_with_other_settings(plan: &Plan, root: &Path) -> anyhow::Result<Option<Manifest>> {
     let manifest = Manifest::read(&*storage::open(&plan.storage.kind, root)?)?;
     Ok(manifest.filter(|manifest| !manifest.differences(&plan.dataset).is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overrides_name_each_different_setting_by_its_key_in_dlio() {
+        let planned = DatasetPlan {
+            files_train: 168,
+            samples_per_file: 1,
+            record_bytes: 146_600_628.0,
+            record_stdev_bytes: 68_341_808.0,
+            ..DatasetPlan::default()
+        };
+        let stored = DatasetPlan {
+            files_train: 28,
+            record_bytes: 1e6,
+            record_stdev_bytes: 0.0,
+            ..planned.clone()
+        };
+        let expected = [
+            "++workload.dataset.num_files_train=28",
+            "++workload.dataset.record_length_bytes=1000000",
+            "++workload.dataset.record_length_bytes_stdev=0",
+        ];
+        assert_eq!(overrides(&stored, &planned), expected);
+        assert!(overrides(&planned, &planned).is_empty());
+        let few = || DatasetError::TooFew {
+            purpose: "train",
+            extension: "npz".into(),
+            wanted: 168,
+            found: 28,
+        };
+        let hint = |overrides: &[String]| {
+            let error = explain(few().into(), "other settings", overrides);
+            error.downcast_ref::<Refusal>().and_then(|refusal| refusal.hint.clone())
+        };
+        let hints = hint(&overrides(&stored, &planned)).unwrap();
+        assert!(hints.contains(&format!("add `{}`", expected.join(" "))), "{hints}");
+        assert_eq!(hint(&[]), None);
+    }
 }
