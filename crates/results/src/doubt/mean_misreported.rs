@@ -6,7 +6,7 @@ use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 use crate::import::{CheckpointSpan, Imported, Reported};
 use feedrate_measure::record::CheckpointKind;
 use feedrate_measure::stats::mean;
-use feedrate_spec::units;
+use feedrate_spec::units::{self, GIB};
 use std::collections::BTreeMap;
 
 /// Maximum relative difference between the reported and the recomputed mean.
@@ -96,7 +96,10 @@ fn wrong_rate(reported: &Reported, imported: &Imported, kind: CheckpointKind) ->
     // A mean of rates is at least the rate of the mean duration, and about as large if durations vary little.
     let variation = duration("stdev").map_or(f64::INFINITY, |stdev_s| stdev_s / mean_s);
     let range = [expected, expected * (1.0 + 4.0 * variation.powi(2))];
-    (0.0 < expected && expected.is_finite() && !is_within(stated, range))
+    // A GB is 10^9 bytes since MLPerf Storage 3.0, while the size is in GiB.
+    let is_plausible =
+        [1.0, GIB / 1e9].iter().any(|gb| is_within(stated, range.map(|rate| rate * gb)));
+    (0.0 < expected && expected.is_finite() && !is_plausible)
         .then(|| format!("`{name}` is {stated:.3}, but size ÷ mean duration is {expected:.3}"))
 }
 

@@ -271,6 +271,20 @@ fn changed_times_of_checkpoints_are_named() {
         with_checkpoint(half_second, 1.0),
     );
     check("mean_misreported", &["4/a"], "is 6.600", with_checkpoint(one_second, 0.5));
+    let with_rate = |rate: &'static str| {
+        move |root: &Path| {
+            with_checkpoint(one_second, 1.0)(root);
+            let stdev = "\"save_checkpoint_duration_stdev_seconds\": 0.01";
+            let changed = format!("GB_per_second\": {rate}, {stdev}");
+            replace(&root.join("w/4/a/summary.json"), "GB_per_second\": 3.3", &changed);
+        }
+    };
+    // 3.3 GiB/s are 3.54 GB/s.
+    for rate in ["3.3", "3.54"] {
+        check("mean_misreported", &[], "", with_rate(rate));
+    }
+    let evidence = "is 3.900, but size ÷ mean duration is 3.300";
+    check("mean_misreported", &["4/a"], evidence, with_rate("3.9"));
 }
 
 #[test]
