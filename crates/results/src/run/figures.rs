@@ -4,14 +4,14 @@ use super::Run;
 use feedrate_measure::metric::{
     DELIVERED_WHOLE, NOMINAL_WHOLE, NOMINAL_WINDOWED, Provenance, Value,
 };
-use feedrate_spec::units::MIB;
+use feedrate_measure::record::CheckpointKind;
+use feedrate_spec::units::{GIB, MIB};
 
-/// Suffixes of DLIO's names and their units. DLIO's MB and GB are 2^20 and 2^30 bytes.
-const UNITS: [(&str, &str); 6] = [
+/// Suffixes of DLIO's names and their units. DLIO's MB and GB are 2^20 and 2^30 bytes; in rates, the run decides what a GB is.
+const UNITS: [(&str, &str); 5] = [
     ("_percentage", "percent"),
     ("_samples_per_second", "samples/s"),
     ("_MB_per_second", "MiB/s"),
-    ("_GB_per_second", "GiB/s"),
     ("_seconds", "s"),
     ("_GB", "GiB"),
 ];
@@ -65,8 +65,7 @@ impl Run {
             ("steps_per_epoch", "steps", steps, recomputed),
         ]);
         figures.extend(self.reported.iter().map(|(name, value)| {
-            let unit = UNITS.iter().find(|(suffix, _)| name.ends_with(suffix));
-            (name.as_str(), unit.map_or("", |(_, unit)| *unit), Some(*value), reported)
+            (name.as_str(), self.reported_unit(name), Some(*value), reported)
         }));
         let named = figures.into_iter().map(|(name, unit, number, provenance)| OtherNumber {
             name,
@@ -75,6 +74,17 @@ impl Run {
         });
         named.collect()
     }
+
+    /// Returns the unit of a reported number; empty if it has none.
+    fn reported_unit(&self, name: &str) -> &'static str {
+        if name.ends_with("_GB_per_second") {
+            let is_load = name.starts_with(CheckpointKind::Load.name());
+            let kind = if is_load { CheckpointKind::Load } else { CheckpointKind::Save };
+            return if self.reported_gb_bytes(kind) == GIB { "GiB/s" } else { "GB/s" };
+        }
+        let unit = UNITS.iter().find(|(suffix, _)| name.ends_with(suffix));
+        unit.map_or("", |(_, unit)| *unit)
+    }
 }
 
 #[cfg(test)]
@@ -82,6 +92,8 @@ mod tests {
     use super::*;
     use crate::import::fake::Fake;
     use crate::index::{ReadOptions, RunIndex};
+    use crate::run::Activity;
+    use feedrate_spec::mlperf::rules::Edition;
     use std::fs;
 
     #[test]
@@ -102,6 +114,40 @@ mod tests {
         assert_eq!((save.unit, save.value), ("GiB/s", Some(reported)));
         assert_eq!(run.reported.len(), 1);
         assert_eq!(found("steps_per_epoch").value, None);
+    }
+
+    #[test]
+    fn the_unit_of_a_rate_of_checkpoints_fits_their_size_and_duration() {
+        let check = |edition, durations: &[(&str, f64)], rate: f64, unit: &str, expected: f64| {
+            let numbers =
+                [("checkpoint_size_GB", 100.0), ("save_checkpoint_io_mean_GB_per_second", rate)];
+            let numbers = numbers.iter().chain(durations);
+            let run = Run {
+                activity: Activity::Checkpoints,
+                rules_edition: Some(edition),
+                reported: numbers.map(|(name, number)| ((*name).to_string(), *number)).collect(),
+                ..Run::default()
+            };
+            let name = "save_checkpoint_io_mean_GB_per_second";
+            let figures = run.figures();
+            let figure = figures.iter().find(|figure| figure.name == name).unwrap();
+            let written = run.written_bytes_per_second().unwrap();
+            assert_eq!((figure.unit, written), (unit, expected), "{edition:?} {rate}");
+        };
+        let steady = [
+            ("save_checkpoint_duration_mean_seconds", 20.0),
+            ("save_checkpoint_duration_stdev_seconds", 0.5),
+        ];
+        let varied = [steady[0], ("save_checkpoint_duration_stdev_seconds", 5.0)];
+        for edition in [Edition::V2_0, Edition::V3_0] {
+            check(edition, &steady, 5.0, "GiB/s", 5.0 * GIB);
+            check(edition, &steady, 5.37, "GB/s", 5.37e9);
+        }
+        for durations in [&steady[..1], &varied, &[]] {
+            check(Edition::V2_0, durations, 5.37, "GiB/s", 5.37 * GIB);
+            check(Edition::V3_0, durations, 5.0, "GB/s", 5e9);
+        }
+        check(Edition::V3_0, &steady, 9.0, "GB/s", 9e9);
     }
 
     #[test]

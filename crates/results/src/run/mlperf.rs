@@ -1,11 +1,13 @@
 //! Facts of runs for the rules of MLPerf Storage, which are in [`feedrate_spec::mlperf::rules`], and the outcomes.
 
 use super::{Activity, CheckpointSchedule, Run};
+use crate::doubt::is_reported_au_contradicted;
 use crate::import::RunOrigin;
 use feedrate_measure::checkpoints::{CheckpointMedium, CheckpointSummary};
 use feedrate_measure::dlio::micros;
 use feedrate_measure::doubt::{CONFIG_DISAGREES, SHORT_WINDOW};
 use feedrate_measure::metric::AU_WINDOWED;
+use feedrate_measure::record::CheckpointKind;
 use feedrate_spec::mlperf::rules::{
     CheckpointFacts, Edition, FixedSetting, Judged, Judgement, MemorySource, TrainingFacts,
     judge_checkpoints, judge_training, keeps_all,
@@ -19,6 +21,13 @@ use feedrate_spec::units::GIB;
 use feedrate_spec::workload::overridden_key;
 use schemars::JsonSchema;
 use serde::Serialize;
+
+/// Bytes of a GB since 3.0.
+const GB: f64 = 1e9;
+/// Maximum relative difference between a GB and the bytes that follow from reported figures. GB and GiB differ by 7 %.
+const GB_TOLERANCE: f64 = 0.03;
+/// Maximum standard deviation of durations ÷ their mean. If they vary more, the mean of rates exceeds the rate of the mean duration by 1 % or more.
+const STEADY_VARIATION_MAX: f64 = 0.1;
 
 /// Compliance of a run with the rules of MLPerf Storage.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -52,7 +61,6 @@ pub struct RuleOutcome {
     #[serde(skip)]
     pub terms: Option<String>,
     /// The judged submission; `None` if the rule judges a single result.
-    #[serde(skip)]
     pub submission: Option<String>,
 }
 
@@ -202,7 +210,9 @@ impl Run {
             steps_min: size.map_or(STEPS_PER_EPOCH_MIN, |((accelerators, batch), samples)| {
                 steps_of_smallest_dataset(accelerators, batch, samples)
             }),
-            au_percent: self.metric(&AU_WINDOWED).or_else(|| self.reported_au_percent()),
+            au_percent: self.metric(&AU_WINDOWED).or_else(|| {
+                self.reported_au_percent().filter(|_| !is_reported_au_contradicted(self))
+            }),
             au_min_percent: rule.au_percent,
             has_short_window: self.doubts.iter().any(|doubt| doubt.name == SHORT_WINDOW),
             changed: self.changed_settings(rule, step),
@@ -234,19 +244,40 @@ impl Run {
     /// Returns the rate at which checkpoints were written: bytes ÷ the duration until the slowest rank is done.
     pub fn written_bytes_per_second(&self) -> Option<f64> {
         let measured = self.checkpoint_summary().and_then(|all| all.save?.bytes_per_second);
-        measured.or_else(|| self.reported_checkpoint_rate("save_checkpoint_io_mean_GB_per_second"))
+        measured.or_else(|| self.reported_checkpoint_rate(CheckpointKind::Save))
     }
 
     /// Returns the rate at which checkpoints were read, likewise.
     pub fn read_bytes_per_second(&self) -> Option<f64> {
         let measured = self.checkpoint_summary().and_then(|all| all.load?.bytes_per_second);
-        measured.or_else(|| self.reported_checkpoint_rate("load_checkpoint_io_mean_GB_per_second"))
+        measured.or_else(|| self.reported_checkpoint_rate(CheckpointKind::Load))
     }
 
-    /// Returns a reported rate. A GB is 10^9 bytes since 3.0, before 2^30.
-    fn reported_checkpoint_rate(&self, key: &str) -> Option<f64> {
-        let gb = if self.rules_edition == Some(Edition::V3_0) { 1e9 } else { GIB };
-        Some(self.reported.get(key).filter(|rate| 0.0 < **rate)? * gb)
+    fn reported_checkpoint_rate(&self, kind: CheckpointKind) -> Option<f64> {
+        let key = format!("{}_checkpoint_io_mean_GB_per_second", kind.name());
+        let rate = self.reported.get(&key).filter(|rate| 0.0 < **rate)?;
+        Some(rate * self.reported_gb_bytes(kind))
+    }
+
+    /// Returns the bytes of a GB in a reported rate: 10^9 or 2^30, whichever fits the reported size and mean duration. If neither does, or if durations
+    /// vary too much to tell, it is 10^9 since 3.0, before 2^30.
+    pub(super) fn reported_gb_bytes(&self, kind: CheckpointKind) -> f64 {
+        let reported = |name: String| self.reported.get(&name).copied();
+        let duration = |statistic| {
+            reported(format!("{}_checkpoint_duration_{statistic}_seconds", kind.name()))
+        };
+        let is_steady = duration("stdev")
+            .zip(duration("mean"))
+            .is_some_and(|(stdev_s, mean_s)| stdev_s <= STEADY_VARIATION_MAX * mean_s);
+        let fitting = || {
+            let rate = reported(format!("{}_checkpoint_io_mean_GB_per_second", kind.name()))?;
+            let bytes = reported("checkpoint_size_GB".into())? * GIB;
+            let bytes_per_gb = bytes / duration("mean")? / rate;
+            [GB, GIB].into_iter().find(|gb| (bytes_per_gb / gb - 1.0).abs() <= GB_TOLERANCE)
+        };
+        let is_since_3 = self.rules_edition == Some(Edition::V3_0);
+        let usual = if is_since_3 { GB } else { GIB };
+        if is_steady { fitting().unwrap_or(usual) } else { usual }
     }
 
     fn checkpoint_summary(&self) -> Option<&CheckpointSummary> {

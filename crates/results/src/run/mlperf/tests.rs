@@ -1,6 +1,7 @@
 //! Tests that each fact of a training run decides its rule.
 
 use super::*;
+use crate::doubt::DOUBTS;
 use crate::run::Submission;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::record::Contradiction;
@@ -113,6 +114,16 @@ fn each_rule_is_checked_and_unknown_values_are_not_violations() {
         run.reported = [("train_au_mean_percentage".into(), 89.9)].into();
     };
     check(short_and_low, Some(false), &[]);
+    let misreported = |run: &mut Run| {
+        let row = DOUBTS.iter().find(|row| row.kind.name == "au_misreported").unwrap();
+        run.doubts.push(row.kind.with_facts(Facts::new()));
+    };
+    check(misreported, None, &[]);
+    let misreported_and_small = |run: &mut Run| {
+        misreported(run);
+        run.steps = 499;
+    };
+    check(misreported_and_small, Some(false), &[]);
     // The doubt alone leaves everything unknown; a contradicted key that the rules fix counts as changed.
     let contradicted = |run: &mut Run| {
         let kind = feedrate_measure::doubt::find(CONFIG_DISAGREES).unwrap();
