@@ -13,6 +13,7 @@ use crate::number::count_names;
 use crate::report::{FindingText, OpeningLine, Report, ReportedRun, Seen, Support};
 use crate::words;
 use crate::words::answer::{percent_near_target, range};
+use crate::words::mlperf::RuleSummary;
 use crate::words::number::list;
 use feedrate_analysis::finding::FindingKind;
 use feedrate_analysis::findings::{MARGIN, exceeds_margin};
@@ -22,10 +23,11 @@ use feedrate_results::doubt::is_reported_au_contradicted;
 use feedrate_results::groups::{Passes, passes_only_as_reported};
 use feedrate_results::import::RunOrigin;
 use feedrate_results::run::{Reason, Run};
-use feedrate_results::submissions;
+use feedrate_results::submissions::{self, judge_workloads};
 use feedrate_spec::bundled;
 use feedrate_spec::mlperf::rules::tenths;
 use feedrate_spec::units::counted;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Maximum number of runs that are named individually.
@@ -412,6 +414,11 @@ fn to_do(report: &Report) -> String {
     }
     let open = report.findings.iter().filter_map(|finding| finding.to_do.as_deref());
     steps.extend(open.map(|step| (step, String::new())));
+    if steps.is_empty() {
+        let rules = mlperf_steps(report);
+        let nothing = "nothing, as there are no warnings and no open questions";
+        return if rules.is_empty() { nothing.into() } else { rules.join(STEP) };
+    }
     let mut named: Vec<(&str, String)> = Vec::new();
     for (advice, reason) in steps {
         if named.len() < STEPS_MAX && named.iter().all(|(known, _)| *known != advice) {
@@ -420,7 +427,6 @@ fn to_do(report: &Report) -> String {
     }
     // The complete advice is shown with its doubt.
     match named.as_slice() {
-        [] => "nothing, as there are no warnings and no open questions".into(),
         [(advice, reason)] => format!("{advice}{reason}"),
         several => {
             let heads = several.iter().map(|(advice, reason)| {
@@ -432,12 +438,36 @@ fn to_do(report: &Report) -> String {
     }
 }
 
+/// The next steps towards a submission: for broken rules, for those that the results do not show, and for missing parts. Only a submission has to show
+/// that it keeps the rules.
+fn mlperf_steps(report: &Report) -> Vec<String> {
+    let rules: Vec<RuleSummary> =
+        judge_workloads(official_runs(report)).iter().flat_map(words::mlperf::summaries).collect();
+    let broken = rules.iter().filter(|rule| rule.keeps == Some(false));
+    let mut steps = Vec::new();
+    for step in broken.filter_map(|rule| Some(format!("{} ({})", rule.advice()?, rule.title()))) {
+        if steps.len() < STEPS_MAX && !steps.contains(&step) {
+            steps.push(step);
+        }
+    }
+    if report.runs.iter().any(|run| run.run.submission.is_some()) {
+        let unknown = rules.iter().filter(|rule| rule.keeps.is_none()).map(RuleSummary::title);
+        let unknown: BTreeSet<String> = unknown.collect();
+        let text = |rules| format!("check {rules} yourself, which the results do not show");
+        steps.extend((!unknown.is_empty()).then(|| text(list(&unknown))));
+    }
+    let missing = submissions::missing_parts(official_runs(report));
+    steps.extend((!missing.is_empty()).then(|| format!("add {}", list(&missing))));
+    steps
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::report::{RecommendationText, SeenDoubt};
     use feedrate_measure::doubt::{Bias, Doubt};
     use feedrate_measure::facts::Facts;
+    use feedrate_results::run::{Activity, Submission};
 
     #[test]
     fn each_number_of_accelerators_has_its_best_configuration() {
@@ -513,5 +543,44 @@ mod tests {
         let expected = "do a (`a`, 1 run); then do c (`b`, 1 run); then do d (`b`, 1 run)";
         assert_eq!(to_do(&report), expected);
         assert!(to_do(&Report::default()).starts_with("nothing, as"));
+    }
+
+    #[test]
+    fn without_warnings_the_next_steps_are_those_of_broken_and_unknown_rules() {
+        let run = Run {
+            origin: RunOrigin::MlperfStorage,
+            activity: Activity::Training,
+            workload: "unet3d_b200".into(),
+            path: "closed/x/results/y/training/unet3d/run/1".into(),
+            record_length_bytes: Some(146_600_628.0),
+            files: Some(28_000),
+            samples_per_file: Some(1),
+            batch_size: Some(7),
+            steps: 400,
+            format: Some("npz".into()),
+            reported: [("train_au_mean_percentage".into(), 91.0)].into(),
+            settings: [("train.compute.mean".into(), "0.162".into())].into(),
+            ..Run::default()
+        };
+        let submission = Submission {
+            round: None,
+            division: "closed".into(),
+            submitter: "x".into(),
+            system: "y".into(),
+        };
+        let check = |run: Run, expected: &str| {
+            let runs = vec![ReportedRun { run, ..ReportedRun::default() }];
+            assert_eq!(to_do(&Report { runs, ..Report::default() }), expected);
+        };
+        let steps =
+            "use more files: `feedrate plan WORKLOAD` prints the number (3.1.2 steps per epoch)";
+        check(run.clone(), steps);
+        let submitted = [
+            steps,
+            "make the missing runs, in a folder of their own: `feedrate run --rehearse` makes as many as required (2.1.17 runs)",
+            "check 2.1.18 gap between starts and 3.1.2 dataset ÷ memory yourself, which the results do not show",
+            "add `datagen/` of unet3d, `datasize/` of unet3d, `systems/` beside `results/` and `provenance.json` of 1 run, which only `mlpstorage` writes",
+        ];
+        check(Run { submission: Some(submission), ..run }, &submitted.join(STEP));
     }
 }

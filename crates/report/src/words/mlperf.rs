@@ -5,7 +5,7 @@ use super::number::list;
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_results::run::{Activity, MlperfCheck, RuleOutcome, Run};
 use feedrate_results::submissions::{MlperfResult, MlperfWorkload, UnusableRuns, judge_workloads};
-use feedrate_spec::mlperf::rules::{keeps_all, tenths};
+use feedrate_spec::mlperf::rules::{TABLE, keeps_all, tenths};
 use feedrate_spec::units;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -192,7 +192,13 @@ impl RuleSummary {
             Some(terms) => format!("{value} = {terms}"),
             None => value,
         });
-        let requires: BTreeSet<&str> = outcomes.iter().map(|outcome| &*outcome.requires).collect();
+        let all: BTreeSet<&str> = outcomes.iter().map(|outcome| &*outcome.requires).collect();
+        // A requirement with a note says what the one without it says.
+        let has_note = |text: &str| {
+            all.iter()
+                .any(|other| other.strip_prefix(text).is_some_and(|rest| rest.starts_with(';')))
+        };
+        let requires = all.iter().copied().filter(|text| !has_note(text));
         Some(RuleSummary {
             rule: first.rule.into(),
             name: first.name.into(),
@@ -200,6 +206,12 @@ impl RuleSummary {
             requires: Vec::from_iter(requires).join(" or "),
             keeps: keeps_all(outcomes.iter().map(|outcome| outcome.keeps)),
         })
+    }
+
+    /// What to do if the rule is broken.
+    pub fn advice(&self) -> Option<&'static str> {
+        let rule = TABLE.iter().find(|rule| rule.id == self.rule && rule.name == self.name);
+        rule.map(|rule| rule.advice)
     }
 
     /// `3.1.2 dataset ÷ memory`, without the name of the rule in `Rules.md`.
@@ -415,6 +427,22 @@ mod tests {
             "; 2.1.17 runs 1 (5) in 5 of 5 submissions (closed/X/a, closed/X/b, closed/X/c and 2 more)",
         ];
         assert!(line.starts_with(&expected.concat()), "{line}");
+    }
+
+    #[test]
+    fn a_requirement_with_a_note_stands_for_the_same_one_without() {
+        let requires = |texts: &[&str]| {
+            let outcome = |text: &&str| {
+                let mut outcome = run().mlperf().unwrap().rules.remove(0);
+                outcome.requires = (*text).to_string();
+                outcome
+            };
+            let outcomes: Vec<RuleOutcome> = texts.iter().map(outcome).collect();
+            RuleSummary::new(&outcomes.iter().collect::<Vec<_>>()).unwrap().requires
+        };
+        let noted = "at least 5; the results do not state the memory of all hosts";
+        assert_eq!(requires(&[noted, "at least 5"]), noted);
+        assert_eq!(requires(&["at least 5", "at least 50"]), "at least 5 or at least 50");
     }
 
     #[test]
