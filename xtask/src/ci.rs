@@ -57,8 +57,8 @@ fn has_nextest() -> bool {
 
 fn nextest(root: &Path, extra_arguments: &[&str]) -> Result<()> {
     let processors = thread::available_parallelism().map_or(1, usize::from);
-    // A test occupies two threads, or one if it hardly uses a processor: see .config/nextest.toml.
-    let test_threads = (2 * processors).to_string();
+    // A test occupies two threads, or one if it hardly uses a processor: see .config/nextest.toml. Most tests wait for half of their time.
+    let test_threads = (3 * processors).to_string();
     let command = ["nextest", "run", "--test-threads", &test_threads];
     run(root, "cargo", &[&command[..], EVERYTHING, extra_arguments].concat())
 }

@@ -36,7 +36,7 @@ const GROUPS: [&[&str]; 9] = [
 
 /// Environment variable with the number of corrupt files of each kind.
 const FILES: &str = "FEEDRATE_CHAOS_FILES";
-const FILES_DEFAULT: u32 = 20;
+const FILES_DEFAULT: u32 = 10;
 /// Environment variable that names another Python than the one in `.venv`.
 const PYTHON: &str = "FEEDRATE_PYTHON";
 /// Limit of the corrupt files of a kind, so that large kinds fill no disk and take no longer than reading that much does.

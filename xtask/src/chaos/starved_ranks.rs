@@ -13,7 +13,7 @@ pub(super) static CLASS: Class = Class {
     name: "starved_ranks",
     noun: "starved ranks",
     cases: 12,
-    short_cases: 2,
+    short_cases: 1,
     parallel_cases: 1,
     run,
 };
