@@ -23,7 +23,7 @@ use feedrate_session::resolve::{
 use feedrate_session::{catalog, room};
 use feedrate_spec::plan::{
     CheckpointPlan, DatasetPlan, Estimate, EvaluationPlan, LoaderPlan, ObjectPlan, Plan, PlanDoubt,
-    ReadAhead, ReadUnit, RequiredLatency, required_latency,
+    ReadAhead, ReadUnit, RequiredLatency, may_share_reads, required_latency,
 };
 use feedrate_spec::units;
 use feedrate_spec::workload::resolved_yaml;
@@ -45,6 +45,8 @@ pub(crate) struct PlanArguments {
 }
 
 const HEADING: &str = "MLPerf Storage";
+/// Smallest share by which the mean of drawn sizes differs noticeably from that of their distribution.
+const DRAWN_DIFFERENCE_MIN: f64 = 0.01;
 
 /// Prints the plan.
 pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Exit> {
@@ -285,10 +287,18 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
             100.0.. => format!("; {} files/s", units::count(rate.round() as u64)),
             _ => format!("; {}", units::per_second(rate, "files")),
         });
-        ("required rate", format!("{about}{total} from the storage{share}{files}"))
+        let many = rate_with_many_files(&resolved.plan.dataset, estimate);
+        let many = many.map_or(String::new(), |rate| {
+            format!("; {} with many files, whose mean size differs", units::bytes_per_second(rate))
+        });
+        ("required rate", format!("{about}{total} from the storage{share}{files}{many}"))
     }));
-    let latency = required_latency(&resolved.plan, estimate);
-    rows.extend(latency.map(|required| ("required latency", latency_text(&required))));
+    let latency = match required_latency(&resolved.plan, estimate) {
+        Some(required) => Some(latency_text(&required)),
+        None => (estimate.needed_bytes_per_second.is_some() && may_share_reads(&resolved.plan))
+            .then(|| "unknown: a read may serve several samples; request the rate only".into()),
+    };
+    rows.extend(latency.map(|latency| ("required latency", latency)));
     if let Some(rate) = resolved.plan.storage.throttle_bytes_per_second {
         let limit = units::bytes_per_second(rate);
         rows.push(("throttle", format!("reads are limited to {limit}")));
@@ -300,6 +310,16 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
     rows.push(("own buffers", format!("about {memory}")));
     rows.extend(real_loader(&resolved.plan, estimate).map(|real| ("real loader", real)));
     rows
+}
+
+/// The required rate if samples have the mean size of their distribution; `None` if the mean of this dataset is close to it. The mean of few drawn
+/// sizes may differ by several percent.
+fn rate_with_many_files(dataset: &DatasetPlan, estimate: &Estimate) -> Option<f64> {
+    let (least, most) = estimate.sample_bytes_range;
+    let is_drawn = least < most && dataset.record_stdev_bytes > 0.0;
+    let ratio = dataset.record_bytes / estimate.sample_bytes_mean;
+    let is_other = is_drawn && ratio.is_finite() && (ratio - 1.0).abs() >= DRAWN_DIFFERENCE_MIN;
+    is_other.then_some(estimate.needed_bytes_per_second? * ratio)
 }
 
 /// How long reads may take, with the numbers from which this follows.

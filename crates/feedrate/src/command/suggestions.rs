@@ -252,6 +252,9 @@ impl<'p> CalledCommand<'p> {
         if let Some(hint) = find_hint(OLD_OPTIONS, &word) {
             return Some(hint.into());
         }
+        if ["max-size", "max-bytes"].contains(&word.as_str()) && self.has_argument("max_data") {
+            return Some("did you mean `--max-data`?".into());
+        }
         if self.has_argument("overrides") {
             if HYDRA_FOLDER_OPTIONS.contains(&name) {
                 return Some(format!("the workload is a file: `{}`", without_hydra(words)));
@@ -438,6 +441,11 @@ mod tests {
             let option = option.unwrap().split('=').next().unwrap();
             check(&format!("feedrate run {words}"), &format!("no option `{option}`"), hint);
         }
+        check(
+            "feedrate scale w --max-size 3GB",
+            "no option `--max-size`",
+            "did you mean `--max-data`?",
+        );
         check("feedrate plan w --host 2", "no option `--host`", "did you mean `--hosts`");
         let conflict = "feedrate run w --rehearse --repeat 3";
         check(conflict, "cannot be used with", "leave out one of the two");

@@ -182,11 +182,29 @@ fn a_plan_names_the_latency_that_its_readers_can_bear() {
     let line = "required latency  reads of 65.5 kB take at most 40 ms on average: 4 readers, 100 reads/s (without decoding)";
     let page = plan(&["reader.read_threads=2"]);
     assert!(page.contains(line), "{page}");
-    // A training thread that reads does not compute meanwhile, and a read may serve several samples of a file.
-    for unknown in ["reader.read_threads=0", "dataset.num_samples_per_file=4"] {
-        let page = plan(&["reader.read_threads=2", unknown]);
-        assert!(page.contains("required rate") && !page.contains("required latency"), "{page}");
-    }
+    // A training thread that reads does not compute meanwhile.
+    let page = plan(&["reader.read_threads=0"]);
+    assert!(page.contains("required rate") && !page.contains("required latency"), "{page}");
+    // A read may serve several samples of a file.
+    let page = plan(&["reader.read_threads=2", "dataset.num_samples_per_file=4"]);
+    let line = "required latency  unknown: a read may serve several samples; request the rate only";
+    assert!(page.contains(line), "{page}");
+    // Bytes per second that were meant as megabytes.
+    let limit = "storage.throttle.bytes_per_second";
+    let warned = test.feedrate(&["plan", "quickstart", &format!("{limit}=200")]).stderr;
+    assert!(warned.contains("delivers 200 bytes per second"), "{warned}");
+    assert!(warned.contains("did you mean `200MB/s`?"), "{warned}");
+    let usual = test.feedrate(&["plan", "quickstart", &format!("{limit}=200kB/s")]).stderr;
+    assert!(!usual.contains("did you mean"), "{usual}");
+    // The mean of few drawn sizes differs from that of the distribution.
+    let drawn = |files: &str| test.feedrate(&["plan", "unet3d_h100", "-n", "8", files]).stdout;
+    let page = drawn("dataset.num_files_train=168");
+    assert!(page.contains("required rate     26.1 GB/s from the storage"), "{page}");
+    assert!(
+        page.contains("173 files/s; 25.4 GB/s with many files, whose mean size differs"),
+        "{page}"
+    );
+    assert!(!drawn("dataset.num_files_train=28000").contains("with many files"));
     let requests = test.feedrate(&["plan", "unet3d_b200", "-n", "8", "--hosts", "2"]).stdout;
     let rehearsal = "To rehearse a submission on one host with this machine's memory:\n";
     assert!(requests.contains(rehearsal), "{requests}");

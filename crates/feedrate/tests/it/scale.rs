@@ -188,7 +188,7 @@ fn undecided_numbers_are_printed_when_the_budget_ends() {
         first.starts_with("Nothing at ≥ 90 % AU (sustained) for certain; 1 to 4 not decided"),
         "{first}"
     );
-    assert!(first.ends_with("; 2 need 6.55 MB/s"), "{first}");
+    assert!(first.ends_with("; 2 need 6.55 MB/s for 100 %"), "{first}");
     assert!(answer.stdout.contains("Not decided: `--max-runs 3` is reached"), "{answer:?}");
     let answer = test.feedrate(&[&search[..], &["--budget", "0", "--results", "other"]].concat());
     assert!(answer.stdout.contains("would probably exceed the `--budget` of 0 s"), "{answer:?}");
@@ -401,6 +401,10 @@ fn a_generated_dataset_has_a_file_for_each_worker() {
     assert_eq!(files(&[]), [[1, 4], [4, 13]]);
     // There is no space for the second dataset.
     assert_eq!(files(&["--max-data", "20MB"]), [[1, 4], [4, 4]]);
+    let search = ["scale", "workload.yaml", "--max", "4", "--max-data", "20MB", "--dry-run"];
+    let page = test.feedrate(&search).stdout;
+    assert_eq!(page.matches("4 files, ").count(), 1, "{page}");
+    assert!(page.contains(": enough for 4 accelerators"), "{page}");
 }
 
 /// A second epoch would come partly from the page cache.
@@ -412,6 +416,32 @@ fn runs_are_one_epoch_for_each_utilisation() {
         let forecast = test.feedrate(&[&search[..], &["--response", response]].concat()).json();
         assert_eq!(forecast["overrides"][0], "train.epochs=1", "{response}");
     }
+}
+
+/// The loader holds two batches. At a target of 90 %, an epoch whose start counts needs 2 × 2 ÷ (1 − 0.9) = 40 steps, at least 50.
+#[test]
+fn epochs_are_long_enough_if_their_start_counts() {
+    let test = Test::with_workload(WORKLOAD);
+    let forecast = |more: &[&str]| {
+        let search = ["scale", "workload.yaml", "--response", "au_all_steps", "--au", "90"];
+        let options = ["--max", "4", "--dry-run", "--json"];
+        test.feedrate(&[&search[..], &options, more].concat()).json()
+    };
+    let files = |forecast: &Value| {
+        let datasets = forecast["datasets"].as_array().unwrap().iter();
+        Vec::from_iter(datasets.map(|dataset| {
+            [&dataset["max"], &dataset["files"]].map(|number| number.as_u64().unwrap())
+        }))
+    };
+    assert_eq!(files(&forecast(&[])), [[1, 50], [4, 200]]);
+    // The user's own choice of the length stays.
+    assert_eq!(files(&forecast(&["dataset.num_files_train=8"])), [[4, 8]]);
+    assert_eq!(files(&forecast(&["train.epochs=2"])), [[4, 8]]);
+    // No longer epoch fits into this limit.
+    let limited = forecast(&["--max-data", "1MB", "storage.storage_type=local_fs"]);
+    assert_eq!(files(&limited), [[4, 8]]);
+    let note = "no longer epoch fits: its start lowers AU";
+    assert!(limited["notes"].as_array().unwrap().contains(&note.into()), "{limited}");
 }
 
 #[test]

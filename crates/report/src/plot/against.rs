@@ -11,7 +11,7 @@ use feedrate_measure::metric::{AU_ALL_STEPS, Metric};
 
 pub(super) static AU_PROCESSES: Plot = Plot {
     name: "au_processes",
-    aliases: &["whatif"],
+    aliases: &["whatif", "scale"],
     summary: "AU against processes: a line for each workload, or a panel for each factor with a line for each level",
     needs: Needs::Summaries,
     responses: &[&AU_ALL_STEPS],

@@ -55,7 +55,7 @@ pub fn find(name: &str) -> Option<&'static Plot> {
 pub struct Plot {
     /// Name as users write it.
     pub name: &'static str,
-    /// Names of plots that it replaced.
+    /// Names of plots that it replaced, or of the command whose results it shows.
     pub aliases: &'static [&'static str],
     /// Description in one sentence.
     pub summary: &'static str,

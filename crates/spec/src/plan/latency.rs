@@ -53,7 +53,7 @@ pub fn required_latency(plan: &Plan, estimate: &Estimate) -> Option<RequiredLate
             (ReadUnit::Request, sample_bytes * plan.samples_per_request() as f64)
         }
         None => {
-            if plan.dataset.samples_per_file != 1 {
+            if may_share_reads(plan) {
                 return None;
             }
             let heads = loader.head.map_or(0, |head| u64::from(head.reads));
@@ -71,6 +71,11 @@ pub fn required_latency(plan: &Plan, estimate: &Estimate) -> Option<RequiredLate
         per_second,
         latency_s: in_flight as f64 / per_second,
     })
+}
+
+/// Whether a read may serve several samples of a file, so that the number of reads does not follow from the plan.
+pub fn may_share_reads(plan: &Plan) -> bool {
+    plan.loader.requests.is_none() && plan.dataset.samples_per_file != 1
 }
 
 /// Returns the number of workers of all accelerators that have no file in the first epoch.

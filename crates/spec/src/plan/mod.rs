@@ -32,7 +32,7 @@ pub use client::{CLIENT_PROFILES, ClientPlan, ClientProfile, ClientTimes, MEASUR
 pub use duration::{Duration, duration};
 pub use evaluation::EvaluationPlan;
 pub use explain::{Estimate, PIECE_BYTES, estimate};
-pub use latency::{ReadUnit, RequiredLatency, required_latency};
+pub use latency::{ReadUnit, RequiredLatency, may_share_reads, required_latency};
 pub use planner::{
     Context, FITS_PAGE_CACHE, PlanOptions, RECORDED_EPOCHS_MAX, RECORDED_STEPS_MAX, THREADS_MAX,
     build,

@@ -9,7 +9,9 @@ mod rows;
 use super::options::ScaleOptions;
 use crate::chooser::NumberRange as _;
 use crate::search::{ACCELERATORS, Goal};
-use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, Metric, Unit, sustained_needs_steps};
+use feedrate_measure::metric::{
+    AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, Metric, Unit, sustained_needs_steps,
+};
 use feedrate_session::failure::on_one_line;
 use feedrate_session::request::Request;
 use feedrate_session::resolve::{Resolved, mlperf_status, resolve, resolve_named};
@@ -28,6 +30,8 @@ use std::path::{Path, PathBuf};
 
 /// Minimum number of steps of a run. The rate of reading is measured in complete batches, so fewer steps would be too coarse.
 const STEPS_MIN: u64 = 50;
+/// Number of steps, as in MLPerf Storage's rules, that is enough for utilisations with the start of an epoch at targets near 100 %.
+const DILUTING_STEPS_MAX: u64 = 500;
 /// Largest number of any search.
 const NUMBER_MAX: u64 = 1 << 20;
 /// Maximum number of files of a dataset generated for a search.
@@ -45,6 +49,17 @@ const EPOCHS: &str = "train.epochs";
 const STEPS: &str = "train.total_training_steps";
 const AU_TARGET: &str = "metric.au";
 const CHECKPOINTS: &str = "workflow.checkpoint";
+
+/// What makes an epoch long enough to measure the response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EpochLength {
+    /// The steps that `au_sustained` needs.
+    Sustained,
+    /// So many steps that filling the loaders at the start of the epoch does not decide. The response includes this start.
+    DilutesStart,
+    /// Any epoch. The user chose its length, no longer one fits, or the response is no utilisation of training.
+    Any,
+}
 
 /// A dataset of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -69,8 +84,8 @@ pub struct SearchRange<'a> {
     files: Option<u64>,
     /// Number of steps of a run; `None` for the workload's own.
     steps: Option<u64>,
-    /// Whether a run needs enough steps to measure `au_sustained`.
-    sustained: bool,
+    /// Required length of an epoch.
+    epoch_length: EpochLength,
     /// Whether a dataset must have a file for each worker. False if the workload's own has not, or if there is no space for so many.
     needs_files_for_workers: bool,
     /// Whether the response is `au_all_steps` or `au_sustained`. Other utilisations exclude a part of the run.
@@ -166,7 +181,7 @@ impl<'a> SearchRange<'a> {
             data,
             files: None,
             steps: None,
-            sustained,
+            epoch_length: if sustained { EpochLength::Sustained } else { EpochLength::Any },
             needs_files_for_workers: false,
             is_overall_or_sustained_au,
             bound,
@@ -180,6 +195,10 @@ impl<'a> SearchRange<'a> {
         };
         range.needs_files_for_workers =
             sustained && range.may_resize() && !has_idle_workers(&range.resolved.plan);
+        let includes_start = [AU_ALL_STEPS.id, AU_WINDOWED.id].contains(&response.id);
+        if includes_start && range.may_resize() && !is_given(&range.user, EPOCHS) {
+            range.epoch_length = EpochLength::DilutesStart;
+        }
         range.choose_first_dataset()?;
         Ok(range)
     }
@@ -265,7 +284,7 @@ impl<'a> SearchRange<'a> {
     pub fn extend(&mut self) -> anyhow::Result<bool> {
         let reached = self.max;
         let limit = self.options.max.unwrap_or(NUMBER_MAX);
-        if limit <= reached || !self.sustained || !self.may_resize() {
+        if limit <= reached || self.epoch_length == EpochLength::Any || !self.may_resize() {
             return Ok(false);
         }
         let next = reached.saturating_add(1);
@@ -323,7 +342,7 @@ impl<'a> SearchRange<'a> {
             Err(error) => return Some(error),
         };
         let steps = plan.train.steps_in_epoch(1);
-        let needed_steps = sustained_needs_steps(&plan);
+        let needed_steps = self.needed_steps(&plan);
         if self.needs_files_for_workers && has_idle_workers(&plan) {
             return Some(
                 Refusal::new(
@@ -333,15 +352,20 @@ impl<'a> SearchRange<'a> {
                 .into(),
             );
         }
-        if !self.sustained || needed_steps <= steps {
+        if needed_steps <= steps {
             return None;
         }
-        let message = format!(
-            "with {} an epoch has {}, but `au_sustained` needs {}",
+        let has = format!(
+            "with {} an epoch has {}",
             self.describe(number),
-            units::counted(steps, "step"),
-            units::count(needed_steps),
+            units::counted(steps, "step")
         );
+        let needed = units::count(needed_steps);
+        if self.epoch_length == EpochLength::DilutesStart {
+            let message = format!("{has}, but needs {needed}, so that its start does not decide");
+            return Some(Refusal::new(message, "use a larger dataset").into());
+        }
+        let message = format!("{has}, but `au_sustained` needs {needed}");
         let hint = match () {
             () if is_given(&self.user, STEPS) => format!("leave out `{STEPS}`"),
             () if self.resolved.workload.dataset_foreign => {
@@ -350,6 +374,15 @@ impl<'a> SearchRange<'a> {
             () => "use a larger dataset, or `--response au_all_steps`".into(),
         };
         Some(Refusal::new(message, hint).into())
+    }
+
+    /// Number of steps that an epoch of `plan` needs to measure the response.
+    fn needed_steps(&self, plan: &Plan) -> u64 {
+        match self.epoch_length {
+            EpochLength::Sustained => sustained_needs_steps(plan),
+            EpochLength::DilutesStart => diluting_steps(plan.stock_batches(), self.bound),
+            EpochLength::Any => 0,
+        }
     }
 
     /// Whether the search may set the size of the dataset. False if the user sets it or the dataset is foreign.
@@ -363,11 +396,20 @@ impl<'a> SearchRange<'a> {
     fn choose_first_dataset(&mut self) -> anyhow::Result<()> {
         // If the number of files affects the response, the first dataset must be large enough for all numbers.
         let from = self.options.from;
-        let first = if self.sustained { from } else { self.options.max.unwrap_or(from) };
+        let is_any = self.epoch_length == EpochLength::Any;
+        let first = if is_any { self.options.max.unwrap_or(from) } else { from };
         let is_unmeasurable = self.unmeasurable_reason(first).is_some();
         if self.may_resize()
-            && (is_unmeasurable || self.sustained && self.shortage(first, None)?.is_some())
+            && (is_unmeasurable || !is_any && self.shortage(first, None)?.is_some())
         {
+            if self.epoch_length == EpochLength::DilutesStart {
+                let mut sized = self.clone();
+                if sized.resize(first).is_err() || sized.shortage(first, None)?.is_some() {
+                    self.epoch_length = EpochLength::Any;
+                    self.notes.push("no longer epoch fits: its start lowers AU".into());
+                    return self.choose_first_dataset();
+                }
+            }
             self.resize(first)?;
             if self.needs_files_for_workers && self.shortage(first, None)?.is_some() {
                 self.needs_files_for_workers = false;
@@ -419,9 +461,9 @@ impl<'a> SearchRange<'a> {
         };
         let first = self.plan(from)?;
         let last = self.plan(self.max)?;
-        if self.sustained && !is_given(&self.user, STEPS) {
+        if self.epoch_length != EpochLength::Any && !is_given(&self.user, STEPS) {
             // A run ends early if an epoch is longer than the response needs.
-            let needed_steps = sustained_needs_steps(&first).max(sustained_needs_steps(&last));
+            let needed_steps = self.needed_steps(&first).max(self.needed_steps(&last));
             let steps = needed_steps.saturating_mul(2).max(STEPS_MIN);
             if steps < first.train.steps() {
                 self.steps = Some(steps);
@@ -507,7 +549,7 @@ impl<'a> SearchRange<'a> {
         let sufficient = largest(1, 999, too_small).map_or(1, |thousandths| thousandths + 1);
         let hint = if sufficient < 1000 {
             let enough = sufficient as f64 / 1000.0;
-            let other = if self.sustained {
+            let other = if self.epoch_length == EpochLength::Sustained {
                 "; or include the start of each run: `--response au_all_steps`"
             } else {
                 ""
@@ -519,6 +561,15 @@ impl<'a> SearchRange<'a> {
         let words = self.describe(number);
         refuse(format!("`--scale {given}` makes a dataset too small for {words}"), hint)
     }
+}
+
+/// Number of steps after which an all-steps utilisation reaches `target_percent` although its loaders first fill `stock_batches`. A storage that delivers
+/// just the required rate fills all of them before the first step, which takes as long as so many steps. Twice the number leaves a margin.
+fn diluting_steps(stock_batches: u64, target_percent: f64) -> u64 {
+    let steps_at =
+        |percent: f64| (2.0 * stock_batches as f64 * 100.0 / (100.0 - percent)).ceil() as u64;
+    let most = steps_at(90.0).max(DILUTING_STEPS_MAX);
+    steps_at(target_percent).clamp(STEPS_MIN, most)
 }
 
 /// The largest number from `from` to `max` at which `holds` is true, found by doubling and halving; `None` if there is none. `holds` must be true at all
@@ -595,4 +646,26 @@ fn request_at(mut data: Request, key: &str, number: u64) -> Result<Request, Refu
 fn is_given(data: &Request, key: &str) -> bool {
     let keys = data.overrides.iter().filter_map(|text| Override::parse(text).ok());
     keys.into_iter().any(|given| given.key() == key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::diluting_steps;
+
+    #[test]
+    fn an_epoch_is_long_enough_for_its_start() {
+        for (stock_batches, target_percent, expected) in [
+            (4, 90.0, 80),
+            (8, 90.0, 160),
+            (4, 70.0, 50),
+            (1, 5.0, 50),
+            (4, 99.9, 500),
+            (4, 100.0, 500),
+            (64, 90.0, 1280),
+            (64, 100.0, 1280),
+        ] {
+            let steps = diluting_steps(stock_batches, target_percent);
+            assert_eq!(steps, expected, "{stock_batches} {target_percent}");
+        }
+    }
 }

@@ -111,6 +111,20 @@ impl SearchResult {
             .any(|number| number.verdict == Bound::CpuSaturated.name())
     }
 
+    /// Whether plain reads deliver what the failing number needs.
+    pub(super) fn is_plain_read_enough(&self) -> bool {
+        let read = self.plain_read.as_ref().filter(|read| Some(read.number) == self.found.fails);
+        let rates = read.and_then(|read| read.bytes_per_second.zip(read.needed_bytes_per_second));
+        rates.is_some_and(|(delivered, needed)| needed <= delivered)
+    }
+
+    /// Drops the lacking rate if the storage itself delivers enough: then the runs waited for something else, such as the start of an epoch.
+    pub(super) fn drop_lack_despite_plain_read(&mut self) {
+        if self.is_plain_read_enough() {
+            self.lacks_bytes_per_second = None;
+        }
+    }
+
     /// Whether other programs used at least half of the busy time of the cores in a run at `number`.
     pub(super) fn are_others_busy_at(&self, number: u64) -> bool {
         self.searched_at(Some(number)).any(|searched| searched.is_machine_used_by_others)

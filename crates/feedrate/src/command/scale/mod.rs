@@ -153,6 +153,7 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     let mut result = SearchAnswer::new(&options, &search, runs)?.result(stopped, &study);
     if !end.report.is_stopped {
         result.plain_read = measure_plain_read(&result, search.range());
+        result.drop_lack_despite_plain_read();
     }
     let conclusion = conclusion(&result, options.response)?;
     if !result.numbers.is_empty() {

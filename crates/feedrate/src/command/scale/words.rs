@@ -1,8 +1,10 @@
 //! Words for the result of a search, for terminals and reports. This module decides nothing.
+//!
+//! Long because its tests list whole answers.
 
 use super::answer::SearchResult;
 use super::plain_read::PlainRead;
-use feedrate_measure::metric::{Better, Metric};
+use feedrate_measure::metric::{Better, Metric, Unit};
 use feedrate_results::conclusion::ConclusionLine;
 use feedrate_spec::units;
 use feedrate_study::scale::SearchedDataset;
@@ -51,9 +53,14 @@ fn plain_read(search: &SearchResult, read: &PlainRead) -> ConclusionLine {
         .zip(read.needed_bytes_per_second)
         .is_some_and(|(rate, needed)| needed <= rate);
     let needed = read.needed_bytes_per_second.map(units::bytes_per_second_rounded);
+    let for_full = for_full_utilisation(search);
     let value = match (rate, needed) {
-        (Some(rate), Some(needed)) if is_enough => format!("{rate}; {named} {need} {needed}"),
-        (Some(rate), Some(needed)) => format!("{rate} of the {needed} that {named} {need}"),
+        (Some(rate), Some(needed)) if is_enough => {
+            format!("{rate}; {named} {need} {needed}{for_full}")
+        }
+        (Some(rate), Some(needed)) => {
+            format!("{rate} of the {needed} that {named} {need}{for_full}")
+        }
         (Some(rate), None) => format!("{rate}; the rate that {named} {need} is unknown"),
         (None, _) => {
             format!(
@@ -131,7 +138,7 @@ fn finding(search: &SearchResult) -> String {
     }
 }
 
-/// Numbers beyond the answer, such as `; 5 and 6 not decided; 7 lack 230 MB/s`.
+/// Numbers beyond the answer, such as `; 5 and 6 not decided; 7 lack 230 MB/s for 90 %`.
 fn limit(search: &SearchResult) -> String {
     let mut text = match search.found.not_decided {
         None => String::new(),
@@ -144,7 +151,8 @@ fn limit(search: &SearchResult) -> String {
     }
     if let Some((number, needed)) = search.needed_if_undecided() {
         let rate = units::bytes_per_second_rounded(needed);
-        text += &format!("; {number} {} {rate}", verb(search, number, "need"));
+        let for_full = for_full_utilisation(search);
+        text += &format!("; {number} {} {rate}{for_full}", verb(search, number, "need"));
     }
     if let Some(fails) = search.found.fails {
         text += &match search.lacks_bytes_per_second {
@@ -156,12 +164,26 @@ fn limit(search: &SearchResult) -> String {
             }
             Some(lacks) => {
                 let rate = units::bytes_per_second_rounded(lacks);
-                format!("; {fails} {} {rate}", verb(search, fails, "lack"))
+                let target = Unit::Percent.limit_text(search.bound);
+                format!("; {fails} {} {rate} for {target}", verb(search, fails, "lack"))
+            }
+            None if search.is_plain_read_enough() => {
+                let start = match search.response.as_str() {
+                    "au_all_steps_percent" => ": the start of an epoch counts too",
+                    _ => "",
+                };
+                format!("; {fails} {}, not for bandwidth{start}", verb(search, fails, "fail"))
             }
             None => format!("; {fails} {}", verb(search, fails, "fail")),
         };
     }
     text
+}
+
+/// Says to which utilisation a needed rate belongs, if the search has another target.
+fn for_full_utilisation(search: &SearchResult) -> &'static str {
+    let is_utilisation = Metric::find(&search.response).is_ok_and(Metric::is_utilisation);
+    if is_utilisation && search.bound < 100.0 { " for 100 %" } else { "" }
 }
 
 /// The number with its meaning, such as `4 H100s (resnet50)` or `reader.batch_size=4 (my)`.
@@ -305,10 +327,9 @@ mod tests {
             search.numbers = vec![undecided(verdict)];
         };
         let limit = "Limit: for 6 H100s, the dataset needs 4 GB";
-        let busy = "Nothing at ≥ 90 % AU (sustained) for certain; 1 to 5 not decided, as the cores were busy; 5 need 475 MB/s";
+        let busy = "Nothing at ≥ 90 % AU (sustained) for certain; 1 to 5 not decided, as the cores were busy; 5 need 475 MB/s for 100 %";
         check(|search| set(search, "cpu-saturated"), &[busy, limit]);
-        let noisy =
-            "Nothing at ≥ 90 % AU (sustained) for certain; 1 to 5 not decided; 5 need 475 MB/s";
+        let noisy = "Nothing at ≥ 90 % AU (sustained) for certain; 1 to 5 not decided; 5 need 475 MB/s for 100 %";
         check(|search| set(search, "storage-bound"), &[noisy, limit]);
     }
 
@@ -347,7 +368,8 @@ mod tests {
             });
         };
         let answer = "4 H100s (resnet50) at ≥ 90 % AU (sustained) for certain";
-        let line = "The storage alone gives: 812 MB/s of the 3.4 GB/s that 5 accelerators need";
+        let line =
+            "The storage alone gives: 812 MB/s of the 3.4 GB/s that 5 accelerators need for 100 %";
         check(known, &[answer, line]);
         let unknown = |search: &mut SearchResult| {
             known(search);
@@ -359,7 +381,27 @@ mod tests {
             known(search);
             search.plain_read.as_mut().unwrap().needed_bytes_per_second = Some(500e6);
         };
-        check(enough, &[answer, "The storage alone gives: 812 MB/s; 5 accelerators need 500 MB/s"]);
+        check(
+            enough,
+            &[answer, "The storage alone gives: 812 MB/s; 5 accelerators need 500 MB/s for 100 %"],
+        );
+        // The storage delivers enough for the failing number, so that its runs lack no rate.
+        let fails = |search: &mut SearchResult| {
+            enough(search);
+            search.found.fails = Some(5);
+            search.lacks_bytes_per_second = Some(2.8e6);
+            search.drop_lack_despite_plain_read();
+        };
+        let answer =
+            "4 H100s (resnet50) at ≥ 90 % AU (sustained) for certain; 5 fail, not for bandwidth";
+        let line = "The storage alone gives: 812 MB/s; 5 accelerators need 500 MB/s for 100 %";
+        check(fails, &[answer, "Why 5 fail: ", line]);
+        let all_steps = |search: &mut SearchResult| {
+            fails(search);
+            search.response = "au_all_steps_percent".into();
+        };
+        let answer = "4 H100s (resnet50) at ≥ 90 % AU (all steps) for certain; 5 fail, not for bandwidth: the start of an epoch counts too";
+        check(all_steps, &[answer, "Why 5 fail: ", line]);
     }
 
     #[test]
@@ -398,7 +440,7 @@ mod tests {
                 search.stopped = Some("`--max-runs 20` is reached".into());
             },
             &[
-                "4 H100s (resnet50) at ≥ 90 % AU (sustained) for certain; 5 and 6 not decided; 7 lack 230 MB/s",
+                "4 H100s (resnet50) at ≥ 90 % AU (sustained) for certain; 5 and 6 not decided; 7 lack 230 MB/s for 90 %",
                 "Why 7 fail: 82 % AU, target 90 %, storage-bound",
                 "Not decided: `--max-runs 20` is reached",
             ],
@@ -438,7 +480,7 @@ mod tests {
                 search.why = "storage-bound".into();
             },
             &[
-                "Not even 1 accelerator (my_own) at ≥ 90 % AU (sustained); 1 lacks 5 MB/s",
+                "Not even 1 accelerator (my_own) at ≥ 90 % AU (sustained); 1 lacks 5 MB/s for 90 %",
                 "Why 1 fails: storage-bound",
             ],
         );

@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 const NAME_COLUMNS: usize = 20;
 /// Columns that a run's name keeps in its permanent line, even if the line is too long.
 const NAME_COLUMNS_MIN: usize = 10;
+/// Columns of a name that is never shortened, such as `run 12: 128 accelerators`.
+const SHORT_NAME_COLUMNS: usize = 24;
 
 /// Prints events and the live lines.
 pub(super) struct Reporter {
@@ -152,11 +154,15 @@ fn place_text(place: Option<RowPlace>) -> String {
     }
 }
 
-/// A line about a run. If it is too long, the name is shortened first, then the end.
+/// A line about a run. If it is too long, a long name is shortened first, then the end.
 fn run_line(place: Option<RowPlace>, name: &str, says: &str, columns: usize) -> String {
     let place = place_text(place);
     let other_columns = place.chars().count() + 2 + says.chars().count();
-    let name = text::cut(name, columns.saturating_sub(other_columns).max(NAME_COLUMNS_MIN));
+    let name_columns = match name.chars().count() {
+        count @ ..=SHORT_NAME_COLUMNS => count,
+        _ => columns.saturating_sub(other_columns).max(NAME_COLUMNS_MIN),
+    };
+    let name = text::cut(name, name_columns);
     text::cut(&format!("{place}{name}: {says}"), columns)
 }
 
@@ -283,6 +289,15 @@ mod tests {
             "AU 55.0 %, 13 s, doubts: window_shorter_than_stock, other_io, throttled",
             "[3/12] unet3d_h1…: AU 55.0 %, 13 s, doubts: window_shorter_than_stock, …",
         );
+    }
+
+    #[test]
+    fn a_short_name_stays_whole() {
+        let says = "AU 100.0 %, reaches 90 %, 3.23 s, doubts: device_not_quiet, other_io";
+        let shown = run_line(None, "run 2: 1 accelerator", says, COLUMNS);
+        let expected = "run 2: 1 accelerator: AU 100.0 %, reaches 90 %, 3.23 s, doubts: ";
+        assert!(shown.starts_with(expected), "{shown}");
+        assert!(shown.chars().count() <= COLUMNS, "{shown}");
     }
 
     #[test]

@@ -33,6 +33,11 @@ fn text_of(svg: &str) -> String {
 }
 
 #[test]
+fn the_plot_of_a_search_has_the_name_of_its_command() {
+    assert_eq!(find("scale").unwrap().name, "au_processes");
+}
+
+#[test]
 fn names_are_unique_and_found() {
     for plot in PLOTS {
         for name in [plot.name].iter().chain(plot.aliases) {

@@ -14,6 +14,9 @@ const DIRECT_STORAGE: &str = "direct_fs";
 const DIRECT_OPTIONS: [&str; 2] = ["storage_library", "uri_scheme"];
 const DIRECT_VALUE: &str = "direct";
 
+/// Lower rates in bytes per second are probably meant in another unit.
+const THROTTLE_USUAL_MIN: f64 = 1000.0;
+
 /// Hint for a build without stores of objects.
 pub(super) const BUILD_WITH_OBJECTS: &str =
     "build it with `--features object`, or mount the bucket";
@@ -53,6 +56,7 @@ impl Builder<'_> {
         }
         let engine = member.and_then(|member| self.engine(member));
         self.check_page_cache(member, engine.as_deref());
+        self.check_throttle();
         let engine_member = engine.as_deref().and_then(|name| self.catalog.engine(name));
         StoragePlan {
             has_no_device: member.is_some_and(|member| member.has(Ability::NoDevice)),
@@ -105,6 +109,16 @@ impl Builder<'_> {
             limit_bytes: self.w.reader_stage_limit,
             keep: self.w.reader_stage_keep,
         })
+    }
+
+    /// Warns of a rate without a unit that is too low to be meant.
+    fn check_throttle(&mut self) {
+        let rate = self.w.storage_throttle_bytes_per_second;
+        if let Some(rate) = rate.filter(|rate| *rate < THROTTLE_USUAL_MIN) {
+            let hint = format!("did you mean `{rate}MB/s`?");
+            let message = format!("the storage delivers {rate} bytes per second");
+            self.warning("storage.throttle.bytes_per_second", message, &hint);
+        }
     }
 
     /// Refuses options for a page cache that does not exist or is not used.
