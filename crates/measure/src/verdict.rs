@@ -266,6 +266,7 @@ mod tests {
     use super::*;
     use crate::doubt;
     use crate::example::{block, checkpoint, epoch, set_stall, simple};
+    use crate::metric::{STALL_CLIENT, STALL_DECODE};
     use crate::record::{FileMembers, NamedMember, Record, Stall};
     use feedrate_spec::plan::ClientPlan;
     use feedrate_spec::workload::TimeSpec;
@@ -335,6 +336,16 @@ mod tests {
         check(Bound::ClientBound, "was 60 % of the wait", |r| set_decoding(r, 0.2));
         // If the client is faster than the loader, most of the decoding counts as the loader's.
         check(Bound::DecodeBound, "was 70 % of the wait", |r| set_decoding(r, 0.05));
+        // Figures and tables show the metrics, which divide decoding in the same way.
+        for (per_sample_s, decode_s, client_s) in
+            [(1.0, 0.0, 10.0), (0.2, 4.0, 6.0), (0.05, 7.0, 3.0)]
+        {
+            let mut record = simple(&[(0, 0, 0, 1); 20]);
+            set_decoding(&mut record, per_sample_s);
+            let derived = Derived::new(&record);
+            let parts = [derived.value(&STALL_DECODE), derived.value(&STALL_CLIENT)];
+            assert_eq!(parts, [Some(decode_s), Some(client_s)], "{per_sample_s}");
+        }
     }
 
     /// Replaces the epoch by an epoch of two accelerators with 20 equal steps each.

@@ -3,6 +3,7 @@
 use crate::derived::Derived;
 use crate::metric::{
     BARRIER_S, STALL_CLIENT, STALL_DECODE, STALL_OPEN, STALL_QUEUE, STALL_READ, STALL_SKEW,
+    client_share_of_decoding,
 };
 use feedrate_spec::names;
 use schemars::JsonSchema;
@@ -67,17 +68,20 @@ impl Waits {
         let queue_part_s = |ns: u64| queue_s * ns as f64 / busy_ns;
         let open_s = derived.value(&STALL_OPEN)? + queue_part_s(io.open_ns);
         let read_s = derived.value(&STALL_READ)? + queue_part_s(io.read_ns);
-        let decode_s = derived.value(&STALL_DECODE)? + queue_part_s(io.decode_ns);
-        let client_s = derived.value(&STALL_CLIENT).unwrap_or(0.0) + queue_part_s(io.client_ns);
+        let loader = &derived.record.plan.loader;
+        let client_share = client_share_of_decoding(loader, |count| count(io));
+        let decode_queue_s = queue_part_s(io.decode_ns);
+        let decode_s = derived.value(&STALL_DECODE)? + decode_queue_s * (1.0 - client_share);
+        let client_queue_s = queue_part_s(io.client_ns) + decode_queue_s * client_share;
+        let client_s = derived.value(&STALL_CLIENT).unwrap_or(0.0) + client_queue_s;
         let accelerators = f64::from(derived.record.plan.accelerators.max(1));
         let receive_s = io.receive_ns as f64 / 1e9 / accelerators;
         let skew_s = derived.value(&STALL_SKEW).or(derived.value(&BARRIER_S))?;
-        let client_decode_s = decode_s * client_share_of_decoding(derived);
         Some(Waits {
             open_s,
             read_s,
-            decode_s: decode_s - client_decode_s,
-            client_s: client_s + client_decode_s,
+            decode_s,
+            client_s,
             receive_s: receive_s.min(client_s),
             skew_s,
         })
@@ -115,16 +119,4 @@ impl Waits {
         let percent = 100.0 * part_s / (self.data_s() + self.skew_s);
         (part_s > 0.0).then_some(WaitPart { cause, percent })
     }
-}
-
-/// Share of the decoding time that counts as the client's work: decoding within the processor time that the emulated client takes for the
-/// samples.
-fn client_share_of_decoding(derived: &Derived) -> f64 {
-    let io = &derived.io;
-    let loader = &derived.record.plan.loader;
-    let Some(client) = &loader.client else { return 0.0 };
-    let samples = io.samples as f64;
-    let batches = samples / loader.batch_size.max(1) as f64;
-    let planned_ns = 1e9 * client.worker_s(samples, batches, io.read_bytes as f64);
-    (planned_ns.min(io.client_own_ns as f64) / io.decode_ns.max(1) as f64).min(1.0)
 }

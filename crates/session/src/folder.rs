@@ -476,10 +476,10 @@ impl FoundFolder {
         ];
         words.extend(self.samples_words());
         words.extend(self.dims.as_ref().filter(|dims| !dims.is_empty()).map(|dims| {
-            // Height and width suffice for pictures.
+            // Of pictures, people name width and height.
             let is_picture = dims.len() == 3 && dims[2] <= 4;
-            let plane = if is_picture { &dims[..2] } else { dims };
-            let sides: Vec<String> = plane.iter().map(u64::to_string).collect();
+            let sides = if is_picture { vec![dims[1], dims[0]] } else { dims.clone() };
+            let sides: Vec<String> = sides.iter().map(u64::to_string).collect();
             let mean = if self.dims_are_even { "" } else { " on average" };
             format!("{}{mean}", sides.join(" × "))
         }));

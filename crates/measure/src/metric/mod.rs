@@ -35,6 +35,7 @@ pub use duration::DURATION_S;
 pub use latency::{OPEN_LATENCY, Quantiles, READ_LATENCY, SAMPLE_LATENCY};
 pub use nominal::{NOMINAL_WHOLE, NOMINAL_WINDOWED};
 pub use samples::{SAMPLES_WHOLE, SAMPLES_WINDOWED, block_samples_per_second};
+pub(crate) use stall::client_share_of_decoding;
 pub use stall::{
     STALL_CLIENT, STALL_DECODE, STALL_OPEN, STALL_PERCENT, STALL_QUEUE, STALL_READ, STALL_SKEW,
 };

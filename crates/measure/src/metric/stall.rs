@@ -5,8 +5,9 @@
 use super::{
     BARRIER_S, Basis, Better, COMPOSED, COMPUTE_S, Fold, Formula, LOAD_S, Metric, MetricId, Unit,
 };
-use crate::record::Stall;
+use crate::record::{IoCounters, Stall};
 use crate::window::{Scope, seconds};
+use feedrate_spec::plan::LoaderPlan;
 
 /// Share of an accelerator's time spent waiting for data.
 pub static STALL_PERCENT: Metric = Metric {
@@ -50,9 +51,15 @@ pub static STALL_READ: Metric = Metric {
 pub static STALL_DECODE: Metric = Metric {
     id: MetricId("stall_decode_s"),
     title: "stall on decoding",
-    definition: "Part of load_s and barrier_s in which the last accelerator of the step waited for checking, decoding or unpacking",
+    definition: "Part of load_s and barrier_s in which the last accelerator of the step waited for checking, decoding or unpacking, other than the client's",
     path: "stall.decode_s",
-    formula: Formula::PerEpoch(|scope| cause_s(scope, |stall| stall.decode_ns), Fold::Sum),
+    formula: Formula::PerEpoch(
+        |scope| {
+            let decode_s = cause_s(scope, |stall| stall.decode_ns)?;
+            Some(decode_s * (1.0 - client_share_in_epoch(scope)))
+        },
+        Fold::Sum,
+    ),
     ..STALL
 };
 
@@ -60,12 +67,14 @@ pub static STALL_DECODE: Metric = Metric {
 pub static STALL_CLIENT: Metric = Metric {
     id: MetricId("stall_client_s"),
     title: "stall on the client",
-    definition: "Part of load_s and barrier_s in which the last accelerator of the step waited for the client's own work; no value if the workload configures none",
+    definition: "Part of load_s and barrier_s in which the last accelerator of the step waited for the client's own work, including its decoding; no value if the workload configures none",
     path: "stall.client_s",
     formula: Formula::PerEpoch(
         |scope| {
             scope.plan.loader.client.as_ref()?;
-            cause_s(scope, |stall| stall.client_ns)
+            let decode_s = cause_s(scope, |stall| stall.decode_ns)?;
+            let client_s = cause_s(scope, |stall| stall.client_ns)?;
+            Some(client_s + decode_s * client_share_in_epoch(scope))
         },
         Fold::Sum,
     ),
@@ -97,6 +106,27 @@ pub static STALL_SKEW: Metric = Metric {
 
 const STALL: Metric =
     Metric { unit: Unit::Seconds, better: Better::Lower, basis: &[Basis::Reads], ..COMPOSED };
+
+/// Share of the decoding time that counts as the client's work: decoding within the processor time that the emulated client takes for the
+/// samples. `sum` adds up a counter.
+pub(crate) fn client_share_of_decoding(
+    loader: &LoaderPlan,
+    sum: impl Fn(fn(&IoCounters) -> u64) -> u64,
+) -> f64 {
+    let Some(client) = &loader.client else { return 0.0 };
+    let samples = sum(|io| io.samples) as f64;
+    let batches = samples / loader.batch_size.max(1) as f64;
+    let planned_ns = 1e9 * client.worker_s(samples, batches, sum(|io| io.read_bytes) as f64);
+    let own_ns = planned_ns.min(sum(|io| io.client_own_ns) as f64);
+    (own_ns / sum(|io| io.decode_ns).max(1) as f64).min(1.0)
+}
+
+fn client_share_in_epoch(scope: Scope) -> f64 {
+    let rows = &scope.epoch.accelerators;
+    client_share_of_decoding(&scope.plan.loader, |count| {
+        rows.iter().map(|row| count(&row.io)).sum()
+    })
+}
 
 /// Waiting time of one cause, mean over accelerators.
 fn cause_s(scope: Scope, cause_ns: fn(&Stall) -> u64) -> Option<f64> {
