@@ -7,7 +7,7 @@ use feedrate_measure::checkpoints::CheckpointSummary;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::{
     Bias, CHECKPOINTS_FROM_PAGE_CACHE, CHECKPOINTS_NOT_SYNCED, CPU_SATURATED, Doubt,
-    INCOMPLETE_RUN, OTHER_IO, Severity, VALUES_ELSEWHERE, find_origin_doubt,
+    INCOMPLETE_RUN, OTHER_IO, Severity, VALUES_ELSEWHERE, compute_stretch, find_origin_doubt,
 };
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Metric, SAMPLES_WHOLE, Values};
 use feedrate_measure::noise::{Noise, is_too_wide};
@@ -98,6 +98,10 @@ pub struct Answer {
     /// Whether other processes used the device so much that the measured rates are too low.
     #[serde(skip)]
     pub shares_device: bool,
+    /// Measured ÷ configured compute time of a step if the emulated accelerators were too slow; `None` otherwise. They needed less of the
+    /// storage than they should have.
+    #[serde(skip)]
+    pub compute_stretch: Option<f64>,
     /// The deciding utilisation in percent.
     pub au_percent: Option<f64>,
     /// The metric of `au_percent`: au_sustained, or au_all_steps if au_sustained cannot be measured.
@@ -217,6 +221,7 @@ impl Answer {
             evidence,
             is_memory_served: supply.is_memory_served,
             shares_device: doubts.iter().any(|doubt| doubt.name == OTHER_IO),
+            compute_stretch: compute_stretch(doubts),
             au_percent,
             au_kind: supply.deciding_metric.map(|metric| metric.id.name()),
             interval: supply.interval.map(|interval| [interval.low, interval.high]),
@@ -287,10 +292,15 @@ impl Answer {
         self.fed.is_some() && uses_all_steps && !self.interval.is_some_and(excludes_required)
     }
 
-    /// Whether the answer is only probable: the run has too few steps, or a quiet device might have fed the accelerators.
+    /// Whether the answer is only probable: the run has too few steps, a quiet device might have fed the accelerators, or the storage might not
+    /// have fed them if their steps had not taken too long.
     pub fn is_only_probable(&self) -> bool {
         let could_be_fed = self.kind == AnswerKind::No && self.shares_device;
-        self.rests_on_few_steps() || could_be_fed
+        let at_configured_compute = self.au_percent.zip(self.compute_stretch);
+        let could_wait = self.kind == AnswerKind::Yes
+            && at_configured_compute
+                .is_some_and(|(au, stretch)| au / stretch < self.required_percent);
+        self.rests_on_few_steps() || could_be_fed || could_wait
     }
 
     /// Whether a doubt could change the answer. Notes could not. A cause that only made the run slower cannot change a YES, and one that

@@ -220,6 +220,8 @@ pub enum VerdictReason {
     NotPositive,
     /// Runs do not show the speed of the storage, for these reasons.
     Distorted { a: Vec<UnknownBecause>, b: Vec<UnknownBecause> },
+    /// Emulated steps took longer than configured, by these factors, and the verdict depends on that.
+    ComputeStretched { a: f64, b: f64 },
 }
 
 impl VerdictReason {

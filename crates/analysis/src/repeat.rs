@@ -91,13 +91,17 @@ impl RepeatedAnswer {
             AnswerKind::No => Some(false),
             _ => None,
         };
+        let could_miss = utilisation
+            .and_then(|au| at_configured_compute(au, runs))
+            .is_some_and(|au| au.mean < required_percent);
         let needed = answers.iter().map(|answer| answer.needed_bytes_per_second);
         RepeatedAnswer {
             runs: runs.len() as u64,
             kind: kind.name().into(),
             fed,
             is_open: fed.is_some() && !utilisation.is_some_and(excludes_required)
-                || fed == Some(false) && answers.iter().any(|answer| answer.shares_device),
+                || fed == Some(false) && answers.iter().any(|answer| answer.shares_device)
+                || fed == Some(true) && could_miss,
             required_percent,
             decides: decides.map(|value| value.metric.clone()),
             needed_bytes_per_second: needed
@@ -160,6 +164,25 @@ impl RepeatedValue {
     pub fn unit(&self) -> Unit {
         Unit::from_name(&self.unit).unwrap_or(Unit::Ratio)
     }
+}
+
+/// The bound of a utilisation or rate of `runs` if no step had taken longer than configured: the utilisation would be at least this, and the
+/// rate at most this. `None` for other metrics, and if no step took longer.
+pub fn at_configured_compute(
+    value: &RepeatedValue,
+    runs: &[AnsweredSummary],
+) -> Option<RepeatedValue> {
+    let metric = Metric::find(&value.metric).ok()?;
+    let stretches = runs.iter().map(|run| run.answer.compute_stretch);
+    let is_stretched = stretches.clone().any(|stretch| stretch.is_some());
+    if !is_stretched || !(metric.is_utilisation() || metric.unit.is_rate()) {
+        return None;
+    }
+    let values = value.values.iter().zip(stretches).map(|(value, stretch)| {
+        let stretch = stretch.unwrap_or(1.0);
+        if metric.is_utilisation() { value / stretch } else { value * stretch }
+    });
+    RepeatedValue::new(&value.metric, metric.unit, values.collect())
 }
 
 /// Name of the metric by which all runs are judged, or of the utilisation over all steps if the runs are judged by different ones. `None` if a

@@ -8,8 +8,8 @@ use crate::exit::Exit;
 use crate::messages;
 use clap::Args;
 use feedrate_analysis::answer::{Answer, AnswerKind, AnsweredSummary, UnknownBecause};
-use feedrate_analysis::repeat::{RepeatedAnswer, RepeatedValue};
-use feedrate_measure::doubt::{self, Bias, Doubt, OTHER_IO, Severity};
+use feedrate_analysis::repeat::{RepeatedAnswer, RepeatedValue, at_configured_compute};
+use feedrate_measure::doubt::{self, Bias, COMPUTE_OVERSHOOT, Doubt, OTHER_IO, Severity};
 use feedrate_measure::metric::{Better, DELIVERED_WHOLE, Metric, READ_LATENCY, SAMPLES_WHOLE};
 use feedrate_measure::verdict::Bound;
 use feedrate_report::words::answer::percent_near_target;
@@ -55,7 +55,7 @@ fn parse_outcome(text: &str) -> Result<String, String> {
     }
     Err(match alternatives(&similar_names(text, names())) {
         Some(names) => format!("did you mean {names}?"),
-        None => format!("one of {}", Vec::from_iter(names()).join(", ")),
+        None => "give invalid, warning, note, or a name in `feedrate list verdicts` or `feedrate list doubts`".into(),
     })
 }
 
@@ -97,8 +97,8 @@ impl GateArguments {
 
     /// Judges runs of one plan, whose workload has the limits `expect`. Numbers are means over the runs.
     pub(crate) fn judge(&self, expect: &Expectations, runs: &[AnsweredSummary]) -> Vec<GateResult> {
-        let measured =
-            &Measured { answer: RepeatedAnswer::new(runs), distortions: distortions(runs) };
+        let (answer, distortions) = (RepeatedAnswer::new(runs), distortions(runs));
+        let measured = &Measured { runs, answer, distortions };
         let utilisation = match (self.fail_below_au, expect.au_percent) {
             (Some(limit), _) => Some(utilisation_gate(measured, limit, "--fail-below-au")),
             (None, Some(limit)) => Some(utilisation_gate(measured, limit, "expect.au")),
@@ -142,7 +142,8 @@ pub(crate) fn is_met(gates: &[GateResult]) -> Option<bool> {
 }
 
 /// The means of runs, and how they differ from the speed of the storage.
-struct Measured {
+struct Measured<'a> {
+    runs: &'a [AnsweredSummary],
     answer: RepeatedAnswer,
     distortions: Vec<Distortion>,
 }
@@ -191,7 +192,7 @@ fn distortions(runs: &[AnsweredSummary]) -> Vec<Distortion> {
     unknown.chain(from_memory).chain(shares_device).collect()
 }
 
-impl Measured {
+impl Measured<'_> {
     /// Whether the storage keeps the limit that `value` keeps or not; `None` if the interval of several runs or a distortion leaves this open.
     /// Adds the interval and the distortion to `found`.
     fn decide(&self, is_kept: bool, value: &RepeatedValue, limit: f64, found: String) -> Decision {
@@ -207,9 +208,40 @@ impl Measured {
             Some(Distortion { reason, .. }) => {
                 Decision { is_met: None, found: format!("{found} (not usable: {reason})") }
             }
-            None if value.leaves_open(limit) => Decision { is_met: None, found },
-            None => Decision { is_met: Some(is_kept), found },
+            None => match self.stretched(is_kept, value, limit) {
+                Some(reason) => {
+                    Decision { is_met: None, found: format!("{found} (not usable: {reason})") }
+                }
+                None if value.leaves_open(limit) => Decision { is_met: None, found },
+                None => Decision { is_met: Some(is_kept), found },
+            },
         }
+    }
+
+    /// The reason why a utilisation or rate leaves `limit` open if emulated steps took longer than configured; `None` if it decides.
+    fn stretched(&self, is_kept: bool, value: &RepeatedValue, limit: f64) -> Option<String> {
+        let corrected = at_configured_compute(value, self.runs)?;
+        if (limit <= corrected.mean) == is_kept && !corrected.leaves_open(limit) {
+            return None;
+        }
+        let text = corrected.unit().text(corrected.mean);
+        Some(format!(
+            "compute took longer than configured, {COMPUTE_OVERSHOOT}; otherwise it could be {text}"
+        ))
+    }
+
+    /// The reason why the bucket of the 99th percentile of read latency leaves `limit` open; `None` if it decides.
+    fn bucketed(&self, limit: f64) -> Option<String> {
+        let end = |index: usize| {
+            let quantiles = self.runs.iter().map(|run| run.summary.figures.read_latency.as_ref());
+            let ends = quantiles.map(|quantiles| Some(quantiles?.p99_range_s?[index]));
+            let ends = ends.collect::<Option<Vec<f64>>>()?;
+            Some(RepeatedValue::new(READ_LATENCY.id.name(), READ_LATENCY.unit, ends)?.mean)
+        };
+        let (low, high) = (end(0)?, end(1)?);
+        let [from, to] = [low, high].map(|end| READ_LATENCY.unit.text(end));
+        let is_open = low <= limit && limit < high;
+        is_open.then(|| format!(" (the histogram shows only that it is from {from} to {to})"))
     }
 }
 
@@ -249,8 +281,15 @@ fn limit_gate(measured: &Measured, name: &str, limit: f64, metric: &Metric) -> G
                 shown = value.mean.to_string();
             }
             // The rate of an answer excludes the start of epochs.
-            let scope = if metric.unit.is_rate() { " over whole epochs" } else { "" };
-            measured.decide(is_kept, value, limit, format!("{subject} is {shown}{scope}"))
+            let are_whole = measured.runs.iter().all(|run| run.summary.complete);
+            let scope = if metric.unit.is_rate() && are_whole { " over whole epochs" } else { "" };
+            let found = format!("{subject} is {shown}{scope}");
+            let decision = measured.decide(is_kept, value, limit, found);
+            let is_latency = metric.id == READ_LATENCY.id && decision.is_met.is_some();
+            match is_latency.then(|| measured.bucketed(limit)).flatten() {
+                Some(reason) => Decision { is_met: None, found: decision.found + &reason },
+                None => decision,
+            }
         }
     };
     let direction = match metric.better {
@@ -331,6 +370,7 @@ mod tests {
     use super::*;
     use feedrate_measure::example::{set_stall, simple};
     use feedrate_measure::record::{Record, Stall};
+    use feedrate_spec::workload::TimeSpec;
 
     /// A run that waits for the storage half of the time and has warnings and notes.
     fn record() -> Record {
@@ -454,6 +494,11 @@ mod tests {
         let gate = GateArguments::default().judge(&expect, &runs).swap_remove(0);
         let says = "delivered_bytes_per_second is 1 MB/s over whole epochs, `expect.bytes_per_second` requires at least 2 MB/s";
         assert_eq!(gate.says, says);
+        let mut stopped = simple(&[(500, 500, 0, 1_000_000); 20]);
+        stopped.complete = false;
+        let stopped = [AnsweredSummary::new(&stopped)];
+        let gate = GateArguments::default().judge(&expect, &stopped).swap_remove(0);
+        assert!(gate.says.starts_with("delivered_bytes_per_second is 1 MB/s (not usable: "));
     }
 
     /// Busy cores only lower a rate, and memory only raises it.
@@ -487,6 +532,70 @@ mod tests {
                 assert!(is_met.is_some() || gate.says.contains(reason), "{gate:?}");
             }
         }
+    }
+
+    /// Steps of 440 instead of 400 ms raise a utilisation of 80 % to 88 %, and lower a rate that the storage could exceed.
+    #[test]
+    fn slow_compute_leaves_open_what_it_could_change() {
+        let run = |compute_ms: u64| {
+            let mut record = simple(&[(500 - compute_ms, compute_ms, 0, 1_000_000); 20]);
+            record.plan.train.compute = TimeSpec::Constant { mean: 0.4 };
+            AnsweredSummary::new(&record)
+        };
+        let (calm, busy) = (run(400), run(440));
+        let au = |limit| Expectations { au_percent: Some(limit), ..Expectations::default() };
+        let rate = busy.summary.figures.value(&SAMPLES_WHOLE).unwrap();
+        let rate_above = |factor: f64| {
+            let samples_per_second = Some(rate * factor);
+            Expectations { samples_per_second, ..Expectations::default() }
+        };
+        for (expect, calm_is_met, busy_is_met) in [
+            (au(79.0), Some(true), Some(true)),
+            (au(85.0), Some(false), None),
+            (au(89.0), Some(false), Some(false)),
+            (rate_above(0.99), Some(true), Some(true)),
+            (rate_above(1.05), Some(false), None),
+            (rate_above(1.2), Some(false), Some(false)),
+        ] {
+            for (run, is_met) in [(&calm, calm_is_met), (&busy, busy_is_met)] {
+                let runs = std::slice::from_ref(run);
+                let gate = GateArguments::default().judge(&expect, runs).swap_remove(0);
+                assert_eq!(gate.is_met, is_met, "{gate:?}");
+                let says_why = gate.says.contains("compute took longer than configured");
+                assert_eq!(says_why, is_met.is_none(), "{gate:?}");
+            }
+        }
+    }
+
+    /// All reads take 50 ms, whose bucket is from 46.1 to 50.3 ms.
+    #[test]
+    fn a_limit_inside_the_bucket_of_the_quantile_is_not_decided() {
+        let run = |longest_ms: u64| {
+            let mut record = simple(&[(500, 500, 0, 1_000_000); 20]);
+            let latency = &mut record.epochs[0].accelerators[0].io.read_latency;
+            (0..200).for_each(|_| latency.record(50_000_000));
+            latency.record(longest_ms * 1_000_000);
+            AnsweredSummary::new(&record)
+        };
+        let judge = |longest_ms, limit_s| {
+            let expect =
+                Expectations { read_latency_p99_s: Some(limit_s), ..Expectations::default() };
+            GateArguments::default().judge(&expect, &[run(longest_ms)]).swap_remove(0)
+        };
+        for (longest_ms, limit_s, is_met) in [
+            (60, 0.046, Some(false)),
+            (60, 0.0499, None),
+            (60, 0.0504, Some(true)),
+            (50, 0.0499, None),
+            (50, 0.05, Some(true)),
+        ] {
+            assert_eq!(judge(longest_ms, limit_s).is_met, is_met, "{longest_ms} {limit_s}");
+        }
+        let says = judge(60, 0.0499).says;
+        assert!(
+            says.contains(" (the histogram shows only that it is from 46.1 ms to 50.3 ms), "),
+            "{says}"
+        );
     }
 
     #[test]
@@ -549,19 +658,17 @@ mod tests {
             ("page_cach", "did you mean `page_cache`?"),
             ("storage_bound", "did you mean `storage-bound`?"),
             ("warnings", "did you mean `warning`?"),
-            ("", "one of invalid, warning, note, storage-bound"),
+            ("", "give invalid, warning, note, or a name in `feedrate list verdicts` or"),
         ] {
             assert!(parse_outcome(name).unwrap_err().contains(hint), "{name}");
         }
     }
 
     #[test]
-    fn each_name_in_the_hint_is_accepted_and_listed_once() {
-        let hint = parse_outcome("").unwrap_err();
-        let listed = Vec::from_iter(hint.trim_start_matches("one of ").split(", "));
-        assert!(listed.contains(&"invalid") && listed.contains(&"page_cache"), "{hint}");
-        let names = std::collections::BTreeSet::from_iter(&listed);
-        assert_eq!(names.len(), listed.len(), "{hint}");
-        listed.iter().for_each(|name| assert_eq!(parse_outcome(name).as_deref(), Ok(*name)));
+    fn each_name_is_accepted_and_occurs_once() {
+        let all = Vec::from_iter(names());
+        assert!(all.contains(&"invalid") && all.contains(&"page_cache"), "{all:?}");
+        assert_eq!(BTreeSet::from_iter(&all).len(), all.len(), "{all:?}");
+        all.iter().for_each(|name| assert_eq!(parse_outcome(name).as_deref(), Ok(*name)));
     }
 }

@@ -18,6 +18,14 @@ pub struct Histogram {
     max_ns: u64,
 }
 
+/// Durations from `low_ns` to `high_ns`, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "explained by the type")]
+pub struct DurationRange {
+    pub low_ns: u64,
+    pub high_ns: u64,
+}
+
 impl Histogram {
     /// An empty histogram with its memory (4 KiB) allocated, so [`Histogram::record`] does not allocate.
     pub fn new() -> Self {
@@ -99,6 +107,18 @@ impl Histogram {
         Some(middle_ns(bucket).min(self.max_ns))
     }
 
+    /// The durations between which [`Histogram::quantile`] is: those of its bucket, up to the longest duration. `None` as for the quantile.
+    pub fn quantile_range(&self, q: f64) -> Option<DurationRange> {
+        let quantile_ns = self.quantile(q)?;
+        let is_longest = self.count() as f64 <= (q * self.count() as f64).ceil();
+        if is_longest {
+            return Some(DurationRange { low_ns: self.max_ns, high_ns: self.max_ns });
+        }
+        let bucket = bucket_index(quantile_ns);
+        let high_ns = least_ns(bucket).saturating_add(width_ns(bucket) - 1);
+        Some(DurationRange { low_ns: least_ns(bucket), high_ns: high_ns.min(self.max_ns) })
+    }
+
     /// Pairs of a duration, with an error of at most one sixteenth, and its count; shortest first.
     pub fn counts(&self) -> Vec<(u64, u64)> {
         self.non_empty_buckets()
@@ -151,9 +171,23 @@ fn bucket_index(ns: u64) -> usize {
 
 /// Middle of a bucket's durations.
 fn middle_ns(bucket: usize) -> u64 {
-    let octave = (bucket >> OCTAVE_BITS).saturating_sub(1);
-    let least = ((bucket - (octave << OCTAVE_BITS)) as u64) << octave;
-    least + (1 << octave) / 2
+    least_ns(bucket) + width_ns(bucket) / 2
+}
+
+/// Shortest duration of a bucket.
+fn least_ns(bucket: usize) -> u64 {
+    let octave = octave(bucket);
+    ((bucket - (octave << OCTAVE_BITS)) as u64) << octave
+}
+
+/// Number of durations, in whole nanoseconds, that share a bucket.
+fn width_ns(bucket: usize) -> u64 {
+    1 << octave(bucket)
+}
+
+/// Logarithm of a bucket's width.
+fn octave(bucket: usize) -> usize {
+    (bucket >> OCTAVE_BITS).saturating_sub(1)
 }
 
 /// Serialized form: the non-empty buckets only.
@@ -231,6 +265,20 @@ mod tests {
         assert_eq!(histogram_of(&[5, 20_000, 5]).counts(), [(5, 2), (19_456, 1)]);
         assert_eq!(histogram.quantile(f64::NAN), None);
         assert_eq!((Histogram::new().quantile(0.5), Histogram::new().max()), (None, None));
+    }
+
+    /// 50 ms is in the bucket from 11 × 2^22 to 12 × 2^22 − 1 ns, and the longest duration ends the range.
+    #[test]
+    fn a_quantile_is_known_to_its_bucket() {
+        let range = |values: &[u64]| histogram_of(values).quantile_range(0.5).unwrap();
+        let bucket = DurationRange { low_ns: 11 << 22, high_ns: (12 << 22) - 1 };
+        assert_eq!(range(&[50_000_000, 50_000_000, 60_000_000]), bucket);
+        let longest = DurationRange { high_ns: 50_000_000, ..bucket };
+        assert_eq!(range(&[50_000_000; 3]), longest);
+        let exact = DurationRange { low_ns: 50_000_000, high_ns: 50_000_000 };
+        assert_eq!(range(&[50_000_000]), exact);
+        assert_eq!(range(&[7, 7, 9]), DurationRange { low_ns: 7, high_ns: 7 });
+        assert_eq!(Histogram::new().quantile_range(0.5), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Tests of answers from made-up records.
 
 use super::*;
+use crate::repeat::RepeatedAnswer;
 use feedrate_measure::example::{
     block, checkpoint_only_record, epoch, plan, record, set_stall, simple,
 };
@@ -189,6 +190,25 @@ fn a_typical_sound_run_has_at_most_two_relevant_doubts() {
         typical(load_ms, &other_programs);
         typical(load_ms, &partly_cached);
         typical(load_ms, &slow_start);
+    }
+}
+
+/// Steps of 500 instead of 440 ms raise 44 % to 50 %.
+#[test]
+fn a_yes_that_slow_compute_could_cause_is_only_probable() {
+    for (target_percent, kind, is_only_probable) in [
+        (43.0, AnswerKind::Yes, false),
+        (48.0, AnswerKind::Yes, true),
+        (51.0, AnswerKind::No, false),
+    ] {
+        let mut record = simple(&[(500, 500, 0, 1_000_000); 20]);
+        record.plan.metric.au_target_percent = target_percent;
+        record.plan.train.compute = TimeSpec::Constant { mean: 0.44 };
+        let found = answer(&record);
+        assert_eq!((found.kind, found.rests_on_few_steps()), (kind, false), "{found:?}");
+        assert_eq!(found.is_only_probable(), is_only_probable, "{target_percent}");
+        let runs = [AnsweredSummary::new(&record), AnsweredSummary::new(&record)];
+        assert_eq!(RepeatedAnswer::new(&runs).is_open, is_only_probable, "{target_percent}");
     }
 }
 

@@ -1,10 +1,12 @@
 //! The tests of a comparison: the values of both sides for each response, their difference, and the verdict on it.
 
 use super::{
-    ComparedResponse, IntervalEstimate, Pairing, Question, Side, VerdictReason, replicate_of,
+    ComparedResponse, ComparisonVerdict, IntervalEstimate, Pairing, Question, Side, VerdictReason,
+    replicate_of,
 };
 use crate::estimate::{ResponseScale, clamp_to_points};
 use crate::precision::{ALPHA, CONFIDENCE, POWER, RUNS_MAX};
+use feedrate_measure::doubt::compute_stretch;
 use feedrate_measure::metric::{Better, Metric, Unit};
 use feedrate_measure::stats::{self, Difference, Interval, Margin, Samples};
 use feedrate_results::run::Run;
@@ -20,11 +22,22 @@ pub(super) struct ComparedPair {
     /// The difference on the scale of the response; `None` if there are too few values, or if a value has no logarithm.
     tested: Option<Difference>,
     pairing: Pairing,
+    stretch: ComputeStretch,
     /// A reason that rules out a test and therefore decides the verdict.
     obstacle: Option<VerdictReason>,
     /// The p-value of the difference, without correction for multiple tests.
     p: Option<f64>,
 }
+
+/// Measured ÷ configured compute time, mean over the runs of each side; 1 unless emulated accelerators were too slow.
+#[derive(Clone, Copy)]
+struct ComputeStretch {
+    a: f64,
+    b: f64,
+}
+
+/// Smallest difference of two stretches that can change a verdict, as a share: the measurement of compute times is no better.
+const STRETCH_DIFFERENCE_MIN: f64 = 0.01;
 
 impl ComparedPair {
     pub(super) fn new(
@@ -82,6 +95,7 @@ impl ComparedPair {
             ratio: ratio.map(|ratio| IntervalEstimate::new(ratio_interval, Some(ratio))),
             tested,
             pairing,
+            stretch: ComputeStretch { a: mean_stretch(runs_a), b: mean_stretch(runs_b) },
             p: if obstacle.is_none() { tested.and_then(|difference| difference.p()) } else { None },
             obstacle,
             a,
@@ -126,9 +140,17 @@ fn find_pairing_obstacle(a: &Side, b: &Side, are_same_replicates: bool) -> Optio
     }
 }
 
+fn mean_stretch(runs: &[&Run]) -> f64 {
+    let stretches = runs.iter().map(|run| compute_stretch(&run.doubts).unwrap_or(1.0));
+    stats::mean(&stretches.collect::<Vec<f64>>()).unwrap_or(1.0)
+}
+
 impl Side {
     pub(super) fn new(response: &Metric, runs: &[&Run]) -> Self {
-        let values: Vec<f64> = runs.iter().filter_map(|run| run.metric(response)).collect();
+        // DLIO writes a utilisation of 0 for runs without compute, which have none.
+        let is_known = |value: &f64| !(response.is_utilisation() && *value == 0.0);
+        let values: Vec<f64> =
+            runs.iter().filter_map(|run| run.metric(response)).filter(is_known).collect();
         let provenance = runs.iter().filter_map(|run| run.provenance(response)).max();
         let mean = IntervalEstimate::new(
             response.average_interval(&values, CONFIDENCE),
@@ -155,7 +177,13 @@ pub(super) fn judge(
         p_by_response.into_iter().map(|(name, p)| (name, stats::holm(&p).into_iter())).collect();
     let findings = pairs.into_iter().map(|(experiment, pair)| {
         let p = pair.p.and_then(|_| corrected.get_mut(pair.response.id.name())?.next());
-        let reason = verdict_reason(&pair, p, question);
+        let reason = match verdict_reason(&pair, p, question) {
+            reason if depends_on_stretch(&pair, &reason, question) => {
+                let ComputeStretch { a, b } = pair.stretch;
+                VerdictReason::ComputeStretched { a, b }
+            }
+            reason => reason,
+        };
         let verdict = reason.verdict();
         let response = pair.response.id.name();
         let ComparedPair { a, b, difference, ratio, .. } = pair;
@@ -201,6 +229,30 @@ fn verdict_reason(pair: &ComparedPair, p: Option<f64>, question: Question) -> Ve
         return VerdictReason::Differs { is_better, size: change.abs() };
     }
     VerdictReason::TooNoisy { runs: runs_to_decide(pair, &difference, margin) }
+}
+
+/// Whether the verdict could be another one if no emulated step had taken longer than configured. A utilisation would then be lower by up to
+/// the stretch, and a rate higher.
+fn depends_on_stretch(pair: &ComparedPair, reason: &VerdictReason, question: Question) -> bool {
+    let response = pair.response;
+    let shift = match (pair.stretch.b / pair.stretch.a).ln() {
+        log if response.is_utilisation() => -log,
+        log if response.unit.is_rate() => log,
+        _ => return false,
+    };
+    let means = pair.a.mean.estimate.zip(pair.b.mean.estimate);
+    let Some(difference) = means.map(|(a, b)| (b / a).ln()) else { return false };
+    let corrected = difference + shift;
+    let is_yes = match question {
+        Question::Within(share) => corrected.abs() <= share,
+        Question::NoWorseThan(share) => -share <= corrected,
+    };
+    let could_change = match reason.verdict() {
+        ComparisonVerdict::Same | ComparisonVerdict::NotWorse => !is_yes,
+        ComparisonVerdict::Differs => is_yes,
+        ComparisonVerdict::CannotTell => false,
+    };
+    STRETCH_DIFFERENCE_MIN < shift.abs() && could_change
 }
 
 /// The differences for which the answer to the question is yes, on the scale of the response. For percentages the margin is a share

@@ -498,7 +498,7 @@ impl StorageError {
         }
         match self.source.kind() {
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Some(
-                "free space on the device, point `--data` (`dataset.data_folder`) elsewhere, or use fewer files",
+                "free space on the device, point `--data` (`dataset.data_folder`) or `--results` elsewhere, or use fewer files",
             ),
             std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
                 Some("point `--data` (or `--results`) at a folder you may write")
@@ -506,7 +506,7 @@ impl StorageError {
             std::io::ErrorKind::NotADirectory | std::io::ErrorKind::AlreadyExists => Some(
                 "a file has the name of a folder that is needed: move the file, or use another folder",
             ),
-            std::io::ErrorKind::NotFound if self.action == "open" => Some(
+            std::io::ErrorKind::NotFound if ["open", "evict"].contains(&self.action) => Some(
                 "a file of the dataset is missing: `feedrate generate`, or `++workload.workflow.generate_data=True`, generates missing files",
             ),
             _ => None,

@@ -241,4 +241,13 @@ fn an_exceeded_quota_counts_as_a_full_device() {
     let hint = |errno| StorageError::new("write", "a", Error::from_raw_os_error(errno)).hint();
     assert!(hint(libc::EDQUOT).is_some());
     assert_eq!(hint(libc::EDQUOT), hint(libc::ENOSPC));
+    assert!(hint(libc::ENOSPC).unwrap().contains("`--results`"));
+}
+
+#[test]
+fn a_missing_file_of_the_dataset_has_a_hint_also_when_it_is_evicted() {
+    let hint = |action| StorageError::new(action, "a", ErrorKind::NotFound).hint();
+    assert!(hint("evict").unwrap().contains("`feedrate generate`"));
+    assert_eq!(hint("evict"), hint("open"));
+    assert_eq!(hint("list"), None);
 }

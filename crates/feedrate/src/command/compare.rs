@@ -157,8 +157,13 @@ fn gates(found: &Comparison, question: Question) -> Vec<(&str, GateResult)> {
             ComparisonVerdict::CannotTell => None,
         };
         let allowed = match is_met {
+            Some(true) => {
+                let unit = unit(finding);
+                let [a, b] = [&finding.a, &finding.b].map(|side| side_text(unit, side));
+                format!(" (A: {a}; B: {b})")
+            }
             Some(false) => format!(" (allowed: {})", percent(margin(question))),
-            _ => String::new(),
+            None => String::new(),
         };
         let says = verdict(finding) + &allowed;
         (finding.experiment.as_str(), gate(finding.response, is_met, says))
@@ -352,7 +357,7 @@ fn unmatched_text(alone: &UnmatchedExperiment) -> String {
 /// The values of a response on both sides, their ratio, and for percentages their difference. The sides of other responses are geometric
 /// means, whose difference is not tested.
 fn response_rows(finding: &ComparedResponse) -> Vec<FindingFigure> {
-    let unit = Metric::find(finding.response).map_or(Unit::Percent, |response| response.unit);
+    let unit = unit(finding);
     let p = finding.p.map_or(String::new(), |p| format!(", {}", chance(p, 1)));
     // Percentages are tested by their difference, other values by their ratio.
     let [difference_p, ratio_p] =
@@ -369,6 +374,10 @@ fn response_rows(finding: &ComparedResponse) -> Vec<FindingFigure> {
     rows.push(("  B / A", ratio + &ratio_p));
     let figure = |(name, value): (&str, String)| FindingFigure { name: name.into(), value };
     rows.into_iter().map(figure).collect()
+}
+
+fn unit(finding: &ComparedResponse) -> Unit {
+    Metric::find(finding.response).map_or(Unit::Percent, |response| response.unit)
 }
 
 fn side_text(unit: Unit, side: &Side) -> String {
@@ -388,4 +397,29 @@ fn side_text(unit: Unit, side: &Side) -> String {
 fn estimate_text(value: IntervalEstimate, text: impl Fn(f64) -> String) -> String {
     let ends = value.low.zip(value.high);
     value.estimate.map_or("-".into(), |middle| with_interval(middle, ends, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_analysis::compare::Runs;
+    use feedrate_measure::example::simple;
+    use feedrate_results::run::Run;
+
+    /// A test case that passes shows by how much.
+    #[test]
+    fn a_met_gate_names_the_values_of_both_sides() {
+        let record = simple(&[(500, 500, 0, 1_000_000); 20]);
+        let [a, b] = [(); 2].map(|()| Runs {
+            runs: vec![Run::from_record(Path::new("run"), &record); 2],
+            ..Runs::default()
+        });
+        let question = Question::NoWorseThan(0.1);
+        let au = Metric::find("au_all_steps").unwrap();
+        let found = compare_runs(a, b, &[au], question, Pairing::None, &[]);
+        let (_, gate) = &gates(&found, question)[0];
+        let side = "50.0 % [50.0 %, 50.0 %], n = 2";
+        let expected = format!("equal in all runs: 50.0 % (A: {side}; B: {side})");
+        assert_eq!((gate.is_met, &gate.says), (Some(true), &expected));
+    }
 }

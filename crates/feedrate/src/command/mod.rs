@@ -70,7 +70,7 @@ pub(crate) struct Arguments {
 const GENERAL_OPTIONS: &str = "Options of every command: -v, --verbose; -q, --quiet; --color WHEN; -h, --help; -V, --version.";
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 fine; 1 the run failed; 2 bad usage or workload; 3 done, but a condition was not met; 4 not decided; 130 interrupted.";
+Exit codes: 0 fine; 1 the run failed; 2 bad usage or workload, or a folder is missing or too small; 3 done, but a condition was not met; 4 not decided; 130 interrupted.";
 
 const EXAMPLES: &str = "
   feedrate run quickstart                         a first answer in a minute

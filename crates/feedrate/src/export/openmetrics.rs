@@ -186,7 +186,7 @@ fn write_latency(text: &mut String, name: &str, sets: &[MetricSet]) {
     write_family(text, &family, samples);
 }
 
-/// The answers and gates.
+/// The answers and gates, as a gauge of 0 or 1 for each state: Prometheus and node_exporter refuse the type `stateset`.
 fn write_states(text: &mut String, sets: &[MetricSet]) {
     let answers = sets.iter().filter_map(|set| Some((set, set.answer?)));
     let answers = answers.flat_map(|(set, answer)| {
@@ -196,7 +196,7 @@ fn write_states(text: &mut String, sets: &[MetricSet]) {
         })
     });
     let help = "Whether the accelerators were fed.";
-    let family = Family { name: "feedrate_answer", kind: "stateset", unit: "", help };
+    let family = Family { name: "feedrate_answer", kind: "gauge", unit: "", help };
     write_family(text, &family, answers);
     let gates = sets.iter().flat_map(|set| set.gates.iter().map(move |gate| (set, gate)));
     let states = [("met", Some(true)), ("unmet", Some(false)), ("undecided", None)];
@@ -207,7 +207,7 @@ fn write_states(text: &mut String, sets: &[MetricSet]) {
         })
     });
     let help = "Whether a condition on the runs is met.";
-    let family = Family { name: "feedrate_gate", kind: "stateset", unit: "", help };
+    let family = Family { name: "feedrate_gate", kind: "gauge", unit: "", help };
     write_family(text, &family, gates);
 }
 
@@ -324,7 +324,7 @@ mod tests {
         let text = text(&[set]);
         assert!(text.contains("feedrate_answer=\"unknown\"} 1\n"), "{text}");
         let families: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
-        assert_eq!(families, ["# TYPE feedrate_answer stateset"]);
+        assert_eq!(families, ["# TYPE feedrate_answer gauge"]);
     }
 
     #[test]

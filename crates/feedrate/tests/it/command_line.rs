@@ -92,8 +92,8 @@ fn the_help_of_the_program_fits_on_a_screen() {
 
     Options of every command: -v, --verbose; -q, --quiet; --color WHEN; -h, --help; -V, --version.
 
-    Exit codes: 0 fine; 1 the run failed; 2 bad usage or workload; 3 done, but a condition was not met;
-    4 not decided; 130 interrupted.
+    Exit codes: 0 fine; 1 the run failed; 2 bad usage or workload, or a folder is missing or too small;
+    3 done, but a condition was not met; 4 not decided; 130 interrupted.
     "#);
 }
 

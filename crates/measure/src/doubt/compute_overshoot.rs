@@ -1,8 +1,8 @@
 //! Emulated compute steps took longer than configured.
 
-use super::{Bias, DoubtKind, RecordDoubt, Severity};
+use super::{Bias, Doubt, DoubtKind, RecordDoubt, Severity};
 use crate::derived::Derived;
-use crate::facts::Facts;
+use crate::facts::{Fact, Facts};
 use crate::metric::COMPUTE_S;
 use crate::record::AcceleratorEpoch;
 #[cfg(test)]
@@ -10,6 +10,8 @@ use feedrate_spec::plan::ClientPlan;
 #[cfg(test)]
 use feedrate_spec::workload::TimeSpec;
 
+/// Name of the doubt.
+pub const NAME: &str = "compute_overshoot";
 /// Largest overshoot that causes no doubt, as a share of the configured time.
 const OVERSHOOT_MAX: f64 = 0.01;
 /// Delay with which a sleeping process wakes up. It is allowed if a client is emulated, as the real training process has it too.
@@ -17,7 +19,7 @@ const WAKE_UP_DELAY_S: f64 = 1e-4;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
-        name: "compute_overshoot",
+        name: NAME,
         severity: Severity::Warning,
         bias: Bias::Raised,
         meaning: "Compute steps took more than one percent longer than configured (if a client is emulated, by an additional 0.1 ms): the accelerators requested data at a lower rate than they should have.",
@@ -47,6 +49,16 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         }),
     ],
 };
+
+/// Measured ÷ configured compute time of a step, from the doubt in `doubts`; `None` if it is not among them.
+pub fn compute_stretch(doubts: &[Doubt]) -> Option<f64> {
+    let doubt = doubts.iter().find(|doubt| doubt.name == NAME)?;
+    let number = |name| match doubt.facts.get(name)? {
+        Fact::Number(number) => Some(*number),
+        _ => None,
+    };
+    Some(number("step_compute_s")? / number("configured_s")?)
+}
 
 fn check(derived: &Derived) -> Option<Facts> {
     let train = &derived.record.plan.train;

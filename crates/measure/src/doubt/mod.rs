@@ -37,6 +37,7 @@ mod tests;
 pub use checkpoints_from_page_cache::NAME as CHECKPOINTS_FROM_PAGE_CACHE;
 pub use checkpoints_not_synced::NAME as CHECKPOINTS_NOT_SYNCED;
 pub use client_cpu_saturated::NAME as CPU_SATURATED;
+pub use compute_overshoot::{NAME as COMPUTE_OVERSHOOT, compute_stretch};
 pub use config_disagrees::{KIND as CONFIG_DISAGREES_KIND, NAME as CONFIG_DISAGREES};
 pub use incomplete_run::NAME as INCOMPLETE_RUN;
 pub use other_io::NAME as OTHER_IO;

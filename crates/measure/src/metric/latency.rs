@@ -57,6 +57,9 @@ pub struct Quantiles {
     #[serde(rename = "p99_99_s")]
     pub p9999_s: Option<f64>,
     pub max_s: Option<f64>,
+    /// The durations between which the 99th percentile is, as its bucket has a width.
+    #[serde(skip)]
+    pub p99_range_s: Option<[f64; 2]>,
 }
 
 impl Quantiles {
@@ -71,6 +74,9 @@ impl Quantiles {
             p999_s: quantile_s(0.999),
             p9999_s: quantile_s(0.9999),
             max_s: histogram.max().map(seconds),
+            p99_range_s: histogram
+                .quantile_range(0.99)
+                .map(|range| [range.low_ns, range.high_ns].map(seconds)),
         }
     }
 }

@@ -61,6 +61,14 @@ pub fn verdict(compared: &ComparedResponse) -> String {
         }
         VerdictReason::NotPositive => "a value is not positive, so there is no ratio".into(),
         VerdictReason::Distorted { a, b } => distortion(a, b),
+        VerdictReason::ComputeStretched { a, b } => {
+            let sides = [("A", a), ("B", b)].into_iter().filter(|(_, stretch)| **stretch != 1.0);
+            let sides =
+                list(sides.map(|(side, stretch)| format!("{} in {side}", percent(stretch - 1.0))));
+            format!(
+                "emulated compute took longer than configured, by {sides}, which changes the verdict; run again while the cores are free"
+            )
+        }
     };
     format!("inconclusive: {why}")
 }

@@ -102,7 +102,7 @@ fn shorten_levels_list(names: &[String]) -> String {
     list(named.chain(more))
 }
 
-const APART: &str = "they differ in storage or data, which `feedrate compare` is for";
+const APART: &str = "they may differ in storage or data that the records do not show, which `feedrate compare` is for";
 const ALIASED: &str = "other factors always changed together with them";
 
 /// `the effect of `format` (npz and png)`.

@@ -210,7 +210,7 @@ keys! {
         framework: Framework = FrameworkName, "framework", "tensorflow", "", Effect::Now,
             "The emulated framework; it selects the loader if `reader.data_loader` is not given.";
 
-        workflow_generate_data: bool = Flag, "workflow.generate_data", "false", "", Effect::Now, "Generate the dataset; `feedrate run` generates missing files in any case.";
+        workflow_generate_data: bool = Flag, "workflow.generate_data", "false", "", Effect::Now, "Generate the dataset; `feedrate run` generates a missing dataset in any case.";
         workflow_train: bool = Flag, "workflow.train", "true", "", Effect::Now, "Train.";
         workflow_evaluation: bool = Flag, "workflow.evaluation", "false", "", Effect::Now, "Evaluate between epochs.";
         workflow_checkpoint: bool = Flag, "workflow.checkpoint", "false", "", Effect::Now, "Write checkpoints.";

@@ -252,7 +252,9 @@ fn stop_reason(
         ScaleEnd::NoValue { number } => {
             let name = options.response.id.name();
             let message = format!("the run of {} has no {name}", words(*number));
-            return refuse(message, "try `--response au_all_steps`");
+            let hint =
+                "try `--response au_all_steps`; a utilisation needs `train.computation_time`";
+            return refuse(message, hint);
         }
         ScaleEnd::Failed { run, reason, .. } => format!("run {run} failed: {reason}"),
     }))

@@ -12,6 +12,7 @@ use feedrate_measure::metric::Metric;
 use feedrate_measure::record::{Record, StudyRun};
 use feedrate_results::import::RunOrigin;
 use feedrate_results::run::Run;
+use feedrate_spec::workload::TimeSpec;
 use std::path::Path;
 
 fn au() -> &'static Metric {
@@ -294,6 +295,52 @@ fn a_missing_response_is_named() {
     );
     let says = verdict(&found.findings[0]);
     assert_eq!(says, "inconclusive: A has no au_sustained_percent, n = 4 in B");
+}
+
+/// A utilisation of 0, as DLIO writes it for runs without compute, is no value either.
+#[test]
+fn runs_without_compute_have_no_utilisation() {
+    let reads_only = |record: &mut Record| {
+        record.epochs[0].accelerators[0].blocks[0].compute_ns.fill(0);
+    };
+    for name in ["au_all_steps", "au_windowed"] {
+        let response = Metric::find(name).unwrap();
+        let [a, b] = [(); 2].map(|()| runs(&STEADY, reads_only));
+        let found = compare(a, b, &[response], WITHIN, Pairing::None, &[]);
+        let says = verdict(&found.findings[0]);
+        let expected = format!("inconclusive: A has no {name}_percent, B has no {name}_percent");
+        assert_eq!((says, found.is_met(), found.is_undecided()), (expected, false, true));
+    }
+}
+
+/// Steps of 1.1 instead of 1 s raise 80 % to 88 %.
+#[test]
+fn a_difference_that_slow_compute_explains_is_inconclusive() {
+    let calm = |record: &mut Record| {
+        record.plan.train.compute = TimeSpec::Constant { mean: 1.0 };
+    };
+    let busy = |record: &mut Record| {
+        calm(record);
+        let block = &mut record.epochs[0].accelerators[0].blocks[0];
+        block.compute_ns.fill(1_100_000_000);
+        block.load_ns.iter_mut().for_each(|load_ns| *load_ns -= 100_000_000);
+    };
+    let values = [80.0, 80.1, 79.9];
+    let says = |question, a, b| {
+        let found = compare(a, b, &[au()], question, Pairing::None, &[]);
+        verdict(&found.findings[0])
+    };
+    let expected = "inconclusive: emulated compute took longer than configured, by 10 % in A, which changes the verdict; run again while the cores are free";
+    assert_eq!(says(WITHIN, runs(&values, busy), runs(&values, calm)), expected);
+    // 77 instead of 70 %: B is worse by 4 %, and would be by 12 %.
+    let worse = [70.0, 70.1, 69.9];
+    let not_worse = Question::NoWorseThan(0.1);
+    let found = says(not_worse, runs(&values, calm), runs(&worse, busy));
+    assert_eq!(found, expected.replace("in A", "in B"));
+    let much_worse = [40.0, 40.1, 39.9];
+    let found = says(WITHIN, runs(&values, calm), runs(&much_worse, busy));
+    assert!(found.starts_with("differs: B is worse by "), "{found}");
+    assert_eq!(says(WITHIN, runs(&values, busy), runs(&values, busy)), "same within 2 %");
 }
 
 #[test]
