@@ -7,6 +7,7 @@
 
 mod lines;
 mod file_use;
+mod natural_order;
 mod reader;
 mod program_files;
 mod process_tree;
