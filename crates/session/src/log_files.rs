@@ -40,7 +40,7 @@ pub(crate) fn log_files(path: &Path) -> Vec<PathBuf> {
             Some(prefix) => is_number && stem == prefix,
             None => {
                 is_number
-                    || [".darshan", ".pfw", ".pfw.gz", ".strace"]
+                    || [".darshan", ".pfw", ".pfw.gz", ".strace", ".strace.gz"]
                         .iter()
                         .any(|end| name.ends_with(end))
             }

@@ -93,7 +93,8 @@ fn workload_name(log: &Path) -> String {
     let is_kept = |char: char| char.is_alphanumeric() || "-_.".contains(char);
     let name: String =
         stem.chars().map(|char| if is_kept(char) { char } else { '_' }).take(60).collect();
-    let name = name.trim_end_matches(".pfw").trim_matches('.').to_string();
+    let name = name.trim_end_matches(".pfw").trim_end_matches(".strace");
+    let name = name.trim_matches('.').to_string();
     if name.is_empty() { "log".into() } else { name }
 }
 
@@ -143,14 +144,18 @@ fn page(
     if let (Some(first), Some(percent)) = (parts.first_mut(), log.unreadable_percent) {
         *first += &format!("; {percent:.0} % of the log's calls could not be read");
     }
+    if let Some(first) = parts.first_mut().filter(|_| log.is_cut) {
+        *first += "; the log is cut off";
+    }
     let before = log.before_ns.map(|ns| {
-        ("Before", format!("{} until the first data file", units::seconds(ns as f64 / 1e9)))
+        ("Start-up", format!("{} until the first data file", units::seconds(ns as f64 / 1e9)))
     });
     let latency = run_page::latency_line(figures).map(|line| ("Read latency", line));
     let reads = run_page::log_read_rows(
         figures,
         &counters_of_run(&log.record).access,
         log.answer.read_bytes,
+        &averaged_readers(&log.job),
     );
     let rows: Vec<_> = before.into_iter().chain(latency).chain(reads).collect();
     parts.extend([head(log), text::rows(&rows)]);
@@ -162,11 +167,20 @@ fn page(
     parts.push(match &arguments.output {
         Some(file) => {
             let compute = if log.job.compute_ns.is_some() { "" } else { " --compute TIME" };
-            format!("Workload: {0}, run it by `feedrate run {0}{compute}`", file.display())
+            let batch = if log.job.batch.is_some() { "" } else { " reader.batch_size=N" };
+            format!("Workload: {0}, run it by `feedrate run {0}{compute}{batch}`", file.display())
         }
         None => "To write a workload that emulates the job, add `-o FILE`".into(),
     });
     parts.join("\n")
+}
+
+/// Names the readers of a job over which times are averaged: `2 readers`, or its ranks if the log does not distinguish readers.
+fn averaged_readers(job: &LogJob) -> String {
+    match job.readers {
+        Some(readers) => units::counted(job.ranks.saturating_mul(readers), "reader"),
+        None => units::counted(job.ranks, "rank"),
+    }
 }
 
 fn head(log: &ImportedLog) -> String {

@@ -41,8 +41,9 @@ fn a_log_becomes_a_workload_that_runs() {
     for words in [
         // 24 files of 5 kB from the first open, at 2 s, to the end of the last read, 243.3 ms later.
         " at 493.2 kB/s, 99 files/s\n",
-        "Before        1 s until the first data file\n",
+        "Start-up      1 s until the first data file\n",
         "24 reads of 1K-10K bytes (100 % of bytes)",
+        " of the whole time, mean of 1 reader · ",
         "`feedrate diagnose --data DIR --client SCRIPT:FUNCTION` separates them\n",
     ] {
         assert!(page.contains(words), "no `{words}` in {page}");
@@ -88,11 +89,15 @@ fn darshan_logs() -> (String, String) {
     (counters, segments)
 }
 
+/// The start of a Darshan log: its version, and the number that all logs have.
+const DARSHAN_HEADER: &[u8] = b"3.41\0\0\0\0\x37\x35\x64\0\0\0\0\0";
+
 /// Imports a Darshan log, given the output of its parsers, into `job.yaml`. Returns the page.
 fn import_darshan(test: &Test, counters: &str, segments: &str) -> String {
-    test.write("job.darshan", counters);
+    test.write("job.darshan", DARSHAN_HEADER);
+    test.write("job.darshan.counters", counters);
     test.write("job.darshan.dxt", segments);
-    for (program, ending) in [("darshan-parser", ""), ("darshan-dxt-parser", ".dxt")] {
+    for (program, ending) in [("darshan-parser", ".counters"), ("darshan-dxt-parser", ".dxt")] {
         test.write(program, format!("#!/bin/sh\nexec /bin/cat \"$1{ending}\"\n"));
         set_permissions(test.path(program), Permissions::from_mode(0o755)).unwrap();
     }
@@ -145,7 +150,7 @@ fn ranks_that_read_the_same_bytes_are_emulated() {
 #[test]
 fn no_python_module_in_the_working_directory_is_loaded() {
     let test = Test::new();
-    test.write("job.darshan", "no log");
+    test.write("job.darshan", DARSHAN_HEADER);
     test.write("darshan.py", "open('ran', 'w')\n");
     let python = test.program("python3", &["-c", "import sys; print(sys.executable)"]).output();
     let python = String::from_utf8(python.unwrap().stdout).unwrap();
@@ -182,6 +187,44 @@ fn commands_for_runs_and_workloads_name_import_for_a_log() {
 }
 
 #[test]
+fn a_log_that_is_cut_off_is_named_in_the_first_line() {
+    let test = Test::new();
+    test.write("job.strace", strace_log() + "5 9.0 read(3, \"");
+    let page = test.feedrate(&["import", "job.strace"]).stdout;
+    let first = page.lines().next().unwrap();
+    assert!(first.ends_with("; the log is cut off"), "{page}");
+}
+
+#[test]
+fn a_folder_may_hold_compressed_logs() {
+    let test = Test::new();
+    std::fs::create_dir(test.path("logs")).unwrap();
+    test.write("logs/job.log", strace_log());
+    test.feedrate(&["import", "logs"])
+        .refuses(2, &["`logs` contains no supported log", "`.strace` or `.strace.gz`"]);
+    std::fs::rename(test.path("logs/job.log"), test.path("job.strace")).unwrap();
+    let gzip = test.program("gzip", &["-k", "job.strace"]).status().unwrap();
+    assert!(gzip.success());
+    std::fs::rename(test.path("job.strace.gz"), test.path("logs/job.strace.gz")).unwrap();
+    let import = |log: &str| test.feedrate(&["import", log]).stdout;
+    assert_eq!(import("logs"), import("job.strace"));
+}
+
+#[test]
+fn the_command_for_a_job_with_unknown_batches_sets_them() {
+    let test = Test::new();
+    test.write(
+        "job.strace",
+        "5 1.0 execve(\"/bin/t\", [\"t\"], NULL) = 0 <0.1>\n\
+         5 2.0 openat(AT_FDCWD, \"/d/a.npz\", O_RDONLY) = 3 <0.1>\n\
+         5 3.0 read(3, \"\", 5000) = 5000 <0.1>\n",
+    );
+    let page = test.feedrate(&["import", "job.strace", "-o", "job.yaml"]).stdout;
+    let command = "`feedrate run job.yaml --compute TIME reader.batch_size=N`";
+    assert!(page.contains(command), "{page}");
+}
+
+#[test]
 fn files_that_are_no_logs_are_refused_with_a_hint() {
     let test = Test::new();
     test.write("noise", [0x1f, 0x8b, 3, 7, 255, 0, 9]);
@@ -194,4 +237,9 @@ fn files_that_are_no_logs_are_refused_with_a_hint() {
         assert_eq!(answer.code, 2, "{name}: {}", answer.stderr);
         assert!(answer.stderr.contains("strace -f -ttt -T"), "{name}: {}", answer.stderr);
     }
+    test.write("text.darshan", "a text of several words\n");
+    let mut command = test.command(&["import", "text.darshan"]);
+    // No program that reads Darshan's logs is needed to see this.
+    let refused = Answer::from_output(&command.env("PATH", "/nowhere").output().unwrap());
+    refused.refuses(2, &["`text.darshan` contains something else", "hint:"]);
 }

@@ -10,22 +10,37 @@ use feedrate_spec::units;
 
 /// The rows on reads that have known values.
 pub fn read_rows(figures: &Figures) -> Vec<(&'static str, String)> {
-    rows_with_sizes(figures, None)
+    rows(figures, None, calls(figures, &IoTimeWords { owner: "the workers' time", in_flight: "" }))
 }
 
-/// The rows on the reads of a log, with all sizes. `read_bytes` is the mean size of reads that returned data, if it is known.
+/// The rows on the reads of a log, with all sizes. `read_bytes` is the mean size of reads that returned data, if it is known, and `readers`
+/// names those over which times are averaged, such as `2 readers`.
 pub fn log_read_rows(
     figures: &Figures,
     counts: &Access,
     read_bytes: Option<f64>,
+    readers: &str,
 ) -> Vec<(&'static str, String)> {
-    rows_with_sizes(figures, log_sizes(counts, read_bytes))
+    let owner = format!("the whole time, mean of {readers}");
+    let words = IoTimeWords { owner: &owner, in_flight: ", pauses included" };
+    rows(figures, log_sizes(counts, read_bytes), calls(figures, &words))
 }
 
-fn rows_with_sizes(figures: &Figures, sizes: Option<String>) -> Vec<(&'static str, String)> {
+/// Words that say which time a share of calls refers to.
+struct IoTimeWords<'a> {
+    owner: &'a str,
+    /// Addition to the mean number of reads in flight.
+    in_flight: &'static str,
+}
+
+fn rows(
+    figures: &Figures,
+    sizes: Option<String>,
+    calls: Option<String>,
+) -> Vec<(&'static str, String)> {
     let rows = [
         ("Access", access(figures, sizes)),
-        ("I/O calls", calls(figures)),
+        ("I/O calls", calls),
         ("Read rates", rates_by_size(figures)),
         ("Files", files(figures)),
     ];
@@ -89,12 +104,14 @@ fn access(figures: &Figures, sizes: Option<String>) -> Option<String> {
 }
 
 /// Time in calls.
-fn calls(figures: &Figures) -> Option<String> {
+fn calls(figures: &Figures, words: &IoTimeWords) -> Option<String> {
     figures.access.as_ref().filter(|access| access.reads > 0)?;
     let time = figures.value(&IO_TIME_PERCENT)?;
-    let mut words = vec![format!("{} of the workers' time", IO_TIME_PERCENT.unit.text(time))];
-    words.extend(figures.value(&IN_FLIGHT).map(|mean| format!("{mean:.2} reads in flight")));
-    Some(words.join(" · "))
+    let IoTimeWords { owner, in_flight } = words;
+    let share = format!("{} of {owner}", IO_TIME_PERCENT.unit.text(time));
+    let mean = figures.value(&IN_FLIGHT);
+    let mean = mean.map(|mean| format!("{mean:.2} reads in flight{in_flight}"));
+    Some([share].into_iter().chain(mean).collect::<Vec<String>>().join(" · "))
 }
 
 /// Rates by request size, as in Darshan's summary: `reads of 0-100 bytes 260 kB/s · 1K-10K 39 MB/s`.
@@ -136,6 +153,7 @@ fn share(share: f64) -> String {
 mod tests {
     use super::*;
     use feedrate_measure::record::access::ReadPosition;
+    use feedrate_measure::record::{AcceleratorEpoch, EpochRecord, IoCounters, Record};
 
     #[test]
     fn sizes_of_logged_reads_have_their_share_of_bytes() {
@@ -151,5 +169,24 @@ mod tests {
         );
         assert_eq!(log_sizes(&counts, None), None, "Darshan's counters lack single reads");
         assert_eq!(log_sizes(&Access::default(), Some(9.0)), None);
+    }
+
+    #[test]
+    fn shares_of_logs_say_which_time_they_refer_to() {
+        let mut record = Record::default();
+        record.plan.accelerators = 1;
+        record.plan.loader.workers = 2;
+        let io = IoCounters { reads: 1, read_ns: 100, read_bytes: 9, ..IoCounters::default() };
+        let accelerators = vec![AcceleratorEpoch { io, ..AcceleratorEpoch::default() }];
+        record.epochs.push(EpochRecord { end_ns: 100, accelerators, ..EpochRecord::default() });
+        let figures = Figures::from_reads_only(&record);
+        let row = |rows: Vec<(&str, String)>| {
+            rows.into_iter().find(|(name, _)| *name == "I/O calls").unwrap().1
+        };
+        assert_eq!(
+            row(log_read_rows(&figures, &Access::default(), None, "2 readers")),
+            "50.0 % of the whole time, mean of 2 readers · 1.00 reads in flight, pauses included"
+        );
+        assert_eq!(row(read_rows(&figures)), "50.0 % of the workers' time · 1.00 reads in flight");
     }
 }

@@ -57,7 +57,13 @@ pub fn lines(answer: &IoAnswer) -> Vec<String> {
         }
         (_, Some(speedup)) if SPEEDUP_MIN <= speedup && !answer.rests_on_waiting() => {
             let decimals = if speedup < ONE_DECIMAL_MIN { 2 } else { 1 };
-            Some(format!("Without I/O the job would be at most {speedup:.decimals$} times as fast"))
+            let [who, limit] = match answer.time_of {
+                TimeOf::Readers => ["the readers", "; training may limit the job to less"],
+                TimeOf::Training | TimeOf::Processes => ["the job", ""],
+            };
+            Some(format!(
+                "Without I/O {who} would be at most {speedup:.decimals$} times as fast{limit}"
+            ))
         }
         _ => None,
     };
@@ -137,10 +143,10 @@ pub fn watched_line(io: &WatchedIo) -> String {
     format!("{head}: {waited}{facts}")
 }
 
-/// The calls that took the time: `reads of 256 KiB at 40 MB/s, one at a time`.
+/// The calls that took the time: `reads of 256 KiB on average at 40 MB/s, one at a time`.
 fn calls(answer: &IoAnswer) -> String {
     let size = answer.read_bytes.map(|bytes| units::bytes_binary(bytes.round() as u64));
-    let size = size.map_or_else(String::new, |size| format!(" of {size}"));
+    let size = size.map_or_else(String::new, |size| format!(" of {size} on average"));
     let rate = answer.read_bytes_per_second.map(units::bytes_per_second_rounded);
     let rate = rate.map_or_else(String::new, |rate| format!(" at {rate}"));
     let in_flight = match answer.reads_in_flight {
@@ -266,10 +272,10 @@ mod tests {
         ];
         let text: Vec<String> = answers.iter().map(|answer| lines(answer).join("\n")).collect();
         insta::assert_snapshot!(text.join("\n\n"), @r"
-        I/O is the problem: the job waited 61 % of its time for reads of 256 KiB at 40 MB/s, one at a time
+        I/O is the problem: the job waited 61 % of its time for reads of 256 KiB on average at 40 MB/s, one at a time
         Without I/O the job would be at most 2.6 times as fast
 
-        I/O is part of the problem: the job waited 22 to 31 % of its time for reads of 256 KiB at 40 MB/s, one at a time (70 % of it), and opens of 3 ms each (30 %)
+        I/O is part of the problem: the job waited 22 to 31 % of its time for reads of 256 KiB on average at 40 MB/s, one at a time (70 % of it), and opens of 3 ms each (30 %)
         Without I/O the job would be at most 1.4 times as fast
 
         I/O is not the problem: it took 18 % of the job's time
@@ -277,15 +283,15 @@ mod tests {
         The rest was decoding, the job's own code and training: `feedrate diagnose --data DIR --client SCRIPT:FUNCTION` separates them
 
         I/O is the problem: the readers spent 85 % of their time in opens of 3 ms each
-        Without I/O the job would be at most 6.7 times as fast
+        Without I/O the readers would be at most 6.7 times as fast; training may limit the job to less
 
-        I/O is the problem: the readers spent 85 % of their time in reads of 256 KiB at 40 MB/s each, 3.9 at a time
-        Without I/O the job would be at most 6.7 times as fast
+        I/O is the problem: the readers spent 85 % of their time in reads of 256 KiB on average at 40 MB/s each, 3.9 at a time
+        Without I/O the readers would be at most 6.7 times as fast; training may limit the job to less
 
         I/O is not the problem: the readers waited 62 % of their time for training
 
         I/O is not the problem: it took 7 % of the readers' time
-        Without I/O the job would be at most 1.08 times as fast
+        Without I/O the readers would be at most 1.08 times as fast; training may limit the job to less
         The readers spent the rest in decoding, their own code or waiting: `feedrate diagnose --data DIR --client SCRIPT:FUNCTION` separates them
 
         UNKNOWN whether I/O is the problem: I/O took 55 % of the readers' time, but training may not have waited

@@ -17,8 +17,14 @@ pub(super) static KIND: LogKind = LogKind {
     summary: "Darshan's `.darshan`, with or without DXT",
     input: Input::Programs(&[COUNTERS, SEGMENTS]),
     detect: |name, _| name.ends_with(".darshan"),
+    has_content,
     read,
 };
+
+/// The number after the eight bytes of the version in a log of Darshan 3, in the byte order of the machine that wrote it.
+const MAGIC: u64 = 6_567_223;
+/// First bytes of logs of Darshan 2, which are compressed: gzip or bzip2.
+const COMPRESSED: [&[u8]; 2] = [&[0x1f, 0x8b], b"BZh"];
 
 /// Largest valid counter of a file.
 const COUNT_MAX: f64 = (1_u64 << 50) as f64;
@@ -128,6 +134,12 @@ fn read(parts: Vec<LogPart>) -> Result<Tally, LogError> {
         shared_files as u64,
     );
     Ok(tally)
+}
+
+fn has_content(head: &[u8]) -> bool {
+    let number = head.get(8..16);
+    [MAGIC.to_le_bytes(), MAGIC.to_be_bytes()].iter().any(|magic| number == Some(&magic[..]))
+        || COMPRESSED.iter().any(|start| head.starts_with(start))
 }
 
 fn parse_number(text: &str) -> Option<u64> {

@@ -12,6 +12,7 @@ pub(super) static KIND: LogKind = LogKind {
     name: "dftracer",
     summary: "DFTracer's `.pfw` and `.pfw.gz`, and traces of feedrate",
     input: Input::Text,
+    has_content: |_| true,
     detect: |name, _| name.ends_with(".pfw") || name.ends_with(".pfw.gz"),
     read,
 };

@@ -55,6 +55,7 @@ impl<'a> Lines<'a> {
         tally.lose_many("line", "of more than 64 KiB: the rest was skipped", self.truncated);
         let damaged = u64::from(self.is_damaged);
         tally.lose_many("file", "truncated or damaged, whose rest is missing", damaged);
+        tally.is_cut |= self.is_damaged;
     }
 }
 

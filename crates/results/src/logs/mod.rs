@@ -7,6 +7,7 @@
 
 mod lines;
 mod file_use;
+mod natural_order;
 mod reader;
 mod program_files;
 mod process_tree;
@@ -43,6 +44,8 @@ pub struct LogKind {
     pub input: Input,
     /// Returns whether a log with this file name and beginning is of this kind.
     pub detect: fn(&str, &str) -> bool,
+    /// Returns whether a file that begins with these bytes may be a log of this kind, whatever its name is.
+    pub has_content: fn(&[u8]) -> bool,
     read: fn(Vec<LogPart>) -> Result<Tally, LogError>,
 }
 
@@ -78,6 +81,8 @@ pub struct ImportedLog {
     pub before_ns: Option<u64>,
     /// Share of calls that could not be read, in percent; `None` if it is unknown or negligible.
     pub unreadable_percent: Option<f64>,
+    /// Whether the end of the log is missing, as in a copy of a log that is still being written.
+    pub is_cut: bool,
     /// Information in the log that could not be used.
     pub lost: Vec<Lost>,
 }
@@ -149,6 +154,7 @@ impl LogKind {
             answer,
             before_ns,
             unreadable_percent: tally.unreadable_percent,
+            is_cut: tally.is_cut,
             lost: tally.take_lost(),
         })
     }

@@ -1,6 +1,7 @@
 //! Reads of one thread or process of a log, call by call. Batches are detected from the gaps between reads.
 
 use super::file_use::{FileUse, Opening};
+use super::natural_order::natural_order;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
@@ -374,7 +375,7 @@ impl Bursts {
     }
 }
 
-/// Merges the reads of threads that take turns reading the same open files. `None` if threads mostly read separate files.
+/// Merges the reads of threads that take turns reading the same open files. `None` if threads mostly read files that they opened themselves.
 pub(super) fn merge_turns<'a>(
     logs: impl Iterator<Item = &'a ReaderLog> + Clone,
 ) -> Option<ReaderLog> {
@@ -383,11 +384,17 @@ pub(super) fn merge_turns<'a>(
     let mut by_time: Vec<(usize, Op)> = ops.collect();
     by_time.sort_by_key(|(_, op)| op.start_ns);
     let mut last_threads = HashMap::new();
+    // Workers that each opened a shared file read it independently.
+    let mut own_files = HashSet::new();
     let mut opens = 0;
     let mut handovers = 0;
     for (thread, op) in &by_time {
+        if op.is_new_file {
+            own_files.insert((*thread, op.file));
+        }
         let last_thread = last_threads.insert(op.file, *thread);
-        let is_handover = !op.is_new_file && last_thread.is_some_and(|last| last != *thread);
+        let is_handover = last_thread.is_some_and(|last| last != *thread)
+            && !own_files.contains(&(*thread, op.file));
         opens += u64::from(op.is_new_file || last_thread.is_none());
         handovers += u64::from(is_handover);
     }
@@ -412,47 +419,9 @@ fn most_common(values: impl Iterator<Item = u64>) -> Option<u64> {
     groups.max_by_key(|group| group.len()).and_then(|group| group.first().copied())
 }
 
-/// Compares names with embedded numbers by value: `img_9` precedes `img_10`.
-fn natural_order(first: &str, second: &str) -> Ordering {
-    let mut a = first.as_bytes();
-    let mut b = second.as_bytes();
-    while let (Some(&x), Some(&y)) = (a.first(), b.first()) {
-        let order = if x.is_ascii_digit() && y.is_ascii_digit() {
-            let x = take_number(&mut a);
-            let y = take_number(&mut b);
-            x.len().cmp(&y.len()).then(x.cmp(y))
-        } else {
-            a = &a[1..];
-            b = &b[1..];
-            x.cmp(&y)
-        };
-        if order != Ordering::Equal {
-            return order;
-        }
-    }
-    a.len().cmp(&b.len())
-}
-
-/// Removes the digits at the start of a text and returns them without leading zeros.
-fn take_number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
-    let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
-    let (digits, rest) = text.split_at(end);
-    *text = rest;
-    let zeros = digits.iter().position(|&byte| byte != b'0').unwrap_or(digits.len());
-    &digits[zeros..]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_in_names_are_compared_by_value() {
-        assert_eq!(natural_order("img_9.npz", "img_10.npz"), Ordering::Less);
-        assert_eq!(natural_order("a/007", "a/7"), Ordering::Equal);
-        assert_eq!(natural_order("b1", "a2"), Ordering::Greater);
-        assert_eq!(natural_order("", "1"), Ordering::Less);
-    }
 
     /// Creates batches of 4 files with two reads each: 10 µs between reads of a file, 1 ms between files, and `compute_ms` after a batch.
     fn batch_log(batches: u64, compute_ms: u64) -> ReaderLog {

@@ -140,6 +140,8 @@ pub(super) struct Tally {
     pub(super) hides_reads: bool,
     /// Share of calls that could not be read, in percent; `None` if it is unknown or negligible.
     pub(super) unreadable_percent: Option<f64>,
+    /// Whether the end of the log is missing.
+    pub(super) is_cut: bool,
     /// Time of the first line of the log; `None` if it is unknown.
     pub(super) first_ns: Option<u64>,
     /// Upper limit of the time by which recording lengthens each call.
@@ -170,6 +172,7 @@ impl Default for Tally {
             pauses: HashMap::new(),
             hides_reads: false,
             unreadable_percent: None,
+            is_cut: false,
             first_ns: None,
             overhead_ns: 0,
             ops: 0,

@@ -3,6 +3,7 @@
 mod damaged_logs;
 mod darshan_logs;
 mod dftracer_logs;
+mod separate_jobs;
 mod several_opens;
 
 use self::darshan_logs::{COUNTERS, SEGMENTS};
@@ -232,8 +233,13 @@ fn logs_with_other_time_formats_are_refused() {
     let relative = import_with_times(|index| format!("0.00{}", index * 7 % 10));
     assert!(relative.unwrap_err().contains("strace -r"));
     for clock in [|index| format!("12:00:{index:02}"), |index| format!("12:00:{index:02}.123456")] {
-        assert!(import_with_times(clock).unwrap_err().contains("since 1970"));
+        assert_eq!(
+            import_with_times(clock).unwrap_err(),
+            "its lines have times of day (`-t`, `-tt`) instead of times since 1970"
+        );
     }
+    let untimed = import_with_times(|index| format!("<{index}>")).unwrap_err();
+    assert_eq!(untimed, "its lines have no times since 1970");
 }
 
 /// Creates a log of two epochs of 20 batches, with 4 files of 1000 bytes and 30 ms of compute per batch. The training thread reads.

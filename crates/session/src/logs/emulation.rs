@@ -5,6 +5,7 @@ use crate::folder::FoundFolder;
 use crate::request::Request;
 use crate::resolve::{WorkloadSource, resolve_source};
 use feedrate_measure::metric::{CONSECUTIVE, SEQUENTIAL};
+use feedrate_measure::record::FileMembers;
 use feedrate_measure::summary::Figures;
 use feedrate_results::logs::{ImportedLog, LogJob};
 use feedrate_spec::catalog::Ability;
@@ -219,6 +220,7 @@ fn found_samples(job: &LogJob, found: &FoundFolder, assumed: &mut Vec<String>) -
             units::bytes(found_bytes as u64)
         ));
     }
+    assumed.extend(found.members.as_ref().and_then(unread_members));
     if job.batch.is_some_and(|batch| batch.files == Some(1)) {
         assumed.push(ONE_FILE_BATCHES.into());
     }
@@ -238,6 +240,20 @@ fn found_samples(job: &LogJob, found: &FoundFolder, assumed: &mut Vec<String>) -
         batch,
         read_bytes: None,
     }
+}
+
+/// Describes the members of files that are not read although the job may have read them; `None` if all are read.
+fn unread_members(found: &FileMembers) -> Option<String> {
+    let [read, unread]: [Vec<String>; 2] = [true, false].map(|is_read| {
+        let members = found.members.iter().filter(|member| member.is_read == is_read);
+        members.map(|member| format!("`{}`", member.name)).collect()
+    });
+    let others = match (&unread[..], found.unlisted) {
+        ([], 0) => return None,
+        ([first], 0) => first.clone(),
+        ([..], unlisted) => format!("{} others", unread.len() as u64 + unlisted),
+    };
+    Some(format!("the job read only {} of each file, not {others} (`members`)", read.join(", ")))
 }
 
 /// Writes the section `dataset` of the workload.
@@ -312,6 +328,7 @@ fn workload_text(
     }
     // The transfer size matters only for samples that take several reads.
     yaml += &match (job.read_bytes, samples.read_bytes) {
+        (Some(bytes), None) if library_fits_better(log, samples, bytes) => LIBRARY_REQUESTS.into(),
         (Some(bytes), None) => format!("  transfer_size: {}\n", bytes.min(TRANSFER_MAX)),
         (_, Some(_)) => LARGE_REQUESTS.into(),
         (None, None) => requests_setting(log, samples, assumed).into(),
@@ -363,11 +380,10 @@ fn requests_setting(
     assumed: &mut Vec<String>,
 ) -> &'static str {
     let file_bytes = log.job.file_bytes;
-    let Some(job_requests) = log.answer.read_bytes.map(|bytes| file_bytes / bytes) else {
+    let Some(job_requests) = job_requests(log) else {
         return LARGE_REQUESTS;
     };
-    let is_similar =
-        |requests: u64| (requests as f64 / job_requests - 1.0).abs() <= REQUESTS_TOLERANCE;
+    let is_similar = |requests: u64| requests_error(requests, job_requests) <= REQUESTS_TOLERANCE;
     let piece_bytes = catalog().format(samples.format).and_then(|format| format.piece_bytes);
     let large_requests = |parts: u64| {
         let part_bytes = file_bytes / parts.max(1) as f64;
@@ -376,11 +392,7 @@ fn requests_setting(
     if [1, samples.per_file].into_iter().any(|parts| is_similar(large_requests(parts))) {
         return LARGE_REQUESTS;
     }
-    let library = catalog().format(samples.format).and_then(|format| format.library);
-    let library = library.filter(|_| samples.per_file == 1);
-    let library_requests =
-        library.map(|library| library.requests().file_requests(file_bytes as u64));
-    if library_requests.is_some_and(is_similar) {
+    if library_requests(log, samples).is_some_and(is_similar) {
         return LIBRARY_REQUESTS;
     }
     assumed.push(format!(
@@ -388,6 +400,33 @@ fn requests_setting(
         units::count(large_requests(1))
     ));
     LARGE_REQUESTS
+}
+
+/// Whether the requests of the format's library are as many for a file as the job's, and requests of `transfer_bytes` are not.
+fn library_fits_better(log: &ImportedLog, samples: &LogSamples, transfer_bytes: u64) -> bool {
+    let Some((job, library)) = job_requests(log).zip(library_requests(log, samples)) else {
+        return false;
+    };
+    let transfers = (log.job.file_bytes / transfer_bytes.max(1) as f64).ceil() as u64;
+    let error = requests_error(library, job);
+    error <= REQUESTS_TOLERANCE && error < requests_error(transfers, job)
+}
+
+/// Returns the mean number of requests that the job made for a file; `None` if it is unknown.
+fn job_requests(log: &ImportedLog) -> Option<f64> {
+    log.answer.read_bytes.map(|bytes| log.job.file_bytes / bytes)
+}
+
+/// Returns the number of requests that the format's library makes for a file of one sample.
+fn library_requests(log: &ImportedLog, samples: &LogSamples) -> Option<u64> {
+    let library = catalog().format(samples.format).and_then(|format| format.library);
+    let library = library.filter(|_| samples.per_file == 1);
+    library.map(|library| library.requests().file_requests(log.job.file_bytes as u64))
+}
+
+/// Returns the relative difference of a number of requests from the job's.
+fn requests_error(requests: u64, job_requests: f64) -> f64 {
+    (requests as f64 / job_requests - 1.0).abs()
 }
 
 /// Writes the setting for samples that several ranks read; empty if there are none.

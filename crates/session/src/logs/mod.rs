@@ -9,6 +9,7 @@ use crate::log_files::{detect_file_kind, log_files, open_text};
 use feedrate_measure::record::file::sibling_names;
 use feedrate_results::logs::{ImportedLog, Input, LogError, LogKind, LogPart};
 use feedrate_spec::refusal::{Refusal, refuse};
+use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -18,6 +19,11 @@ use std::thread::JoinHandle;
 const FILES_MAX: usize = 1000;
 /// Number of bytes of a program's messages that are kept.
 const MESSAGE_BYTES_MAX: u64 = 4 << 10;
+/// Number of bytes at the start of a file that show whether it is a log of its kind.
+const HEAD_BYTES: u64 = 64;
+const KINDS_HINT: &str = "give the output of `strace -f -ttt -T -y -o LOG`, DFTracer's `.pfw` or `.pfw.gz`, or Darshan's `.darshan`";
+const FOLDER_HINT: &str = "the names of logs in a folder end in `.strace` or `.strace.gz` (of `strace -f -ttt -T -y -o LOG`), in `.NUMBER` (of `-ff`), or in `.pfw`, `.pfw.gz` or `.darshan`; other files are given one by one";
+
 /// Imports a log: a file, a folder with several files, or the common prefix of the files of `strace -ff`.
 ///
 /// # Errors
@@ -39,22 +45,42 @@ pub fn import(path: &Path) -> anyhow::Result<ImportedLog> {
                 files.iter().map(|file| open_part(file)).collect();
             parts.map_err(LogError::from).and_then(|parts| kind.import(parts))
         }
-        Input::Programs(programs) => return import_by_programs(kind, programs, &files),
+        Input::Programs(programs) => {
+            // Checked first, so that nobody installs the programs for a file that they cannot read.
+            for file in &files {
+                check_content(kind, file)?;
+            }
+            return import_by_programs(kind, programs, &files);
+        }
     };
     imported.map_err(|error| refusal(path, &error))
+}
+
+/// Refuses a file that is named like a log of this kind and contains something else.
+fn check_content(kind: &LogKind, file: &Path) -> anyhow::Result<()> {
+    let mut head = Vec::new();
+    File::open(file)?.take(HEAD_BYTES).read_to_end(&mut head)?;
+    if (kind.has_content)(&head) {
+        return Ok(());
+    }
+    let state = if head.is_empty() { "is empty" } else { "contains something else" };
+    refuse(
+        format!("`{}` {state}, though it is named like a log of {}", file.display(), kind.name),
+        KINDS_HINT,
+    )
 }
 
 /// Refuses a path whose `files` are no log.
 fn no_log(path: &Path, files: &[PathBuf]) -> Refusal {
     let name = path.display();
-    let kinds = "give the output of `strace -f -ttt -T -y -o LOG`, DFTracer's `.pfw` or `.pfw.gz`, or Darshan's `.darshan`";
+    let kinds = KINDS_HINT;
     let is_empty = |file: &PathBuf| file.metadata().is_ok_and(|file| file.len() == 0);
     if !files.is_empty() {
         let state = if files.iter().all(is_empty) { "is empty" } else { "is not a supported log" };
         return Refusal::new(format!("`{name}` {state}"), kinds);
     }
     if path.is_dir() {
-        return Refusal::new(format!("`{name}` contains no supported log"), kinds);
+        return Refusal::new(format!("`{name}` contains no supported log"), FOLDER_HINT);
     }
     let others = sibling_names(path);
     let wanted = path.file_name().unwrap_or_default().to_string_lossy();

@@ -69,6 +69,18 @@ fn time_ns(text: &str) -> Option<u64> {
     Some(seconds * 1_000_000_000 + fraction.parse::<u64>().ok()? * scale)
 }
 
+/// Returns whether a line has a time in the format of `-t` or `-tt`, such as `12:00:59.123456`.
+pub(super) fn has_time_of_day(line: &str) -> bool {
+    let is_time = |word: &str| {
+        let parts: Vec<&str> = word.split(':').collect();
+        let is_number =
+            |part: &&str| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+        parts.len() == 3 && parts[..2].iter().all(is_number)
+    };
+    // The time follows at most `[pid  1234]`.
+    line.split_whitespace().take(3).any(is_time)
+}
+
 /// Parses a complete call.
 pub(super) fn parse_call(text: &str) -> Option<SystemCall<'_>> {
     let (name, rest) = text.split_once('(')?;

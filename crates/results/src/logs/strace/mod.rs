@@ -12,7 +12,7 @@ use super::tally::{FileCall, Position, Tally};
 use super::{Input, LogError, LogKind, LogPart};
 use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::io;
 use std::rc::Rc;
 
@@ -27,6 +27,7 @@ pub(super) static KIND: LogKind = LogKind {
             [0].into_iter().chain(starts).any(|start| has_call(&text[start..]))
         })
     },
+    has_content: |_| true,
     read,
 };
 
@@ -54,6 +55,7 @@ fn read(parts: Vec<LogPart>) -> Result<Tally, LogError> {
     reader.tally.no_data_hint = NO_DATA_HINT;
     let mut lines = merge_parts(parts)?;
     let mut untimed = 0;
+    let mut has_times_of_day = false;
     let mut is_cut = false;
     while let Some(line) = lines.next()? {
         let problems_before = reader.unreadable + untimed;
@@ -62,6 +64,7 @@ fn read(parts: Vec<LogPart>) -> Result<Tally, LogError> {
             None => {
                 let is_call = !line.text.trim().is_empty() && !line.text.starts_with("strace: ");
                 untimed += u64::from(is_call);
+                has_times_of_day |= is_call && line::has_time_of_day(&line.text);
             }
         }
         is_cut = problems_before < reader.unreadable + untimed;
@@ -73,6 +76,12 @@ fn read(parts: Vec<LogPart>) -> Result<Tally, LogError> {
                 "give each log once, and the logs of each machine separately",
             ));
         }
+    }
+    if are_separate_jobs(reader.spans.values()) {
+        return Err(LogError::new(
+            "its files are logs of separate jobs: one ended before the next began",
+            "import each log alone",
+        ));
     }
     let running = reader.processes.running();
     let StraceReader { mut tally, processes, calls, timed_calls, backward, .. } = reader;
@@ -86,6 +95,8 @@ fn read(parts: Vec<LogPart>) -> Result<Tally, LogError> {
         tally.unreadable_percent = Some(unreadable_percent);
         tally.hides_reads = true;
     }
+    // Only other output can follow the ends of all processes.
+    tally.is_cut = is_cut && 0 < running;
     tally.first_ns = reader.first_ns;
     tally.processes =
         NumberedProcesses { first_threads: processes.first_threads(), tree: processes.tree };
@@ -93,10 +104,10 @@ fn read(parts: Vec<LogPart>) -> Result<Tally, LogError> {
     tally.lose_many("line", "without a time of `strace -ttt`", untimed);
     lines.parts.iter().for_each(|(_, part)| part.report_lost(&mut tally));
     if calls == 0 || backward * BACKWARD_DIVISOR > calls {
-        let problem = if calls == 0 {
-            "its lines have no times since 1970"
-        } else {
-            "its times often go backwards, as with `strace -r`"
+        let problem = match (calls, has_times_of_day) {
+            (0, true) => "its lines have times of day (`-t`, `-tt`) instead of times since 1970",
+            (0, false) => "its lines have no times since 1970",
+            _ => "its times often go backwards, as with `strace -r`",
         };
         return Err(LogError::new(problem, "record it with `strace -f -ttt -T -y -o LOG COMMAND`"));
     }
@@ -105,6 +116,32 @@ fn read(parts: Vec<LogPart>) -> Result<Tally, LogError> {
         tally.lose("log", "without `-T`, so that the time in I/O is unknown");
     }
     Ok(tally)
+}
+
+/// Returns whether the process trees of several files follow each other, as those of separate jobs do.
+fn are_separate_jobs<'a>(files: impl Iterator<Item = &'a FileSpan>) -> bool {
+    let mut trees: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    for file in files {
+        let (first_ns, last_ns) = trees.entry(file.root).or_insert((file.first_ns, file.last_ns));
+        *first_ns = file.first_ns.min(*first_ns);
+        *last_ns = file.last_ns.max(*last_ns);
+    }
+    let mut spans: Vec<(u64, u64)> = trees.into_values().collect();
+    spans.sort_unstable();
+    let mut last_end_ns = None;
+    spans.into_iter().any(|(first_ns, last_ns)| {
+        let follows = last_end_ns.is_some_and(|end_ns| end_ns < first_ns);
+        last_end_ns = last_end_ns.max(Some(last_ns));
+        follows
+    })
+}
+
+/// The time from the first to the last line of a file.
+struct FileSpan {
+    /// The first ancestor of the process of the first line.
+    root: u64,
+    first_ns: u64,
+    last_ns: u64,
 }
 
 /// The lines of all files of a log, merged by time. Each part has the process ID from its file name, if there are several files.
@@ -174,6 +211,8 @@ struct StraceReader {
     exits: u64,
     /// Time of the earliest line.
     first_ns: Option<u64>,
+    /// Times of each file.
+    spans: BTreeMap<usize, FileSpan>,
     /// The process of the last line, if a line of it before was in another file.
     repeated: Option<RepeatedProcess>,
 }
@@ -205,6 +244,9 @@ impl StraceReader {
         let known_pid = line_pid.or(line.file_pid);
         let pid = known_pid.unwrap_or(0);
         self.first_ns = Some(self.first_ns.map_or(ns, |first_ns| first_ns.min(ns)));
+        if let Some(span) = self.spans.get_mut(&line.part) {
+            span.last_ns = span.last_ns.max(ns);
+        }
         if rest.starts_with("+++ ") {
             self.exits += 1;
             self.processes.remove(pid);
@@ -220,6 +262,11 @@ impl StraceReader {
                 .lose("line", "of a process beyond the supported number of processes");
         }
         let process = self.processes.find(pid);
+        if let Some(process) = &process {
+            let root = process.borrow().root;
+            let span = FileSpan { root, first_ns: ns, last_ns: ns };
+            self.spans.entry(line.part).or_insert(span);
+        }
         let part_before = process.and_then(|process| process.borrow_mut().part.replace(line.part));
         self.repeated = part_before
             .filter(|&other_part| other_part != line.part && known_pid.is_some())

@@ -43,6 +43,17 @@ pub(super) struct Process {
     pub(super) serial: u64,
     /// Serial of the first thread of its process.
     first_thread: u64,
+    /// Serial of its first ancestor in the log.
+    pub(super) root: u64,
+}
+
+/// The family of a new thread or process. By default, it is unknown.
+#[derive(Clone, Copy, Default)]
+struct Family {
+    /// Serial of the first thread of its process, if it is a further thread.
+    first_thread: Option<u64>,
+    /// Serial of its first ancestor in the log, if it has one.
+    root: Option<u64>,
 }
 
 impl Process {
@@ -100,7 +111,7 @@ impl Processes {
 
     /// Adds a process whose start is not in the log.
     pub(super) fn add_without_parent(&mut self, pid: u64) {
-        let serial = self.add(pid, Descriptors::default(), None, false);
+        let serial = self.add(pid, Descriptors::default(), Family::default(), false);
         serial.into_iter().for_each(|serial| self.tree.add(serial, None));
     }
 
@@ -118,19 +129,20 @@ impl Processes {
             Rc::new(RefCell::new(parent.files.borrow().clone()))
         };
         let is_thread = text.contains("CLONE_THREAD");
-        let process = is_thread.then_some(parent.first_thread);
-        let serial = self.add(child, files, process, parent.is_complete);
+        let first_thread = is_thread.then_some(parent.first_thread);
+        let family = Family { first_thread, root: Some(parent.root) };
+        let serial = self.add(child, files, family, parent.is_complete);
         if let Some(serial) = serial.filter(|_| !is_thread) {
             self.tree.add(serial, Some(parent.first_thread));
         }
     }
 
-    /// Adds a thread of the process `first_thread`, or of a new process. Returns its serial; `None` beyond the limit.
+    /// Adds a thread of a known or a new process. Returns its serial; `None` beyond the limit.
     fn add(
         &mut self,
         pid: u64,
         files: Descriptors,
-        first_thread: Option<u64>,
+        family: Family,
         is_complete: bool,
     ) -> Option<u64> {
         if self.alive.len() >= PROCESSES_MAX {
@@ -138,8 +150,15 @@ impl Processes {
         }
         let serial = self.started;
         self.started += 1;
-        let first_thread = first_thread.unwrap_or(serial);
-        let process = Process { files, last_ns: 0, is_complete, part: None, serial, first_thread };
+        let process = Process {
+            files,
+            last_ns: 0,
+            is_complete,
+            part: None,
+            serial,
+            first_thread: family.first_thread.unwrap_or(serial),
+            root: family.root.unwrap_or(serial),
+        };
         self.alive.insert(pid, Rc::new(RefCell::new(process)));
         Some(serial)
     }

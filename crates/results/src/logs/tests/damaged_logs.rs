@@ -14,12 +14,13 @@ fn line_ends_of_windows_change_nothing() {
 fn a_log_that_was_cut_off_lacks_calls() {
     let cut = "still running when the log ends: the job may be larger";
     let reads = cold_log(0, 100);
-    assert!(import("t", &reads).unwrap().lost.is_empty());
+    let whole = import("t", &reads).unwrap();
+    assert!(whole.lost.is_empty() && !whole.is_cut);
     let unfinished = "5 9.0 read(3,  <unfinished ...>\n";
     for end in [format!("{unfinished}5 9.1 <... read resu"), "5 9.0 read(3, \"".into()] {
         let log = import("t", &format!("{reads}{end}")).unwrap();
         assert_eq!(lost_entries(&log), [(1, "not understood or cut off"), (1, cut)], "{end}");
-        assert_eq!(log.unreadable_percent, None);
+        assert_eq!((log.unreadable_percent, log.is_cut), (None, true));
     }
     let ended = format!("{reads}5 9.0 +++ exited with 0 +++\n");
     assert!(import("t", &ended).unwrap().lost.is_empty());

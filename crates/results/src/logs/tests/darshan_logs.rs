@@ -240,3 +240,25 @@ fn files_that_threads_may_share_are_reported() {
     let overlapping = SEGMENTS.replace("2.0000      2.2500", "1.1000      2.2500");
     assert!(reports(darshan(COUNTERS, &overlapping)));
 }
+
+#[test]
+fn logs_of_darshan_have_its_number_or_are_compressed() {
+    let is_log =
+        |head: &[u8]| detect_kind("a.darshan", "").is_some_and(|kind| (kind.has_content)(head));
+    for head in [
+        b"3.41\0\0\0\0\x37\x35\x64\0\0\0\0\0\0\0".as_slice(),
+        b"3.21\0\0\0\0\0\0\0\0\0\x64\x35\x37",
+        b"\x1f\x8b\x08",
+        b"BZh9",
+    ] {
+        assert!(is_log(head), "{head:?}");
+    }
+    for head in [
+        b"".as_slice(),
+        b"3.41",
+        b"a text of several words",
+        b"3.41\0\0\0\0\x37\x35\x64\0\0\0\0\x01",
+    ] {
+        assert!(!is_log(head), "{head:?}");
+    }
+}

@@ -85,3 +85,25 @@ fn a_library_may_inspect_the_end_of_a_file_before_it_opens_it_again() {
     assert_eq!((job.files, job.epochs), (20, Some(1)));
     assert_eq!(job.batch.and_then(|batch| batch.files), Some(1));
 }
+
+#[test]
+fn workers_that_open_one_file_each_are_separate_readers() {
+    let mut text = "5 1.0 execve(\"/bin/t\", [\"t\"], NULL) = 0 <0.1>\n\
+        5 1.1 clone(flags=SIGCHLD) = 6 <0.1>\n\
+        5 1.2 clone(flags=SIGCHLD) = 7 <0.1>\n"
+        .to_string();
+    for worker in [6, 7] {
+        let open = "openat(AT_FDCWD, \"/d/a.h5\", O_RDONLY) = 3 <0.000010>";
+        text += &format!("{worker} 2.00000{worker} {open}\n");
+    }
+    for read in 0..40_u64 {
+        let worker = 6 + read % 2;
+        let offset = read * 1000;
+        text += &format!(
+            "{worker} 2.0{read:02}000 pread64(3, \"\", 1000, {offset}) = 1000 <0.000900>\n"
+        );
+    }
+    let log = import("t", &text).unwrap();
+    let job = &log.job;
+    assert_eq!((job.files, job.readers, job.trains_and_reads), (1, Some(2), Some(false)));
+}

@@ -1,6 +1,7 @@
 //! Tests of workloads from logs.
 
 use super::*;
+use feedrate_measure::record::NamedMember;
 use feedrate_results::logs::{LogBatch, LogPart, detect_kind};
 
 /// Emulates a log in which each of 40 files is read by the training thread, in reads of these sizes and one at its end.
@@ -31,6 +32,42 @@ fn requests_are_those_of_the_library_if_the_job_made_as_many() {
     check(|file| vec![4096, 50_000 + file], LIBRARY_REQUESTS, false);
     check(|file| vec![54_096 + file], LARGE_REQUESTS, false);
     check(|file| (0..8).map(|part| 7000 + 100 * file + part).collect(), LARGE_REQUESTS, true);
+}
+
+#[test]
+fn a_typical_read_does_not_hide_the_requests_of_the_library() {
+    let npz = |sizes| emulate("npz", sizes).yaml;
+    // As `numpy.load` reads a file of one array: most bytes are in one read.
+    let numpy = npz(|_| vec![4096, 22, 42, 106, 4096, 4096, 135_168, 3296]);
+    assert!(numpy.contains(LIBRARY_REQUESTS), "{numpy}");
+    assert!(!numpy.contains("transfer_size"), "{numpy}");
+    let pieces = npz(|_| vec![50_000; 3]);
+    assert!(pieces.contains("  transfer_size: 50000\n"), "{pieces}");
+    assert!(!pieces.contains(LIBRARY_REQUESTS), "{pieces}");
+}
+
+#[test]
+fn members_that_are_not_read_are_an_assumption() {
+    let member = |name: &str, is_read| NamedMember {
+        name: name.into(),
+        bytes: 9,
+        is_read,
+        is_elsewhere: false,
+    };
+    let found = |members, unlisted| {
+        let all =
+            FileMembers { members, unlisted, alike: None, file_bytes: 99, sampled_files: None };
+        unread_members(&all)
+    };
+    assert_eq!(
+        found(vec![member("x", true), member("y", false)], 0).as_deref(),
+        Some("the job read only `x` of each file, not `y` (`members`)")
+    );
+    assert_eq!(
+        found(vec![member("x", true), member("y", false)], 3).as_deref(),
+        Some("the job read only `x` of each file, not 4 others (`members`)")
+    );
+    assert_eq!(found(vec![member("x", true)], 0), None);
 }
 
 #[test]
