@@ -308,8 +308,13 @@ impl Report {
             counted(self.doubts.iter().filter(|doubt| doubt.is_relevant).count(), "doubt"),
             counted(self.doubted_runs(), "run"),
         );
-        if !self.left_out.is_empty() {
-            text += &format!(", {} left out", self.left_out.len());
+        let rows = self.left_out.iter().filter(|entry| entry.is_row()).count();
+        let folders = self.left_out.len() - rows;
+        if folders > 0 {
+            text += &format!(", {folders} left out");
+        }
+        if rows > 0 {
+            text += &format!(", {} of a CSV without a run", counted(rows, "row"));
         }
         text + "."
     }
@@ -353,8 +358,9 @@ impl Report {
         let doubts: Vec<Item> = relevant.map(|index| self.doubt(index)).collect();
         let others = self.doubts.len() - doubts.len();
         let left_out = self.left_out.iter();
-        let left_out = left_out.map(|folder| {
-            format!("left out: {}: {}", quoted(&folder.path.display().to_string()), folder.why)
+        let left_out = left_out.map(|entry| {
+            let prefix = if entry.is_row() { "no run matches" } else { "left out" };
+            format!("{prefix}: {}: {}", quoted(&entry.path.display().to_string()), entry.why)
         });
         let mut blocks =
             vec![Block::List { first: None, items: doubts }, Block::sentences(left_out)];

@@ -222,8 +222,13 @@ fn unusable_runs(report: &Report) -> String {
     if others > 0 {
         says += &format!("; {others} more without training or set aside");
     }
-    if !report.left_out.is_empty() {
-        says += &format!("; {} left out", counted(report.left_out.len() as u64, "folder"));
+    let rows = report.left_out.iter().filter(|entry| entry.is_row()).count();
+    let folders = report.left_out.len() - rows;
+    if folders > 0 {
+        says += &format!("; {} left out", counted(folders as u64, "folder"));
+    }
+    if rows > 0 {
+        says += &format!("; no run matches {} of a CSV", counted(rows as u64, "row"));
     }
     says
 }

@@ -17,7 +17,7 @@ use feedrate_measure::record::{Record, StudyRun};
 use feedrate_results::conclusion::{Conclusion, ConclusionLine};
 use feedrate_results::import::RunOrigin;
 use feedrate_results::import::fake::Fake;
-use feedrate_results::index::RunsError;
+use feedrate_results::index::{LeftOut, RunsError};
 use feedrate_results::replan::NO_CHANGES;
 use feedrate_results::run::{Reason, Run};
 use feedrate_spec::workload::{Shuffle, TimeSpec};
@@ -121,6 +121,17 @@ fn a_run_that_passes_only_as_reported_is_named_first() {
     assert!(unusable.ends_with("; 1 more without known steps"), "{unusable}");
     report.runs[0].run.unusable = Some(Reason::NoSteps);
     assert_eq!(line(&report, "Do not use"), "no run has known steps");
+}
+
+#[test]
+fn rows_of_a_table_are_not_counted_as_folders() {
+    let left_out = ["r/4", "r/t.csv", "r/t.csv"].map(|path| LeftOut::new(path, "line 2: none"));
+    let report =
+        Report { runs: vec![run("2", 80.0)], left_out: left_out.to_vec(), ..Report::default() };
+    let says = line(&report, "Do not use");
+    assert!(says.ends_with("; 1 folder left out; no run matches 2 rows of a CSV"), "{says}");
+    let summary = report.document(FigureUse::Nothing).summary;
+    assert!(summary.ends_with(", 1 left out, 2 rows of a CSV without a run."), "{summary}");
 }
 
 #[test]

@@ -29,6 +29,15 @@ pub struct Ledger {
     pub interrupted: Vec<Attempt>,
 }
 
+/// The due rows of a study.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StudyRest {
+    /// Expected time to run all rows that can be planned and generate their datasets, in seconds; `None` if unknown, or if none can be planned.
+    pub left_s: Option<f64>,
+    /// Number of rows that cannot be planned.
+    pub refused: usize,
+}
+
 impl Ledger {
     /// Reads the study in `csv` and changes to the folder in which it was started.
     ///
@@ -73,9 +82,8 @@ impl Ledger {
         label(&self.rows[index], &self.rows)
     }
 
-    /// Expected time to run all due rows that can be planned and generate their datasets, in seconds; `None` if none can be planned, or if there are
-    /// too many experiments.
-    pub fn left_s(&self) -> Option<f64> {
+    /// Estimates the rest of the study. There is no estimate if there are too many experiments.
+    pub fn rest(&self) -> StudyRest {
         let machine = &self.machine;
         let settings = &self.settings;
         let due = due_rows(&self.rows, &self.state, &RunnerOptions::default());
@@ -90,15 +98,17 @@ impl Ledger {
             let planned = experiments.entry(key);
             planned.or_insert_with(|| Ok(machine.plan_row(row, settings)?.plan)).clone()
         });
-        if EXPERIMENTS_MAX < experiments.len()
-            || !due.is_empty() && refused.ok()?.len() == due.len()
-        {
-            return None;
-        }
+        let Some(refused) = refused.ok().filter(|_| experiments.len() <= EXPERIMENTS_MAX) else {
+            return StudyRest::default();
+        };
         let rows = due.iter().map(|index| &self.rows[*index]);
-        Some(plans.expected_s(&self.state, rows, |row| {
-            machine.plan_row(row, settings).is_ok_and(|planned| planned.is_complete)
-        }))
+        let left_s = || {
+            plans.expected_s(&self.state, rows, |row| {
+                machine.plan_row(row, settings).is_ok_and(|planned| planned.is_complete)
+            })
+        };
+        let can_run = due.is_empty() || refused.len() < due.len();
+        StudyRest { left_s: can_run.then(left_s), refused: refused.len() }
     }
 }
 

@@ -240,8 +240,8 @@ fn normalized_level(level: &str) -> String {
     normalized_text(&unquote(level))
 }
 
-/// The factor name of a key of a workload or of a plan.
-fn factor_name(key: &str) -> String {
+/// Returns the factor name of a key of a workload or of a plan.
+pub fn factor_name(key: &str) -> String {
     let leaf = key.rsplit_once('.').map_or(key, |(_, leaf)| leaf);
     let row = ROWS
         .iter()

@@ -5,7 +5,7 @@ mod strata;
 #[cfg(test)]
 mod tests;
 
-pub use declared::DeclaredFactors;
+pub use declared::{DeclaredFactors, factor_name};
 pub use strata::{HOST, Stratum};
 
 use feedrate_results::run::{IMPLIED, ROWS, Run, Settings, factor};

@@ -6,7 +6,7 @@ use super::design_matrix::DesignMatrix;
 use super::inconclusive::OpenPoint;
 use super::main_effects::is_significant;
 use crate::finding::{Finding, FindingKind, Interaction, OpenQuestion, Quantity, Subject};
-use feedrate_measure::stats::{Combination, Difference};
+use feedrate_measure::stats::{Cell, Combination, Difference};
 use std::collections::BTreeSet;
 
 /// The test of a level of one factor together with a level of another, against the baselines of both.
@@ -87,7 +87,7 @@ fn pair_finding(
     let quantity = Quantity::Together { level: levels[1].clone(), with: levels[0].clone() };
     let changes = conditional_effects(matrix, tested);
     let subject = Subject::Interaction(Interaction { levels, bases, changes });
-    let n = combination.cells().map(|cell| matrix.cells[cell].values.len()).min()?;
+    let n = smaller_side(combination, &matrix.cells);
     let effect = matrix.scale.effect(quantity, difference.estimate, Some(&difference), n);
     let mut tested_effect = effect.with_p(largest.p, test_count);
     tested_effect.share_percent = matrix.pair_share_percent(pair);
@@ -95,6 +95,16 @@ fn pair_finding(
     finding.effects = vec![tested_effect];
     finding.magnitude = matrix.scale.magnitude(difference.estimate);
     Some(finding)
+}
+
+/// The number of runs on the smaller side of a difference of means.
+fn smaller_side(combination: &Combination, cells: &[Cell]) -> usize {
+    let side = |sign: f64| -> usize {
+        let cells_of_side =
+            combination.cells().filter(|&cell| 0.0 < sign * combination.weights[cell]);
+        cells_of_side.map(|cell| cells[cell].values.len()).sum()
+    };
+    side(1.0).min(side(-1.0))
 }
 
 /// The effect of the second factor at the level and at the baseline of the first factor; `None` if not all combinations of other factors
@@ -145,4 +155,27 @@ pub(super) fn open_points(matrix: &DesignMatrix, tests: &[PairTest]) -> Vec<Open
 /// Returns the pairs if there are few, otherwise one question with their number.
 fn summarise_pairs(pairs: Vec<OpenQuestion>) -> Vec<OpenQuestion> {
     if pairs.len() <= PAIRS_NAMED_MAX { pairs } else { vec![OpenQuestion::Pairs(pairs.len())] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smaller_side_of_an_interaction_has_the_runs_of_all_its_cells() {
+        let check = |weights: &[f64], runs: &[usize], expected| {
+            let cells: Vec<Cell> = runs
+                .iter()
+                .map(|&runs| Cell { levels: Vec::new(), values: vec![1.0; runs] })
+                .collect();
+            let combination = Combination { weights: weights.to_vec() };
+            assert_eq!(smaller_side(&combination, &cells), expected);
+        };
+        // Three factors of two levels with two replicates.
+        let weights = [0.5, 0.5, -0.5, -0.5, -0.5, -0.5, 0.5, 0.5];
+        check(&weights, &[2; 8], 8);
+        check(&weights, &[2, 2, 2, 2, 2, 1, 2, 2], 7);
+        // A cell that is not compared.
+        check(&[1.0, -1.0, 0.0], &[3, 4, 1], 3);
+    }
 }

@@ -23,7 +23,7 @@ use feedrate_session::resolve::{
 use feedrate_session::{catalog, room};
 use feedrate_spec::plan::{
     CheckpointPlan, DatasetPlan, Estimate, EvaluationPlan, LoaderPlan, ObjectPlan, Plan, PlanDoubt,
-    ReadAhead, ReadUnit, RequiredLatency, may_share_reads, required_latency,
+    ReadAhead, ReadUnit, RequiredLatency, emulated_epoch_s, may_share_reads, required_latency,
 };
 use feedrate_spec::units;
 use feedrate_spec::workload::resolved_yaml;
@@ -302,10 +302,11 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
     if let Some(rate) = resolved.plan.storage.throttle_bytes_per_second {
         let limit = units::bytes_per_second(rate);
         rows.push(("throttle", format!("reads are limited to {limit}")));
-        let bytes = estimate.accelerator_epoch_bytes * f64::from(resolved.plan.accelerators);
-        let least = units::seconds((bytes / rate).max(estimate.epoch_least_s));
-        rows.push(("throttled epoch", format!("at least {least}")));
     }
+    let emulated_s = emulated_epoch_s(&resolved.plan, estimate);
+    rows.extend(emulated_s.map(|least_s| {
+        ("emulated epoch", format!("at least {} with the emulated limits", units::seconds(least_s)))
+    }));
     let memory = units::bytes(estimate.loader_memory_bytes as u64);
     rows.push(("own buffers", format!("about {memory}")));
     rows.extend(real_loader(&resolved.plan, estimate).map(|real| ("real loader", real)));

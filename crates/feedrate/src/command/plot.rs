@@ -4,6 +4,7 @@ use crate::exit::Exit;
 use crate::messages;
 use anyhow::Context as _;
 use clap::Args;
+use feedrate_analysis::design::factor_name;
 use feedrate_measure::metric::Metric;
 use feedrate_report::draw::{
     COLUMN_IN, DEFAULT_DPI, DrawOptions, Figure, PAGE_HEIGHT_IN, PAGE_IN, PictureFormat, Theme,
@@ -18,6 +19,7 @@ use feedrate_session::output::{refuse_existing, write_output};
 use feedrate_session::threads;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
+use feedrate_spec::workload::{KEYS, canonical_key};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -197,7 +199,7 @@ fn response(plot: &Plot, requested: Option<&str>) -> Result<Option<&'static Metr
 
 /// The chosen factors, by their names in the data.
 fn factors(plot: &Plot, arguments: &PlotArguments, data: &Data) -> Result<Vec<String>, Refusal> {
-    let chosen = arguments.factors.clone();
+    let chosen = &arguments.factors;
     if !chosen.is_empty() && !plot.has_factor_panels {
         let with: Vec<&str> =
             PLOTS.iter().filter(|plot| plot.has_factor_panels).map(|plot| plot.name).collect();
@@ -208,11 +210,11 @@ fn factors(plot: &Plot, arguments: &PlotArguments, data: &Data) -> Result<Vec<St
     }
     let known = || data.designs.iter().flat_map(|design| &design.factors);
     let names = || known().map(|factor| factor.name.as_str());
-    for name in &chosen {
-        if !names().any(|known| known == name) {
+    let resolved = chosen.iter().map(|name| {
+        resolve_factor(name, names).ok_or_else(|| {
             let all = BTreeSet::from_iter(names());
             let all = Vec::from_iter(all).join(", ");
-            return Err(Refusal::unknown_name(
+            Refusal::unknown_name(
                 format!("the runs have no factor `{name}`"),
                 name,
                 names(),
@@ -221,10 +223,28 @@ fn factors(plot: &Plot, arguments: &PlotArguments, data: &Data) -> Result<Vec<St
                 } else {
                     format!("their factors are {all}")
                 },
-            ));
-        }
+            )
+        })
+    });
+    resolved.collect()
+}
+
+/// Finds a factor by its name, or by the key of the workload that sets it.
+fn resolve_factor<'n, N>(given: &str, names: impl Fn() -> N) -> Option<String>
+where
+    N: Iterator<Item = &'n str>,
+{
+    let key = canonical_key(given.strip_prefix("workload.").unwrap_or(given));
+    let mut candidates = vec![given.to_string()];
+    if KEYS.iter().any(|known| known.path == key) {
+        candidates.push(factor_name(&key));
+        // The plan has `storage.throttle_bytes_per_second` for `storage.throttle.bytes_per_second`.
+        let below_section = key.split_once('.').map(|(_, rest)| rest);
+        candidates.extend(
+            below_section.filter(|rest| rest.contains('.')).map(|rest| rest.replace('.', "_")),
+        );
     }
-    Ok(chosen)
+    candidates.into_iter().find(|candidate| names().any(|name| name == candidate))
 }
 
 /// File to write with its format; `None` if only the data are printed.
@@ -252,6 +272,23 @@ pub(super) fn picture_format(file: &Path) -> Result<PictureFormat, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn factors_are_found_by_name_and_by_key() {
+        let names = ["read_threads", "format", "throttle_bytes_per_second"];
+        let check = |given: &str, expected: Option<&str>| {
+            let found = resolve_factor(given, || names.into_iter());
+            assert_eq!(found.as_deref(), expected, "{given}");
+        };
+        check("read_threads", Some("read_threads"));
+        check("reader.read_threads", Some("read_threads"));
+        check("workload.reader.read_threads", Some("read_threads"));
+        check("dataset.format", Some("format"));
+        check("storage.throttle.bytes_per_second", Some("throttle_bytes_per_second"));
+        check("reader.batch_size", None);
+        check("reader.format", None);
+        check("threads", None);
+    }
 
     #[test]
     fn widths_are_inches_centimetres_or_millimetres() {

@@ -61,7 +61,7 @@ fn results_are_reported_in_all_formats() {
         "r.csv",
         &[],
         &[
-            "Model,Parameter,Value,Procs,AU reported (%),AU (%),AU all steps (%),I/O reported (MB/s),I/O (MB/s),I/O all steps (MB/s),batch_size,doubts,not used\nworkload,batch_size,4,1,",
+            "Model,Parameter,Value,Procs,AU reported (%),AU (%),AU all steps (%),I/O reported (MB/s),I/O (MB/s),I/O all steps (MiB/s),batch_size,doubts,not used\nworkload,batch_size,4,1,",
         ],
     );
     check("std.csv", &["--format", "csv-std"], &["AU Std", "I/O Std"]);

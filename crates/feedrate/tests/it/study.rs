@@ -430,6 +430,15 @@ fn status_lists_rows_that_are_marked_as_done_without_a_result() {
 }
 
 #[test]
+fn status_counts_the_rows_that_cannot_run() {
+    let test = study("model,processes,run\nworkload.yaml,1,N\nnosuch,1,N\n");
+    let status = test.feedrate(&["study", "status", "study.csv"]).stdout;
+    let last = status.lines().last().unwrap();
+    assert!(last.contains("2 pending, about "), "{status}");
+    assert!(last.ends_with("; 1 cannot run: `feedrate study run --dry-run study.csv`"), "{status}");
+}
+
+#[test]
 fn a_study_without_rows_is_refused() {
     let test = study("model,processes,run\n");
     run(&test, &[]).refuses(2, &["no row of the study is called"]);

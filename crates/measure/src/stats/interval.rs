@@ -109,7 +109,12 @@ pub fn share_interval(parts: &[f64], totals: &[f64], confidence: f64) -> Option<
     logit_interval(Difference { estimate: 100.0 * share, ..residual }, confidence)
 }
 
-/// Computes the interval of a percentage on the logit scale.
+/// Largest half-width of an interval of a logit, a factor of 400 of the odds. The delta method is linear and does not hold so far: two values near 100 %
+/// would have an interval of nearly 0 to 100 %. In simulations, the interval of Student's t covers the truth about as often. Three or more values
+/// near a bound have smaller half-widths.
+const LOGIT_HALF_WIDTH_MAX: f64 = 6.0;
+
+/// Computes the interval of a percentage on the logit scale, or that of Student's t within 0 to 100 if the delta method does not hold.
 fn logit_interval(percent: Difference, confidence: f64) -> Option<Interval> {
     let share = percent.estimate / 100.0;
     // At 0 or 100 % values do not vary, and the logit is infinite.
@@ -122,6 +127,11 @@ fn logit_interval(percent: Difference, confidence: f64) -> Option<Interval> {
         freedom: percent.freedom,
     };
     let interval = logit.interval(confidence)?;
+    if LOGIT_HALF_WIDTH_MAX < interval.high - interval.estimate {
+        // The percentage is certainly within 0 to 100, so the part outside can be cut off.
+        let Interval { estimate, low, high } = percent.interval(confidence)?;
+        return Some(Interval { estimate, low: low.max(0.0), high: high.min(100.0) });
+    }
     Some(Interval {
         estimate: percent.estimate,
         low: percent_of_logit(interval.low),
@@ -235,6 +245,18 @@ mod tests {
         let found = stdev_interval(&values, 0.95).unwrap();
         let square = |s: f64| 9.0 * found.estimate.powi(2) / s.powi(2);
         assert_eq!(format!("{:.3} {:.3}", square(found.high), square(found.low)), "2.700 19.023");
+    }
+
+    #[test]
+    fn two_values_near_a_bound_have_an_interval_near_it() {
+        let check_percent = |values: &[f64], low: &str, high: &str| {
+            check(percent_interval(values, 0.95), 2, (low, high));
+        };
+        check_percent(&[99.9957, 100.0], "99.97", "100.00");
+        check_percent(&[0.0043, 0.0], "0.00", "0.03");
+        // The delta method holds.
+        check_percent(&[80.0, 90.0], "3.74", "99.88");
+        check_percent(&[99.8, 100.0, 100.0, 100.0], "98.81", "100.00");
     }
 
     #[test]

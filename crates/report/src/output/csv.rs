@@ -50,7 +50,7 @@ fn study_table(report: &Report, is_wanted: fn(&str) -> bool) -> ReportTable {
         ("AU Std", |run| TableCell::number(run.stdev(&AU_WINDOWED))),
         ("I/O reported (MB/s)", |run| TableCell::number(run.run.reported_mib_per_second())),
         ("I/O (MB/s)", |run| mib(run.run.metric(&NOMINAL_WINDOWED))),
-        ("I/O all steps (MB/s)", |run| mib(run.run.metric(&NOMINAL_WHOLE))),
+        ("I/O all steps (MiB/s)", |run| mib(run.run.metric(&NOMINAL_WHOLE))),
         ("I/O Std", |run| mib(run.stdev(&NOMINAL_WINDOWED))),
     ];
     let mut table = ReportTable::new("");

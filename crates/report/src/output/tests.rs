@@ -212,13 +212,13 @@ fn the_studys_csv_has_its_columns() {
     let report = report("a,b");
     assert_eq!(
         write_output("csv", &report),
-        "Model,Parameter,Value,Procs,AU reported (%),AU (%),AU all steps (%),I/O reported (MB/s),I/O (MB/s),I/O all steps (MB/s),batch_size,doubts,not used\n\
+        "Model,Parameter,Value,Procs,AU reported (%),AU (%),AU all steps (%),I/O reported (MB/s),I/O (MB/s),I/O all steps (MiB/s),batch_size,doubts,not used\n\
          \"a,b\",batch_size,4,2,99.5,99.5,61.25,,,,4,\"a,b\",\nw,processes,,,,,,,,,,,stale_data\n"
     );
     let earlier = write_output("csv-std", &report);
     assert!(
         earlier.starts_with(
-            "Model,Parameter,Value,Procs,AU reported (%),AU (%),AU all steps (%),AU Std,I/O reported (MB/s),I/O (MB/s),I/O all steps (MB/s),I/O Std,"
+            "Model,Parameter,Value,Procs,AU reported (%),AU (%),AU all steps (%),AU Std,I/O reported (MB/s),I/O (MB/s),I/O all steps (MiB/s),I/O Std,"
         ),
         "{earlier}"
     );

@@ -6,7 +6,7 @@ use super::data::Data;
 use super::response::{ResponseAxis, check_known, means, title};
 use super::{Missing, Needs, Plot};
 use crate::draw::figure::{Figure, Panel};
-use feedrate_analysis::design::DesignCell;
+use feedrate_analysis::design::{DesignCell, PROCESSES};
 use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Metric, SAMPLES_WHOLE};
 
 pub(super) static PLOT: Plot = Plot {
@@ -48,6 +48,12 @@ fn figure(data: &Data, response: Option<&Metric>) -> Result<Figure, Missing> {
     let count_max = if fits_page { PANELS_MAX / y.len() } else { groups.len() };
     let left_out = remove_small(&mut groups, count_max);
     let panels: Vec<Panel> = groups.into_iter().flat_map(|group| group.panels).collect();
+    if panels.is_empty() && gaps.is_empty() && data.chosen_factors == [PROCESSES] {
+        return Err(Missing::new(
+            "`processes` gives the lines of this plot, not a panel",
+            "`feedrate plot au_processes` and `scaling` have processes on the horizontal axis",
+        ));
+    }
     if panels.is_empty() && gaps.is_empty() {
         return Err(Missing::new(
             "all runs have the same settings",

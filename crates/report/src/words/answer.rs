@@ -7,7 +7,7 @@ use feedrate_analysis::answer::{Answer, AnswerKind, UnknownBecause, relevant_dou
 use feedrate_measure::budget::BudgetPart;
 use feedrate_measure::checkpoints::{CheckpointMedium, CheckpointSummary, Checkpoints};
 use feedrate_measure::doubt::{Doubt, find_origin_doubt};
-use feedrate_measure::metric::AU_ALL_STEPS;
+use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED};
 use feedrate_measure::slow_accelerators::SlowAccelerators;
 use feedrate_measure::verdict::Bound;
 use feedrate_measure::waits::{WaitCause, WaitPart};
@@ -103,7 +103,10 @@ pub fn summary(answers: &[&Answer]) -> Option<String> {
         decided().map(|answer| (answer.required_percent, answer.required_percent.to_string())),
     );
     let scope = if decided().count() < answers.len() { "decided runs: " } else { "" };
-    let says = au.zip(target).map(|(au, target)| format!("; {scope}{au} % AU, target {target} %"));
+    let is_sustained = decided().all(|answer| answer.au_kind == Some(AU_SUSTAINED.id.name()));
+    let kind = if is_sustained { " (sustained)" } else { "" };
+    let says =
+        au.zip(target).map(|(au, target)| format!("; {scope}{au} % AU{kind}, target {target} %"));
     let first = count_by_kind(answers) + &says.unwrap_or_default();
     let rates = |property: fn(&Answer) -> Option<f64>| {
         let rates = answers.iter().filter_map(|answer| property(answer));

@@ -59,6 +59,11 @@ impl LeftOut {
     pub fn new(path: impl Into<PathBuf>, why: impl Into<String>) -> Self {
         LeftOut { path: path.into(), why: why.into() }
     }
+
+    /// Returns whether the entry is a row of a CSV that no run matches, and not a folder.
+    pub fn is_row(&self) -> bool {
+        self.path.extension().is_some_and(|end| end == "csv")
+    }
 }
 
 /// Finds the runs in `root` and below, sorted by path. Also returns what is left out: unreadable folders, links to folders outside `root`, and

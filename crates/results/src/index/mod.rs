@@ -14,7 +14,7 @@ use crate::files::{FilesError, StudyFiles, similar_path, study_csv};
 pub use crate::import::LeftOut;
 
 use crate::import::{FoundRun, Imported, RunOrigin, find, find_within, load_dlio, load_run};
-use crate::place::label;
+use crate::place::{experiment_dir, label};
 use crate::relations::Relations;
 use crate::row::{Row, WARM_UP};
 use crate::run::{FolderNames, Reason, Run, Submission, warm_ups};
@@ -85,11 +85,14 @@ impl RunsError {
     fn likely_path(&self) -> Option<String> {
         match self {
             RunsError::Io { path, .. } => similar_path(path),
-            RunsError::NoRuns(study) => results_elsewhere(study).map(|results| {
-                let results = bash_word(&path_text(&results));
-                format!(
-                    "none of its rows has a result in its study; `feedrate analyze {results}` reads the results there"
-                )
+            RunsError::NoRuns(study) => results_elsewhere(study).map(|found| {
+                let results = bash_word(&path_text(&found.results));
+                let state = if found.marks_rows {
+                    "none of its rows has a result in its study".into()
+                } else {
+                    none_is_done(study)
+                };
+                format!("{state}; `feedrate analyze {results}` reads the results there")
             }),
             RunsError::Study(_) => None,
         }
@@ -98,10 +101,7 @@ impl RunsError {
     fn expected_path(&self) -> Option<String> {
         match self {
             RunsError::Study(error) => error.hint(),
-            RunsError::NoRuns(study) if study.is_file() => Some(format!(
-                "none of its runs is done: `feedrate study run {}` executes them",
-                bash_word(&study.display().to_string())
-            )),
+            RunsError::NoRuns(study) if study.is_file() => Some(none_is_done(study)),
             RunsError::NoRuns(folder) if folder.join(DIAGNOSIS_FILE).is_file() => Some(format!(
                 "it is a diagnosis: `feedrate show {}` shows its measurements",
                 bash_word(&folder.display().to_string())
@@ -119,15 +119,32 @@ impl RunsError {
     }
 }
 
-/// Returns the folder `results` beside the CSV of a study, or beside its folder. A study that another program ran may have its results there.
-fn results_elsewhere(study: &Path) -> Option<PathBuf> {
+fn none_is_done(study: &Path) -> String {
+    let study = bash_word(&study.display().to_string());
+    format!("none of its runs is done: `feedrate study run {study}` executes them")
+}
+
+/// Results beside a study that may belong to its rows.
+struct ResultsElsewhere {
+    results: PathBuf,
+    /// Whether the study marks rows as done.
+    marks_rows: bool,
+}
+
+/// Finds the folder `results` beside the CSV of a study, or beside its folder. A study that another program ran may have its results there. If no row is marked
+/// as done, the folder must contain the folder of a row's experiment.
+fn results_elsewhere(study: &Path) -> Option<ResultsElsewhere> {
     let folder = study.parent().filter(|_| study.is_file())?;
-    let marks_rows = || {
-        let rows = StudyFiles::new(study).ok()?.table().ok()?;
-        Some(rows.rows().any(|row| row.done))
+    let table = StudyFiles::new(study).ok()?.table().ok()?;
+    let rows: Vec<Row> = table.rows().cloned().collect();
+    let marks_rows = rows.iter().any(|row| row.done);
+    let is_related = |results: &PathBuf| {
+        let has_experiment = || rows.iter().any(|row| experiment_dir(results, row, &rows).is_dir());
+        results.is_dir() && (marks_rows || has_experiment())
     };
-    let found = ["results", "../results"].map(|name| folder.join(name));
-    found.into_iter().find(|folder| folder.is_dir()).filter(|_| marks_rows() == Some(true))
+    let results = ["results", "../results"].map(|name| folder.join(name));
+    let results = results.into_iter().find(is_related)?;
+    Some(ResultsElsewhere { results, marks_rows })
 }
 
 impl RunIndex {

@@ -16,6 +16,9 @@ const TOLERANCE: f64 = 0.005;
 const MLPERF_COUNT: &str = " - # Accel";
 const MLPERF_RATE: &str = " - Read B/W (GiB/s)";
 const MIB_OF_GIB: f64 = 1024.0;
+/// The parameter of a table's row, and of a run, if nothing but the number of processes is varied.
+const BASELINE: &str = "baseline";
+const PROCESSES: &str = "processes";
 
 /// A published table.
 #[derive(Clone, Debug, PartialEq)]
@@ -198,13 +201,22 @@ impl Claim {
     fn describes(&self, run: &Run) -> bool {
         let claimed = normalized_name(&self.workload);
         let actual = normalized_name(&run.workload);
-        let has_parameter = self.parameter.iter().all(|[key, value]| {
-            *key == run.parameter && normalized_name(value) == normalized_name(&run.value)
-        });
+        let has_parameter = self.parameter.iter().all(|[key, value]| is_parameter(key, value, run));
         let is_model =
             claimed == actual || (self.parameter.is_none() && actual.starts_with(&claimed));
         run.is_result() && is_model && has_parameter && run.accelerators == self.accelerators
     }
+}
+
+/// Returns whether a table's `Parameter` and `Value` describe the varied parameter of a run. The notebook of perf_2025 splits `batch_size_4` at its first
+/// underscore, and calls runs that vary nothing `baseline`.
+fn is_parameter(key: &str, value: &str, run: &Run) -> bool {
+    let words = |key: &str, value: &str| {
+        format!("{key}_{value}").split('_').map(normalized_name).collect::<Vec<_>>()
+    };
+    let is_baseline = key == BASELINE && value.is_empty();
+    let varies_nothing = run.parameter.is_empty() || run.parameter == PROCESSES;
+    is_baseline && varies_nothing || words(key, value) == words(&run.parameter, &run.value)
 }
 
 /// Describes a number that no run matches, such as `99.9 % AU (its runs have 93.1 to 93.6)`. `None` if a run or the mean of the runs matches it.
@@ -288,6 +300,28 @@ mod tests {
              {workload},{parameter},{value},16,{au},0.1,{mib},0\n",
             &["line 2: fake on 4 accelerators, ", "line 3: fake on 16 accelerators, "],
         );
+    }
+
+    #[test]
+    fn parameters_that_the_notebook_split_are_recognised() {
+        let folder = tempfile::tempdir().unwrap();
+        for experiment in ["4", "4_batch_size_8", "4_checkpoint_False"] {
+            Fake::default().write(folder.path(), &format!("unet3d_h100/{experiment}/2025"));
+        }
+        let read = || RunIndex::read(&[folder.path().into()], &ReadOptions::default()).unwrap();
+        let run = &read().runs[0];
+        let (workload, au) = (&run.workload, run.reported_au_percent().unwrap());
+        let mut table = "Model,Parameter,Value,Procs,AU (%),I/O (MB/s)\n".to_string();
+        let parameters =
+            ["baseline,", "batch,size_8", "batch_size,8", "checkpoint,false", "batch,size_80"];
+        for parameter in parameters {
+            table += &format!("{workload},{parameter},4,{au:.1},\n");
+        }
+        fs::write(folder.path().join("table.csv"), table).unwrap();
+        let found: Vec<String> = read().unread.iter().map(|row| row.why.clone()).collect();
+        let expected =
+            format!("line 6: {workload} on 4 accelerators, batch size_80: there is no such run");
+        assert_eq!(found, [expected]);
     }
 
     #[test]

@@ -110,6 +110,25 @@ fn a_folder_without_runs_is_refused() {
     assert!(matches!(read(&folder.path().join("gone")), Err(RunsError::Io { .. })));
 }
 
+#[test]
+fn results_beside_a_study_without_results_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = folder.path().join("study.csv");
+    fs::write(&study, "model,processes,run\nw,1,N\n").unwrap();
+    let hint = || read(&study).unwrap_err().hint().unwrap();
+    let run =
+        format!("none of its runs is done: `feedrate study run {}` executes them", study.display());
+    fs::create_dir_all(folder.path().join("results/other/1")).unwrap();
+    assert_eq!(hint(), run);
+    let results = folder.path().join("results");
+    fs::create_dir_all(results.join("w/1")).unwrap();
+    let analyze = format!("`feedrate analyze {}` reads the results there", results.display());
+    assert_eq!(hint(), format!("{run}; {analyze}"));
+    fs::write(&study, "model,processes,run\nv,1,N\nw,8,Y\n").unwrap();
+    let hint = hint();
+    assert_eq!(hint, format!("none of its rows has a result in its study; {analyze}"));
+}
+
 /// Returns the next number of a linear congruential generator (Knuth, TAOCP 3.3.4, table 1, line 26), for reproducible damage.
 fn next_random(seed: &mut u64) -> usize {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -1,7 +1,8 @@
-//! Results of rows that another program ran and marked as done, such as the notebook of perf_2025. They are found by the names of their folders,
-//! `<results>/<model>/<experiment>/<time>/`. A run whose settings contradict the row's is not its result.
+//! Results of rows that are marked as done, but were run by another program, such as the notebook of perf_2025, or by a study that was copied without its
+//! state. They are found by the names of their folders, `<results>/<model>/<experiment>/<time>/`. A run of another program whose settings contradict the row's is not
+//! its result; a run of a study must be of the same row.
 
-use super::attempt::{ABOUT_FILE, Attempt, CheckResult, Outcome};
+use super::attempt::{ABOUT_FILE, Attempt, CheckResult, Outcome, read_result};
 use super::status::{Status, row_states};
 use crate::import::{SUMMARY, normalized_text, recorded_settings};
 use crate::place::{INCOMPLETE, SUPERSEDED, experiment_dir, model_name};
@@ -35,15 +36,27 @@ pub(super) struct Adopted {
     pub contradicting: Vec<ContradictingRun>,
 }
 
-/// Returns an attempt for each row that is marked as done and has no attempt, but a result in one of the `results` folders.
-pub(super) fn adopt(rows: &[Row], attempts: &[Attempt], results: &[PathBuf]) -> Adopted {
+/// A run that may become the result of a row.
+struct Candidate {
+    run_dir: PathBuf,
+    /// The row of another study that it is the checked result of; `None` for a run of another program.
+    result: Option<(RowKey, CheckResult)>,
+}
+
+/// Returns an attempt for each row that is marked as done and has no attempt, but a result in one of the `results` folders. `id` is the study's identity.
+pub(super) fn adopt(
+    rows: &[Row],
+    attempts: &[Attempt],
+    results: &[PathBuf],
+    id: Option<&str>,
+) -> Adopted {
     let mut adopted = Adopted::default();
     // The same folder may be given by several paths.
     let results: BTreeSet<PathBuf> =
         results.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
     let mut with_model: BTreeMap<&str, Vec<&PathBuf>> = BTreeMap::new();
     // Runs of each experiment that are left, in the order of their times.
-    let mut left: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
+    let mut left: BTreeMap<PathBuf, Vec<Candidate>> = BTreeMap::new();
     let states = row_states(rows, attempts);
     for (row, state) in rows.iter().zip(states) {
         if state.status != Status::Done || state.attempt.is_some() {
@@ -58,16 +71,29 @@ pub(super) fn adopt(rows: &[Row], attempts: &[Attempt], results: &[PathBuf]) -> 
         }
         let experiment = experiment_dir(Path::new(""), row, rows);
         let runs = left.entry(experiment).or_insert_with_key(|experiment| {
-            let mut runs: Vec<PathBuf> =
-                folders.iter().flat_map(|results| runs_in(&results.join(experiment))).collect();
+            let experiments = folders.iter().map(|results| results.join(experiment));
+            let mut runs: Vec<Candidate> =
+                experiments.flat_map(|experiment| runs_in(&experiment, id)).collect();
             // The folder of the experiment itself has no time.
             runs.sort_by_cached_key(|run| {
-                (!run.ends_with(experiment), run.file_name().map(OsStr::to_os_string))
+                let name = run.run_dir.file_name().map(OsStr::to_os_string);
+                (!run.run_dir.ends_with(experiment), name)
             });
             runs
         });
-        while let Some(run_dir) = runs.pop() {
-            let key = row.key();
+        let key = row.key();
+        let is_possible = |run: &Candidate| match &run.result {
+            Some((run_key, _)) => *run_key == key,
+            None => true,
+        };
+        while let Some(index) = runs.iter().rposition(is_possible) {
+            let Candidate { run_dir, result } = runs.remove(index);
+            let key = key.clone();
+            if let Some((_, checked)) = result {
+                let outcome = Outcome::Complete(Some(checked));
+                adopted.attempts.push(Attempt { number: ADOPTED, key, run_dir, outcome });
+                break;
+            }
             let differences = differences(row, &run_dir);
             if !differences.is_empty() {
                 adopted.contradicting.push(ContradictingRun { key, run_dir, differences });
@@ -100,21 +126,31 @@ fn differences(row: &Row, run_dir: &Path) -> Vec<String> {
     expected.chain(accelerators).collect()
 }
 
-/// Returns the folders of runs of other programs in the folder of an experiment, and the folder itself if it is one.
-fn runs_in(experiment: &Path) -> Vec<PathBuf> {
+/// Returns the runs of other programs and the results of other studies in the folder of an experiment, and the folder itself if it is one.
+fn runs_in(experiment: &Path, id: Option<&str>) -> Vec<Candidate> {
     let entries = read_folder(experiment).into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     folders.retain(|folder| ![INCOMPLETE, SUPERSEDED].iter().any(|aside| folder.ends_with(aside)));
     folders.push(experiment.to_path_buf());
-    // A run that only generates data has no summary.
-    folders.retain(|run| run.join(SUMMARY).is_file() && !run.join(ABOUT_FILE).exists());
-    folders
+    let runs = folders.into_iter().filter_map(|run_dir| {
+        if run_dir.join(ABOUT_FILE).exists() {
+            let result = Some(read_result(&run_dir, id)?);
+            return Some(Candidate { run_dir, result });
+        }
+        // A run that only generates data has no summary.
+        let has_summary = run_dir.join(SUMMARY).is_file();
+        has_summary.then_some(Candidate { run_dir, result: None })
+    });
+    runs.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::setting::Setting;
+    use crate::state::write_about;
+    use feedrate_measure::record::StudyRun;
+    use feedrate_measure::record::file::RECORD_FILE;
     use std::fs;
 
     #[test]
@@ -134,11 +170,47 @@ mod tests {
             fs::write(place(results, time).join(SUMMARY), "{}").unwrap();
         }
         let results = [second.clone(), first.clone(), second.join("../a"), folder.join("none")];
-        let adopted = adopt(&rows, &[], &results).attempts;
+        let adopted = adopt(&rows, &[], &results, None).attempts;
         let found: Vec<_> = adopted.iter().map(|attempt| attempt.run_dir.clone()).collect();
         assert_eq!(found, [place("a", "2026-01-02"), place("b", "2026-01-01"), place("b", "")]);
         let keys: BTreeSet<_> = adopted.iter().map(|attempt| attempt.key.clone()).collect();
         assert_eq!(keys.len(), 3);
+    }
+
+    #[test]
+    fn checked_results_of_another_study_are_those_of_its_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = fs::canonicalize(folder.path()).unwrap();
+        let rows: Vec<Row> = (1..=4)
+            .map(|number| Row { done: true, replicate: Some(number), ..Row::new("w", 1) })
+            .collect();
+        let write = |time: &str, row: &Row, is_checked: bool| {
+            let run = experiment_dir(&folder, row, &rows).join(time);
+            fs::create_dir_all(&run).unwrap();
+            let key = Some(row.key().0);
+            let about = StudyRun { id: Some("first".into()), key, ..StudyRun::default() };
+            write_about(&run, &about).unwrap();
+            fs::write(run.join(RECORD_FILE), "{}").unwrap();
+            let checked = CheckResult { duration_s: 7.0, ..CheckResult::default() };
+            if is_checked {
+                let text = serde_json::to_string(&checked).unwrap();
+                fs::write(run.join("checked.json"), text).unwrap();
+            }
+            run
+        };
+        let second = write("1", &rows[1], true);
+        let first = write("2", &rows[0], true);
+        write("3", &rows[2], false);
+        let adopt = |id| adopt(&rows, &[], std::slice::from_ref(&folder), id).attempts;
+        let expected = [(&rows[0], &first), (&rows[1], &second)].map(|(row, run_dir)| {
+            let checked = CheckResult { duration_s: 7.0, ..CheckResult::default() };
+            let outcome = Outcome::Complete(Some(checked));
+            Attempt { number: ADOPTED, key: row.key(), run_dir: run_dir.clone(), outcome }
+        });
+        assert_eq!(adopt(None), expected);
+        assert_eq!(adopt(Some("second")), expected);
+        // A study's own attempts are read elsewhere.
+        assert_eq!(adopt(Some("first")), []);
     }
 
     #[test]
@@ -165,7 +237,7 @@ mod tests {
         let first = write("1", "{\"num_accelerators\": 4}", Some(equal));
         let unknown = write("0", "{}", None);
         let rows = [row.clone(), row.clone(), row.clone()];
-        let adopted = adopt(&rows, &[], std::slice::from_ref(&folder));
+        let adopted = adopt(&rows, &[], std::slice::from_ref(&folder), None);
         let taken: Vec<_> = adopted.attempts.iter().map(|attempt| &attempt.run_dir).collect();
         assert_eq!(taken, [&first, &unknown]);
         let contradicting: Vec<_> = adopted

@@ -178,6 +178,18 @@ impl Attempt {
     }
 }
 
+/// Returns the row of the result in `run_dir` and its check; `None` unless it is a checked result of another study than `id`.
+pub(super) fn read_result(run_dir: &Path, id: Option<&str>) -> Option<(RowKey, CheckResult)> {
+    let about = read_json::<StudyRun>(&run_dir.join(ABOUT_FILE)).ok()??;
+    if about.id.is_some() && about.id.as_deref() == id {
+        return None;
+    }
+    match outcome(run_dir, "").ok()? {
+        Outcome::Complete(Some(checked)) => Some((RowKey(about.key?), checked)),
+        _ => None,
+    }
+}
+
 /// Derives the outcome from the files in `run_dir` and from `aside`, the folder around it within the experiment (empty for none).
 fn outcome(run_dir: &Path, aside: &str) -> io::Result<Outcome> {
     if aside == SUPERSEDED {

@@ -44,12 +44,13 @@ impl StudyState {
         let mut results = vec![beside.join("../results"), beside.join("results")];
         results.extend(settings.as_ref().map(|settings| settings.results.clone()));
         results.retain(|folder| folder.is_dir());
+        let id = settings.as_ref().map(|settings| settings.id.as_str());
         let mut adopted = Adopted::default();
         if !results.is_empty()
             && let Ok(table) = files.table()
         {
             let rows: Vec<Row> = table.rows().cloned().collect();
-            adopted = adopted::adopt(&rows, &started, &results);
+            adopted = adopted::adopt(&rows, &started, &results, id);
         }
         let Adopted { mut attempts, contradicting } = adopted;
         attempts.extend(started);

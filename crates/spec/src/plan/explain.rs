@@ -6,7 +6,7 @@ use crate::catalog::{Ability, Catalog, FormatEntry};
 use serde::Serialize;
 
 /// Figures of a plan in bytes and seconds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Estimate {
     /// Number of training and evaluation files.
     pub files: u64,

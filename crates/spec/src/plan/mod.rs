@@ -29,7 +29,7 @@ pub use crate::library::{
 pub use crate::workload::{Shuffle, WriteInterface};
 pub use checkpoint::{CheckpointOnlyPlan, CheckpointPlan};
 pub use client::{CLIENT_PROFILES, ClientPlan, ClientProfile, ClientTimes, MEASURED_ON};
-pub use duration::{Duration, duration};
+pub use duration::{Duration, duration, emulated_epoch_s};
 pub use evaluation::EvaluationPlan;
 pub use explain::{Estimate, PIECE_BYTES, estimate};
 pub use latency::{ReadUnit, RequiredLatency, may_share_reads, required_latency};

@@ -6,7 +6,7 @@ use feedrate_spec::problem::Problem;
 pub(super) static DESIGN: DesignKind = DesignKind {
     name: "full_factorial",
     summary: "Every combination of all levels.",
-    estimates: "all effects and all interactions",
+    estimates: "all effects; the report tests interactions of two factors",
     options: &[],
     create_points,
 };

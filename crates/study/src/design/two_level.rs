@@ -7,7 +7,7 @@ use feedrate_spec::problem::Problem;
 pub(super) static DESIGN: DesignKind = DesignKind {
     name: "two_level",
     summary: "2^k: every combination of factors at two levels; with r replicates, 2^k·r.",
-    estimates: "all effects and all interactions of two levels; with replicates, their errors",
+    estimates: "all effects; the report tests interactions of two factors; with replicates, their errors",
     options: &[],
     create_points,
 };

@@ -42,7 +42,7 @@ fn a_design_file_becomes_a_study() {
     assert_eq!(design.warnings, Problems::default());
     insta::assert_snapshot!(design.create_study().unwrap().comments.join("\n"), @"
     design: full_factorial. Every combination of all levels.
-    estimates: all effects and all interactions
+    estimates: all effects; the report tests interactions of two factors
     baseline: unet3d_h100_custom, 5 epochs, 4 processes, ++workload.reader.batch_size=4, ++workload.reader.prefetch_size=2
     factor processes: 1, 3
     factor read_threads (reader.read_threads): 1, 16

@@ -262,7 +262,7 @@ impl<'a> AttemptView<'a> {
             outcome: match &attempt.outcome {
                 Outcome::Running => "running, or its runner died".into(),
                 Outcome::Complete(_) if attempt.number == ADOPTED => {
-                    "done by another program".into()
+                    "done by another program or study".into()
                 }
                 Outcome::Complete(Some(checked)) => {
                     format!("done in {}", units::seconds(checked.duration_s))

@@ -16,8 +16,9 @@ use feedrate_report::output::Schema;
 use feedrate_report::table::ReportTable;
 use feedrate_results::overview::{FactorCounts, ModelCounts, Overview, StatusCounts, orphans};
 use feedrate_results::state::{Attempt, RowState, Status};
+use feedrate_spec::escape::bash_word;
 use feedrate_spec::units;
-use feedrate_study::ledger::{Ledger, select_rows};
+use feedrate_study::ledger::{Ledger, StudyRest, select_rows};
 use feedrate_study::precision::assess;
 use feedrate_study::select::run_order;
 use feedrate_study::settings::SettingsOptions;
@@ -91,7 +92,7 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     }
     let mut overview = Overview::new(&ledger.rows, &ledger.state);
     DeclaredFactors::from_table(&ledger.machine.files.table()?).sort_levels(&mut overview);
-    let left_s = ledger.left_s();
+    let rest = ledger.rest();
     let StudyStatusArguments { until, response, difference, .. } = *arguments;
     let known = until.map(|until| assess(until, response, difference, &mut ledger));
     let places = ledger.row_states();
@@ -100,7 +101,7 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
         let output = StudyStatusOutput {
             study: &ledger.machine.files.csv,
             overview: &overview,
-            left_s,
+            left_s: rest.left_s,
             rows: RowView::all(&ledger, &places, 0..places.len(), true),
             precision: known.as_ref().map(PrecisionOutput::new),
             without_a_row: &orphans,
@@ -129,7 +130,7 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
         Block::Table(model_table(&overview.matrix)),
     ]);
     let mut document = Document::from(blocks);
-    document.summary = progress(&ledger, &places, &overview, left_s);
+    document.summary = progress(&ledger, &places, &overview, rest);
     // At the end, so that it is on the screen even if the tables are not.
     if let Some(known) = &known {
         document.summary = format!("{}\n{}", precision::runs_needed(known), document.summary);
@@ -182,12 +183,7 @@ fn missing_results(places: &[RowState]) -> Option<String> {
 }
 
 /// Progress of the study, such as `[=====   ] 3 of 12 done, 1 running, 8 pending, about 2 min left`.
-fn progress(
-    ledger: &Ledger,
-    places: &[RowState],
-    overview: &Overview,
-    left_s: Option<f64>,
-) -> String {
+fn progress(ledger: &Ledger, places: &[RowState], overview: &Overview, rest: StudyRest) -> String {
     let counts = &overview.counts;
     let elsewhere = overview.done_elsewhere;
     let mut words = vec![match elsewhere {
@@ -201,9 +197,16 @@ fn progress(
         words.extend((rows > 0).then(|| format!("{rows} {name}")));
     }
     if counts.done < counts.total() {
-        words.extend(left_s.map(|left_s| format!("about {} left", units::seconds(left_s))));
+        words.extend(rest.left_s.map(|left_s| format!("about {} left", units::seconds(left_s))));
     }
-    format!("[{}] {}", bar(counts, BAR_WIDTH), words.join(", "))
+    let refused = match rest.refused {
+        0 => String::new(),
+        rows => {
+            let csv = bash_word(&ledger.machine.files.csv.display().to_string());
+            format!("; {rows} cannot run: `feedrate study run --dry-run {csv}`")
+        }
+    };
+    format!("[{}] {}{refused}", bar(counts, BAR_WIDTH), words.join(", "))
 }
 
 /// Progress bar: `=` is done, `x` failed, blank pending.

@@ -174,6 +174,15 @@ fn processes_that_no_factor_crosses_have_a_panel_of_their_own() {
 }
 
 #[test]
+fn processes_that_only_distinguish_lines_are_no_panel() {
+    let mut data = data_of(runs("a"));
+    data.chosen_factors = vec!["processes".into()];
+    let missing = figure(find("factor_levels").unwrap(), &data).unwrap_err();
+    let expected = "`processes` gives the lines of this plot, not a panel";
+    assert_eq!(missing.message, expected);
+}
+
+#[test]
 fn factors_that_do_not_fit_a_page_are_named() {
     let run_with = |factor: usize, level: u32| {
         let mut run =

@@ -205,14 +205,14 @@ fn answers_of_several_runs_are_counted_with_their_ranges() {
         AnsweredSummary::new(&record).answer
     };
     let answers = [answer(1, 45.0), answer(1, 90.0), answer(2, 90.0)];
-    let says = "NO for 2 of 3 runs (storage-bound), YES for 1; 50 % AU, target 45 to 90 %; \
+    let says = "NO for 2 of 3 runs (storage-bound), YES for 1; 50 % AU (sustained), target 45 to 90 %; \
         needs 20 MB/s to 40 MB/s, gets 10 MB/s to 20 MB/s";
     assert_eq!(summary(&answers.each_ref()).as_deref(), Some(says));
     let mut broken_off = starved_run(1);
     broken_off.complete = false;
     let undecided = AnsweredSummary::new(&broken_off).answer;
     let some = summary(&[&answers[1], &undecided]).unwrap();
-    assert!(some.contains("; decided runs: 50 % AU, target 90 %"), "{some}");
+    assert!(some.contains("; decided runs: 50 % AU (sustained), target 90 %"), "{some}");
     let mut rate = starved_run(1);
     rate.epochs[0].accelerators[0].blocks[0].compute_ns.fill(0);
     let rate = AnsweredSummary::new(&rate).answer;
