@@ -19,7 +19,6 @@ use feedrate_analysis::finding::FindingKind;
 use feedrate_analysis::findings::{MARGIN, exceeds_margin};
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::AU_ALL_STEPS;
-use feedrate_results::doubt::is_reported_au_contradicted;
 use feedrate_results::groups::{Passes, passes_only_as_reported};
 use feedrate_results::import::RunOrigin;
 use feedrate_results::run::{Reason, Run};
@@ -281,7 +280,7 @@ fn artefacts(report: &Report) -> Option<String> {
         compared.iter().filter(|au| passes_only_as_reported(au.run)).collect();
     // A contradiction is no artefact of the window.
     let explained: Vec<&ComparedAu> =
-        compared.iter().filter(|au| !is_reported_au_contradicted(au.run)).collect();
+        compared.iter().filter(|au| !au.run.is_reported_au_contradicted()).collect();
     let differing = explained.iter().filter(|au| ARTEFACT_POINTS <= au.difference_points()).count();
     let worst =
         explained.iter().max_by(|a, b| a.difference_points().total_cmp(&b.difference_points()));

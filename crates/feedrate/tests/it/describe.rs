@@ -1,4 +1,4 @@
-//! `plan`, `list` and `system`: commands that run nothing.
+//! `plan`, `list` and `system`: commands that run nothing. Long because it tests four commands.
 
 use crate::harness::{TINY, Test};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! `feedrate scale`: the largest number that a storage of known rate can feed.
+//! `feedrate scale`: the largest number that a storage of known rate can feed. Long because each test is one answer of the command.
 
 use crate::harness::{Answer, MountedDisk, Test, wait_until};
 use crate::schema::assert_matches_schema;

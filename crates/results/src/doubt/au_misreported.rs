@@ -4,7 +4,7 @@
 use super::tests;
 use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 use crate::import::Imported;
-use crate::run::Run;
+use crate::run::{AU_MISREPORTED, Run};
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED};
 use feedrate_measure::stats::mean;
 use feedrate_measure::window::Scope;
@@ -16,12 +16,9 @@ const RANK_0_DIFFERENCE_MAX_POINTS: f64 = 2.0;
 /// Maximum relative difference from a utilisation that follows from totals.
 const TOTALS_DIFFERENCE_MAX: f64 = 0.02;
 
-/// Name of the doubt.
-pub(super) const NAME: &str = "au_misreported";
-
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
-        name: NAME,
+        name: AU_MISREPORTED,
         severity: Severity::Warning,
         bias: Bias::Either,
         meaning: "The utilisation in `summary.json` differs by more than half a point from DLIO's own formula over the steps in the same folder. If files of ranks are missing: it differs by more than 2 % from the one that follows from the reported throughput and the measured compute time, or from the lowest that the durations of blocks allow.",

@@ -4,6 +4,7 @@
 use super::tests;
 use super::{Bias, Check, DoubtKind, Facts, RunDoubt, Severity};
 use crate::import::{CheckpointSpan, Imported, Reported};
+use crate::run::MEAN_MISREPORTED;
 use feedrate_measure::record::CheckpointKind;
 use feedrate_measure::stats::mean;
 use feedrate_spec::units::{self, GIB};
@@ -22,12 +23,9 @@ const LISTS: [[&str; 2]; 4] = [
     ["eval_throughput_samples_per_second", "eval_throughput_mean_samples_per_second"],
 ];
 
-/// Name of the doubt.
-pub(super) const NAME: &str = "mean_misreported";
-
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
-        name: NAME,
+        name: MEAN_MISREPORTED,
         severity: Severity::Warning,
         bias: Bias::Either,
         meaning: "A mean in `summary.json` is not the mean of the epochs listed next to it or of the checkpoints in the ranks' files: one of them was changed or belongs to another run.",

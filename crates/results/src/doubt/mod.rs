@@ -128,12 +128,6 @@ pub fn sort(doubts: &mut Vec<Doubt>) {
     doubts.dedup_by(|later, first| later.name == first.name);
 }
 
-/// Returns whether the reported utilisation of a run contradicts the rest of its files, so that no property of the measurement explains it.
-pub fn is_reported_au_contradicted(run: &Run) -> bool {
-    let names = [au_misreported::NAME, mean_misreported::NAME];
-    run.doubts.iter().any(|doubt| names.contains(&doubt.name.as_str()))
-}
-
 fn display_position(name: &str) -> usize {
     let position = DOUBTS.iter().position(|row| row.kind.name == name);
     position.unwrap_or_else(|| DOUBTS.len() + position_in_records(name))

@@ -1,7 +1,6 @@
 //! Facts of runs for the rules of MLPerf Storage, which are in [`feedrate_spec::mlperf::rules`], and the outcomes.
 
 use super::{Activity, CheckpointSchedule, Run};
-use crate::doubt::is_reported_au_contradicted;
 use crate::import::RunOrigin;
 use feedrate_measure::checkpoints::{CheckpointMedium, CheckpointSummary};
 use feedrate_measure::dlio::micros;
@@ -22,6 +21,10 @@ use feedrate_spec::workload::overridden_key;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+/// Name of the doubt that the reported utilisation does not follow from the steps.
+pub(crate) const AU_MISREPORTED: &str = "au_misreported";
+/// Name of the doubt that a reported mean does not follow from the reported values.
+pub(crate) const MEAN_MISREPORTED: &str = "mean_misreported";
 /// Bytes of a GB since 3.0.
 const GB: f64 = 1e9;
 /// Maximum relative difference between a GB and the bytes that follow from reported figures. GB and GiB differ by 7 %.
@@ -211,7 +214,7 @@ impl Run {
                 steps_of_smallest_dataset(accelerators, batch, samples)
             }),
             au_percent: self.metric(&AU_WINDOWED).or_else(|| {
-                self.reported_au_percent().filter(|_| !is_reported_au_contradicted(self))
+                self.reported_au_percent().filter(|_| !self.is_reported_au_contradicted())
             }),
             au_min_percent: rule.au_percent,
             has_short_window: self.doubts.iter().any(|doubt| doubt.name == SHORT_WINDOW),
@@ -220,6 +223,11 @@ impl Run {
             accelerators: self.accelerators.map(u64::from),
             hosts: self.hosts,
         }
+    }
+
+    /// Returns whether the reported utilisation contradicts the rest of the run's files, so that no property of the measurement explains it.
+    pub fn is_reported_au_contradicted(&self) -> bool {
+        self.doubts.iter().any(|doubt| [AU_MISREPORTED, MEAN_MISREPORTED].contains(&&*doubt.name))
     }
 
     /// Returns whether the files of the run contradict each other, so that it is unknown what was run.

@@ -18,6 +18,7 @@ pub use checkpoint_schedule::CheckpointSchedule;
 pub use dataset_use::DatasetUse;
 pub use figures::OtherNumber;
 pub use folder_names::FolderNames;
+pub(crate) use mlperf::{AU_MISREPORTED, MEAN_MISREPORTED};
 pub use mlperf::{MlperfCheck, RuleOutcome};
 pub use mlperf_class::MlperfClass;
 pub(crate) use settings::ACCELERATORS;
