@@ -221,7 +221,10 @@ impl Measured<'_> {
     /// The reason why a utilisation or rate leaves `limit` open if emulated steps took longer than configured; `None` if it decides.
     fn stretched(&self, is_kept: bool, value: &RepeatedValue, limit: f64) -> Option<String> {
         let corrected = at_configured_compute(value, self.runs)?;
-        if (limit <= corrected.mean) == is_kept && !corrected.leaves_open(limit) {
+        // A correction away from the limit changes nothing.
+        let is_towards_limit = (corrected.mean < value.mean) == is_kept;
+        let is_decided = (limit <= corrected.mean) == is_kept && !corrected.leaves_open(limit);
+        if !is_towards_limit || is_decided {
             return None;
         }
         let text = corrected.unit().text(corrected.mean);

@@ -451,12 +451,6 @@ mod tests {
         );
         assert!(value["latency"]["open"]["p50_s"].is_null());
         assert!(value["access"]["request_bytes"].is_null() && value["access"]["files"].is_null());
-        let mut without_compute = simple(&[(1000, 1000, 0, 5); 20]);
-        without_compute.epochs[0].accelerators[0].blocks[0].compute_ns.fill(0);
-        let without_compute = Summary::new(&without_compute).figures;
-        assert_eq!(without_compute.value(&metric::AU_ALL_STEPS), None);
-        assert_eq!(without_compute.value(&metric::AU_SUSTAINED), None);
-        assert_eq!(without_compute.sustained_missing, Some(NotMeasurable::NothingComputed));
         let without_epochs = Summary::new(&record(plan(2, 7), vec![]));
         assert_eq!(
             (

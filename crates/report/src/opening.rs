@@ -457,7 +457,7 @@ fn mlperf_steps(report: &Report) -> Vec<String> {
     if report.runs.iter().any(|run| run.run.submission.is_some()) {
         let unknown = rules.iter().filter(|rule| rule.keeps.is_none()).map(RuleSummary::title);
         let unknown: BTreeSet<String> = unknown.collect();
-        let text = |rules| format!("check {rules} yourself, which the results do not show");
+        let text = |rules| format!("check what the results do not show: {rules}");
         steps.extend((!unknown.is_empty()).then(|| text(list(&unknown))));
     }
     let missing = submissions::missing_parts(official_runs(report));
@@ -582,7 +582,7 @@ mod tests {
         let submitted = [
             steps,
             "make the missing runs, in a folder of their own: `feedrate run --rehearse` makes as many as required (2.1.17 runs)",
-            "check 2.1.18 gap between starts and 3.1.2 dataset ÷ memory yourself, which the results do not show",
+            "check what the results do not show: 2.1.18 gap between starts and 3.1.2 dataset ÷ memory",
             "add `datagen/` of unet3d, `datasize/` of unet3d, `systems/` beside `results/` and `provenance.json` of 1 run, which only `mlpstorage` writes",
         ];
         check(Run { submission: Some(submission), ..run }, &submitted.join(STEP));

@@ -438,9 +438,9 @@ fn each_workload_and_sample_size_has_its_answer() {
     assert_eq!(
         answers,
         [
-            "`a`, samples of 1 MB decoded: YES for all 3 runs; 100 % AU, target 90 %",
-            "`b`, samples of 1 MB decoded: NO for all 2 runs (storage-bound); 50 % AU, target 90 %",
-            "`b`, samples of 4 MB decoded: NO for 1 run (storage-bound); 25 % AU, target 90 %",
+            "`a`, samples of 1 MB decoded: YES for all 3 runs; 100 % AU (sustained), target 90 %",
+            "`b`, samples of 1 MB decoded: NO for all 2 runs (storage-bound); 50 % AU (sustained), target 90 %",
+            "`b`, samples of 4 MB decoded: NO for 1 run (storage-bound); 25 % AU (sustained), target 90 %",
         ]
     );
     let runs: Vec<usize> = report.answers.iter().map(|answer| answer.runs.len()).collect();

@@ -7,7 +7,7 @@ use super::{
 use crate::estimate::{ResponseScale, clamp_to_points};
 use crate::precision::{ALPHA, CONFIDENCE, POWER, RUNS_MAX};
 use feedrate_measure::doubt::compute_stretch;
-use feedrate_measure::metric::{Better, Metric, Unit};
+use feedrate_measure::metric::{Better, DURATION_S, Metric, Unit};
 use feedrate_measure::stats::{self, Difference, Interval, Margin, Samples};
 use feedrate_results::run::Run;
 use std::collections::BTreeMap;
@@ -232,20 +232,21 @@ fn verdict_reason(pair: &ComparedPair, p: Option<f64>, question: Question) -> Ve
 }
 
 /// Whether the verdict could be another one if no emulated step had taken longer than configured. A utilisation would then be lower by up to
-/// the stretch, and a rate higher.
+/// the stretch, a rate higher, and the run shorter.
 fn depends_on_stretch(pair: &ComparedPair, reason: &VerdictReason, question: Question) -> bool {
     let response = pair.response;
     let shift = match (pair.stretch.b / pair.stretch.a).ln() {
-        log if response.is_utilisation() => -log,
+        log if response.is_utilisation() || response.id == DURATION_S.id => -log,
         log if response.unit.is_rate() => log,
         _ => return false,
     };
     let means = pair.a.mean.estimate.zip(pair.b.mean.estimate);
     let Some(difference) = means.map(|(a, b)| (b / a).ln()) else { return false };
-    let corrected = difference + shift;
-    let is_yes = match question {
-        Question::Within(share) => corrected.abs() <= share,
-        Question::NoWorseThan(share) => -share <= corrected,
+    let change = (difference + shift).exp_m1();
+    let is_yes = match (question, response.better) {
+        (Question::Within(share), _) => change.abs() <= share,
+        (Question::NoWorseThan(share), Better::Higher) => -share <= change,
+        (Question::NoWorseThan(share), Better::Lower) => change <= share,
     };
     let could_change = match reason.verdict() {
         ComparisonVerdict::Same | ComparisonVerdict::NotWorse => !is_yes,

@@ -435,7 +435,8 @@ fn status_counts_the_rows_that_cannot_run() {
     let status = test.feedrate(&["study", "status", "study.csv"]).stdout;
     let last = status.lines().last().unwrap();
     assert!(last.contains("2 pending, about "), "{status}");
-    assert!(last.ends_with("; 1 cannot run: `feedrate study run --dry-run study.csv`"), "{status}");
+    assert!(last.contains("; 1 cannot run: `feedrate study run --dry-run "), "{status}");
+    assert!(last.ends_with("/study.csv`"), "{status}");
 }
 
 #[test]

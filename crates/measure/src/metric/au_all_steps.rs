@@ -19,7 +19,6 @@ pub static AU_ALL_STEPS: Metric = Metric {
     ..COMPOSED
 };
 
-/// Without compute there is no utilisation.
 fn compute_portion(accelerator: &AcceleratorEpoch) -> Option<Portion> {
     let mut part_ns = 0;
     let mut whole_ns = 0;
@@ -27,5 +26,5 @@ fn compute_portion(accelerator: &AcceleratorEpoch) -> Option<Portion> {
         part_ns += block.compute_ns.iter().sum::<u64>();
         whole_ns += block.end_ns.checked_sub(block.start_ns)?;
     }
-    (part_ns > 0 && whole_ns > 0).then_some(Portion { part_ns, whole_ns })
+    (whole_ns > 0).then_some(Portion { part_ns, whole_ns })
 }

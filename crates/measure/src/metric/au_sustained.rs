@@ -32,8 +32,6 @@ pub enum NotMeasurable {
     ReadsUnknown,
     /// The loaders read no bytes.
     NothingRead,
-    /// The accelerators did not compute.
-    NothingComputed,
     /// Reading ended before the excluded steps did.
     NoWindow,
 }
@@ -72,10 +70,6 @@ fn uncapped_utilisation(
     if steps < sustained_needs_steps(scope.plan) {
         return Err(NotMeasurable::TooFewSteps);
     }
-    let compute_ns: u64 = accelerator.blocks.iter().flat_map(|block| &block.compute_ns).sum();
-    if compute_ns == 0 {
-        return Err(NotMeasurable::NothingComputed);
-    }
     let io = &accelerator.io;
     // Samples served from memory do not show what the storage can sustain.
     if io.read_bytes == 0 || io.samples == 0 || io.memory_bytes > 0 {
@@ -84,6 +78,7 @@ fn uncapped_utilisation(
     let window = steady_reads(scope, accelerator).ok_or(NotMeasurable::NoWindow)?;
     let batches = accelerator.io.samples as f64 / scope.plan.loader.batch_size as f64;
     let batches_read = window.bytes as f64 * batches / io.read_bytes as f64;
+    let compute_ns: u64 = accelerator.blocks.iter().flat_map(|block| &block.compute_ns).sum();
     Ok(batches_read / seconds(window.ns) * seconds(compute_ns) / steps as f64)
 }
 

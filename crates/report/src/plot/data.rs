@@ -5,7 +5,7 @@ use crate::draw::figure::Figure;
 use feedrate_analysis::answer::{Answer, relevant_doubts};
 use feedrate_analysis::design::Design;
 use feedrate_analysis::throughput::throughput;
-use feedrate_measure::metric::{AU_ALL_STEPS, COMPUTE_S, Metric, SAMPLES_WHOLE};
+use feedrate_measure::metric::{AU_ALL_STEPS, Metric, SAMPLES_WHOLE};
 use feedrate_results::diagnosis::Diagnosis;
 use feedrate_results::overview::Overview;
 use feedrate_results::place::INCOMPLETE;
@@ -114,10 +114,7 @@ impl Data {
 
     /// Utilisation, if any run has compute time, and throughput.
     pub(super) fn responses(&self) -> impl Iterator<Item = &'static Metric> {
-        let only_reads = |run: &Run| {
-            [&AU_ALL_STEPS, &COMPUTE_S].iter().any(|metric| run.metric(metric) == Some(0.0))
-        };
-        let computes = self.used().any(|run| !only_reads(run));
+        let computes = self.used().any(|run| run.metric(&AU_ALL_STEPS) != Some(0.0));
         computes.then(|| self.utilisation()).into_iter().chain([self.throughput()])
     }
 

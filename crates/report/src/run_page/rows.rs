@@ -189,7 +189,6 @@ fn sustained(figures: &Figures) -> String {
     }
     let why = match figures.sustained_missing {
         Some(NotMeasurable::ReadsUnknown) => "the reads of a watched loop are unknown".into(),
-        Some(NotMeasurable::NothingComputed) => "nothing was computed".into(),
         Some(NotMeasurable::NothingRead) => "nothing was read".into(),
         Some(NotMeasurable::NoWindow) => "all reads ended before the window began".into(),
         _ => {

@@ -66,7 +66,7 @@ pub fn verdict(compared: &ComparedResponse) -> String {
             let sides =
                 list(sides.map(|(side, stretch)| format!("{} in {side}", percent(stretch - 1.0))));
             format!(
-                "emulated compute took longer than configured, by {sides}, which changes the verdict; run again while the cores are free"
+                "emulated compute took longer than configured, by {sides}, which could change the verdict; run again while the cores are free"
             )
         }
     };

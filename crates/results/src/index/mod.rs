@@ -85,13 +85,9 @@ impl RunsError {
     fn likely_path(&self) -> Option<String> {
         match self {
             RunsError::Io { path, .. } => similar_path(path),
-            RunsError::NoRuns(study) => results_elsewhere(study).map(|found| {
-                let results = bash_word(&path_text(&found.results));
-                let state = if found.marks_rows {
-                    "none of its rows has a result in its study".into()
-                } else {
-                    none_is_done(study)
-                };
+            RunsError::NoRuns(study) => results_elsewhere(study).map(|results| {
+                let results = bash_word(&path_text(&results));
+                let state = none_is_done(study);
                 format!("{state}; `feedrate analyze {results}` reads the results there")
             }),
             RunsError::Study(_) => None,
@@ -124,27 +120,15 @@ fn none_is_done(study: &Path) -> String {
     format!("none of its runs is done: `feedrate study run {study}` executes them")
 }
 
-/// Results beside a study that may belong to its rows.
-struct ResultsElsewhere {
-    results: PathBuf,
-    /// Whether the study marks rows as done.
-    marks_rows: bool,
-}
-
-/// Finds the folder `results` beside the CSV of a study, or beside its folder. A study that another program ran may have its results there. If no row is marked
-/// as done, the folder must contain the folder of a row's experiment.
-fn results_elsewhere(study: &Path) -> Option<ResultsElsewhere> {
+/// Finds the folder `results` beside the CSV of a study, or beside its folder, that contains the folder of a row's experiment. A study that another program ran
+/// may have its results there.
+fn results_elsewhere(study: &Path) -> Option<PathBuf> {
     let folder = study.parent().filter(|_| study.is_file())?;
     let table = StudyFiles::new(study).ok()?.table().ok()?;
     let rows: Vec<Row> = table.rows().cloned().collect();
-    let marks_rows = rows.iter().any(|row| row.done);
-    let is_related = |results: &PathBuf| {
-        let has_experiment = || rows.iter().any(|row| experiment_dir(results, row, &rows).is_dir());
-        results.is_dir() && (marks_rows || has_experiment())
-    };
-    let results = ["results", "../results"].map(|name| folder.join(name));
-    let results = results.into_iter().find(is_related)?;
-    Some(ResultsElsewhere { results, marks_rows })
+    let has_experiment =
+        |results: &PathBuf| rows.iter().any(|row| experiment_dir(results, row, &rows).is_dir());
+    ["results", "../results"].map(|name| folder.join(name)).into_iter().find(has_experiment)
 }
 
 impl RunIndex {

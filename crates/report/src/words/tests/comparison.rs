@@ -330,7 +330,7 @@ fn a_difference_that_slow_compute_explains_is_inconclusive() {
         let found = compare(a, b, &[au()], question, Pairing::None, &[]);
         verdict(&found.findings[0])
     };
-    let expected = "inconclusive: emulated compute took longer than configured, by 10 % in A, which changes the verdict; run again while the cores are free";
+    let expected = "inconclusive: emulated compute took longer than configured, by 10 % in A, which could change the verdict; run again while the cores are free";
     assert_eq!(says(WITHIN, runs(&values, busy), runs(&values, calm)), expected);
     // 77 instead of 70 %: B is worse by 4 %, and would be by 12 %.
     let worse = [70.0, 70.1, 69.9];

@@ -269,7 +269,7 @@ fn interactions_are_found() {
     insta::assert_snapshot!(text(&found), @"
     1. `read_threads` matters most to throughput (82 % of its variation): at 8 it is 2.81 × that at 1 [2.79, 2.84], n = 10 (p < 0.0001, corrected for 4 tests)
          doubt: depends on `direct`
-    2. `direct` and `read_threads` interact in throughput (9 % of its variation): from 1 to 8 `read_threads` it changes by a factor of 3.98 with `direct` on and by a factor of 1.99 with off; the first is 2.00 × the second [1.96, 2.04], n = 5 (p < 0.0001, corrected for 4 tests)
+    2. `direct` and `read_threads` interact in throughput (9 % of its variation): from 1 to 8 `read_threads` it changes by a factor of 3.98 with `direct` on and by a factor of 1.99 with off; the first is 2.00 × the second [1.96, 2.04], n = 10 (p < 0.0001, corrected for 4 tests)
     3. `direct` explains 9 % of the variation of throughput: on is 41 % above off [39 %, 42 %], n = 10 (p < 0.0001, corrected for 4 tests)
          doubt: depends on `read_threads`
     ");
