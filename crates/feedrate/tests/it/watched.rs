@@ -71,7 +71,10 @@ fn values_that_watching_cannot_measure_are_null_and_not_claimed() {
     let (page, json) = show(&test, "starved");
     let text = &page.stdout;
     assert!(text.starts_with("NO: ") && text.contains("input-bound\n"), "{text}");
-    assert!(text.contains("I/O is ") && text.contains("Notes: watched"), "{text}");
+    assert!(text.contains("I/O is "), "{text}");
+    // A busy machine may cause further notes.
+    let notes = text.lines().find(|line| line.starts_with("Notes: "));
+    assert!(notes.is_some_and(|line| line.contains("watched")), "{text}");
     let is_claimed = |claim: &&&str| text.contains(**claim);
     let claims = ["storage-bound", "Would help", "nothing was read", " 0 B read", "barrier 0 s"];
     assert_eq!(claims.iter().find(is_claimed), None, "{text}");

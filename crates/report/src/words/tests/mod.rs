@@ -275,7 +275,7 @@ fn interactions_are_found() {
     ");
     let found = findings_on(&two_by_two(&mut LegacyRandom::new(3), 0.01, AU), &[AU]);
     insta::assert_snapshot!(text(&found), @"
-    1. `direct` and `read_threads` interact in utilisation over all steps (17 % of its variation): from 1 to 8 `read_threads` it changes by +59.4 points with `direct` on and by +19.6 points with off; the first is 40 points above the second [38, 42], n = 5 (p < 0.0001, corrected for 4 tests)
+    1. `direct` and `read_threads` interact in utilisation over all steps (17 % of its variation): from 1 to 8 `read_threads` it changes by +59.4 points with `direct` on and by +19.6 points with off; the first is 40 points above the second [38, 42], n = 10 (p < 0.0001, corrected for 4 tests)
     2. `read_threads` matters most to utilisation over all steps (67 % of its variation): at 8 it is 39.5 points above that at 1 [38.5, 40.5], n = 10 (p < 0.0001, corrected for 4 tests)
          doubt: depends on `direct`
     3. `direct` explains 16 % of the variation of utilisation over all steps: on is 19.5 points above off [18.5, 20.5], n = 10 (p < 0.0001, corrected for 4 tests)
