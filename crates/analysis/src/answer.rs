@@ -146,6 +146,9 @@ pub struct Answer {
     pub retries: Option<Retries>,
 }
 
+/// Difference in points from which an answer by the sustained utilisation also names that over all steps.
+const NAMED_DIFFERENCE_POINTS: f64 = 5.0;
+
 /// Share of the run's time in percent above which the answer names a part of it.
 pub const NAMED_PERCENT_MIN: f64 = 2.0;
 
@@ -275,6 +278,17 @@ impl Answer {
             budget.part_s(*b).partial_cmp(&budget.part_s(*a)).unwrap_or(Ordering::Equal)
         });
         parts
+    }
+
+    /// The utilisation over all steps in percent if another one decides and differs by [`NAMED_DIFFERENCE_POINTS`], or if it would lead to the
+    /// opposite decision.
+    pub fn differing_all_steps_percent(&self) -> Option<f64> {
+        let au_percent = self.au_percent.filter(|_| self.fed.is_some())?;
+        let all_steps_percent = 100.0 - self.waited_percent?;
+        let is_reached = |percent: f64| self.required_percent <= percent;
+        let differs = NAMED_DIFFERENCE_POINTS <= (au_percent - all_steps_percent).abs()
+            || is_reached(au_percent) != is_reached(all_steps_percent);
+        (differs && self.au_kind != Some(AU_ALL_STEPS.id.name())).then_some(all_steps_percent)
     }
 
     /// Whether the answer holds for training alone, because checkpoints or evaluations take a part of the run that is named.

@@ -93,7 +93,7 @@ impl RepeatedAnswer {
         };
         let could_miss = utilisation
             .and_then(|au| at_configured_compute(au, runs))
-            .is_some_and(|au| au.mean < required_percent);
+            .is_some_and(|au| au.low.unwrap_or(au.mean) < required_percent);
         let needed = answers.iter().map(|answer| answer.needed_bytes_per_second);
         RepeatedAnswer {
             runs: runs.len() as u64,

@@ -315,6 +315,8 @@ impl Pipeline {
         let bottleneck = match (is_fed, is_short_of_cores) {
             (true, _) => Bound::ComputeBound,
             (false, true) => Bound::CpuSaturated,
+            // The run lost more time than its simulation, for a reason that is not modelled.
+            (false, false) if simulated.bound == Bound::ComputeBound => Bound::InputBound,
             (false, false) => simulated.bound,
         };
         Ok(Prediction {

@@ -129,7 +129,12 @@ fn start(arguments: &HydraArguments) -> anyhow::Result<Exit> {
     if !doubts.is_empty() {
         let document = Document::from(run_page::blocks_of_doubts(&doubts));
         let screen = Screen { columns: None, shows_all: true };
-        messages::say(terminal::write(&document, screen).0);
+        let text = terminal::write(&document, screen).0;
+        let names_option = text.contains("`--");
+        messages::say(text);
+        if names_option {
+            messages::say(text::OPTIONS_NOTE);
+        }
     }
     Ok(Exit::Fine)
 }

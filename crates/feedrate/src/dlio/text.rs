@@ -22,6 +22,10 @@ Results go to `hydra_log/MODEL/DATE-TIME`, or to `++hydra.run.dir=DIR`.
 
 Exit codes: 0 fine; 1 failed; 255 more steps configured than the data has; 130 interrupted.";
 
+/// Follows advice that names options, which `dlio_benchmark` does not have.
+pub(super) const OPTIONS_NOTE: &str =
+    "Options such as `--cold` are those of `feedrate run`, which runs the same workloads.";
+
 /// `--help` of `dlio_benchmark_query`.
 pub(super) const QUERY_HELP: &str = "\
 dlio_benchmark_query of feedrate: prints one value of a workload

@@ -222,7 +222,7 @@ fn says(answer: &Answer, doubts: &[Doubt]) -> String {
                 None => format!(", {}", answer.verdict.name()),
                 Some(_) => String::new(),
             };
-            format!("{reached}{bottleneck}{}", windowed_note(answer))
+            format!("{reached}{bottleneck}{}{}", all_steps_note(answer), windowed_note(answer))
         }
         AnswerKind::Unknown => unknown_text(answer, doubts),
         AnswerKind::Rate => {
@@ -350,6 +350,12 @@ pub fn percent_near_target(au_percent: f64, target_percent: f64) -> String {
     };
     let mut texts = (0..4).map(|digits| format!("{au_percent:.digits$}"));
     texts.find(is_true).unwrap_or_else(|| au_percent.to_string())
+}
+
+/// The utilisation over all steps if it differs from the one that decides.
+fn all_steps_note(answer: &Answer) -> String {
+    let Some(percent) = answer.differing_all_steps_percent() else { return String::new() };
+    format!("; {} % over all steps", percent_near_target(percent, answer.required_percent))
 }
 
 /// A note on MLPerf's windowed utilisation if it contradicts the answer.

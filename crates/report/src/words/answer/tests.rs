@@ -50,6 +50,22 @@ fn a_starved_run_names_its_bound() {
 }
 
 #[test]
+fn a_utilisation_over_all_steps_that_differs_is_named() {
+    for (start_ns, says) in [
+        (800, "YES: 100 % AU, target 90 %, compute-bound; 83 % over all steps"),
+        (160, "YES: 100 % AU, target 90 %, compute-bound"),
+    ] {
+        let mut steps = [(0, 100, 0, 2_000_000); 40];
+        steps[0].0 = start_ns;
+        let mut plan = plan(1, 40);
+        plan.train.compute = TimeSpec::Constant { mean: 0.1 };
+        let record = record(plan, vec![epoch(1, vec![vec![block(0, &steps)]])]);
+        let summary = AnsweredSummary::new(&record);
+        assert_eq!(lines(&summary.answer, &summary.summary.doubts)[0], says);
+    }
+}
+
+#[test]
 fn a_fed_run_states_its_rates() {
     let mut fed = starved_run(1);
     fed.plan.metric.au_target_percent = 45.5;
