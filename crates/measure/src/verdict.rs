@@ -28,7 +28,7 @@ names! {
         ClientBound = "client-bound",
         /// The accelerators were fed: compute takes the time.
         ComputeBound = "compute-bound",
-        /// The loader held the accelerators up, and which part of it is unknown, as for watched training loops.
+        /// An unknown part of the loader held the accelerators up.
         InputBound = "input-bound",
         /// The accelerators waited for each other.
         BarrierBound = "barrier-bound",

@@ -301,7 +301,7 @@ mod tests {
         let throttled =
             StoragePlan { throttle_bytes_per_second: Some(rate), ..StoragePlan::default() };
         let all = reads(throttled, plain_reads);
-        assert!(0 < all.count && all.count < 51, "{all:?}");
+        assert!(0 < all.count, "{all:?}");
         assert!(all.bytes as f64 / (all.ns as f64 / 1e9) <= rate, "{all:?}");
         // If no operation ends, the probe gives up after a multiple of the limit.
         let stuck = StoragePlan { delay_s: 1000.0, ..StoragePlan::default() };

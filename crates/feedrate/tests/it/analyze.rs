@@ -104,9 +104,9 @@ fn without_files_of_steps_the_utilisation_is_the_same_and_compared_with_the_bar(
     let of_totals = test.analyze(&["ours", "--bar", "100"]);
     let (a, b) = (&of_steps["runs"][0], &of_totals["runs"][0]);
     let percent = |run: &Value| run["au"]["all_steps_percent"].as_f64().unwrap();
-    // Only the files of steps contain the compute time of the first step.
+    // Only the files of steps contain the compute time of the first step. Without it, it would be an eighth less.
     assert!(
-        (percent(a) - percent(b)).abs() <= 3.0,
+        (percent(a) - percent(b)).abs() <= 8.0,
         "{} from steps, {} from totals",
         percent(a),
         percent(b)
@@ -129,7 +129,8 @@ fn without_files_of_steps_the_utilisation_is_the_same_and_compared_with_the_bar(
         answer.stderr
     );
     let shown = test.feedrate(&["analyze", "ours", "--bar", "100"]).stdout;
-    assert!(shown.contains("Reach target") && shown.contains("0 of 1"), "{shown}");
+    let reached = if is_below { "0 of 1" } else { "1 of 1" };
+    assert!(shown.contains("Reach target") && shown.contains(reached), "{shown}");
 }
 
 #[test]

@@ -35,7 +35,9 @@ fn the_answer_takes_six_lines_at_most() {
     );
     assert!(run.stdout.contains("% AU over all 4 steps, target 90 %, storage-bound\n"));
     let fed = throttled(&test, &["metric.au=0.001"]).stdout;
-    assert_eq!(heads(&fed), ["YES", "Needs", "Client", "Doubts", "Results"], "{fed}");
+    // An interval from four steps may contain any target on a busy machine.
+    let fed = fed.strip_prefix("PROBABLY ").unwrap_or(&fed);
+    assert_eq!(heads(fed), ["YES", "Needs", "Client", "Doubts", "Results"], "{fed}");
     let rate = throttled(&test, &["train.computation_time=0"]).stdout;
     assert_eq!(heads(&rate)[0], "RATE", "{rate}");
     assert!(heads(&rate).len() <= 6, "{rate}");

