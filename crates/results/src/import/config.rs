@@ -4,7 +4,7 @@ use super::json;
 use feedrate_spec::escape;
 use feedrate_spec::mlperf::CoreConfig;
 use feedrate_spec::problem::Location;
-use feedrate_spec::workload::json_from_yaml;
+use feedrate_spec::workload::{canonical_key, json_from_yaml};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -153,6 +153,26 @@ impl Config {
         self.get(path).is_some()
     }
 
+    /// Returns the settings as normalized text by [`setting_key`]. Without a config, those of the overrides are returned.
+    pub(crate) fn settings(&self) -> BTreeMap<String, String> {
+        let overrides = self.overrides.iter().flatten().filter_map(|text| {
+            let (_, value) = text.split_once('=')?;
+            let value = value.trim().trim_matches(['\'', '"']);
+            Some((override_path(text)?.to_string(), normalized_text(value)))
+        });
+        let given = if self.is_known() { self.leaves() } else { overrides.collect() };
+        let mut settings = BTreeMap::new();
+        for (key, value) in given {
+            // DLIO prefers `data_reader` to `reader`.
+            if key.starts_with("data_reader.") {
+                settings.insert(setting_key(&key), value);
+            } else {
+                settings.entry(setting_key(&key)).or_insert(value);
+            }
+        }
+        settings
+    }
+
     /// Returns all values as text, by dotted key. Lists are formatted as JSON.
     pub fn leaves(&self) -> BTreeMap<String, String> {
         leaves(&self.workload, text)
@@ -173,6 +193,25 @@ pub(crate) fn leaves(tree: &Value, text: fn(&Value) -> String) -> BTreeMap<Strin
         }
     }
     leaves
+}
+
+/// Returns the key under which DLIO and this crate know a setting, without aliases.
+pub(crate) fn setting_key(key: &str) -> String {
+    match key {
+        "train.computation_time.mean" => "train.computation_time".into(),
+        "model" => "model.name".into(),
+        key => canonical_key(key),
+    }
+}
+
+/// Returns the key of an override: `dataset.format` for `++workload.dataset.format=png`. `None` if it is not a setting of the workload.
+pub(crate) fn override_key(text: &str) -> Option<String> {
+    override_path(text).map(setting_key)
+}
+
+fn override_path(text: &str) -> Option<&str> {
+    let path = text.trim_start_matches(['+', '~']).split('=').next()?;
+    Some(path.strip_prefix("workload.")?.trim())
 }
 
 /// Formats a value so that values which are equal in DLIO have equal texts.

@@ -23,8 +23,8 @@ mod tests;
 
 pub(crate) use abilities::{DlioAbility, dlio_has};
 pub use config::HYDRA_FOLDERS;
-pub(crate) use config::leaves;
 pub use config::{Config, normalized_text};
+pub(crate) use config::{leaves, override_key, setting_key};
 pub(crate) use dlio::ReportedBlock;
 pub use dlio::{DLIO, Imported};
 pub use find::{FoundRun, LeftOut, RunOrigin, find, find_within};

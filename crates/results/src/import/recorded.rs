@@ -1,17 +1,16 @@
 //! The settings that a run of another program recorded, to compare them with those that were requested.
 
-use super::config::{self, Config, normalized_text};
+use super::config::{self, Config};
 use super::json;
 use super::names::SUMMARY;
 use super::reported::Reported;
-use feedrate_spec::workload::{canonical_key, overridden_key};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Settings that a run of another program recorded.
 #[derive(Debug, Default)]
 pub(crate) struct RecordedSettings {
-    /// Normalized texts of the values by canonical key.
+    /// Normalized texts of the values; see [`Config::settings`].
     pub(crate) values: BTreeMap<String, String>,
     /// Number of accelerators in the summary.
     pub(crate) accelerators: Option<u64>,
@@ -22,18 +21,9 @@ pub(crate) fn recorded_settings(run_dir: &Path) -> RecordedSettings {
     let ignored = &mut Vec::new();
     let config = config::subfolder(run_dir).map(|(_, folder)| Config::read(&folder, ignored));
     let config = config.unwrap_or_default();
-    let mut values = config.leaves();
-    if !config.is_known() {
-        let overrides = config.overrides.iter().flatten();
-        values.extend(overrides.filter_map(|text| {
-            let (_, value) = text.split_once('=')?;
-            Some((overridden_key(text).to_string(), normalized_text(value)))
-        }));
-    }
-    let canonical = values.into_iter().map(|(key, value)| (canonical_key(&key), value));
     let summary = json::read(run_dir, SUMMARY, ignored).map(Reported::new);
     RecordedSettings {
-        values: canonical.collect(),
+        values: config.settings(),
         accelerators: summary.and_then(|summary| summary.count("num_accelerators")),
     }
 }

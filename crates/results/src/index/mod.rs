@@ -278,7 +278,12 @@ pub fn folders_of_study(csv: &Path) -> Result<(Vec<PathBuf>, Vec<LeftOut>), Runs
         match row_state.result() {
             Some(attempt) => folders.push(attempt.run_dir.clone()),
             None if row_state.status == Status::Done => {
-                let why = format!("the study has no result of {}", label(row, &rows));
+                let mut why = format!("the study has no result of {}", label(row, &rows));
+                let key = row.key();
+                if let Some(run) = state.contradicting.iter().find(|run| run.key == key) {
+                    let differences = run.differences.join("; ");
+                    why += &format!("; that in `{}` differs: {differences}", run.run_dir.display());
+                }
                 left_out.push(LeftOut::new(csv, why));
             }
             None => {}

@@ -1,4 +1,4 @@
-//! The order of file names in which people number them.
+//! Compares file names so that numbers in them sort by value.
 
 use std::cmp::Ordering;
 

@@ -1,7 +1,7 @@
 //! The dataset that a run was configured to read, with its location and the times of use. [`crate::relations`] decides whether the run may have read
 //! another dataset.
 
-use crate::import::{Config, Imported, normalized_text, time_of_name};
+use crate::import::{Config, Imported, override_key, time_of_name};
 use feedrate_measure::dlio::micros;
 use feedrate_measure::record::Record;
 use std::collections::BTreeMap;
@@ -104,24 +104,11 @@ fn job_folder(imported: &Imported) -> Option<String> {
     Some(job.to_string())
 }
 
-/// Returns the settings that affect a run, by current key: all except locations and the evaluation of results. Without a config, the settings of
-/// the overrides are returned.
+/// Returns the settings that affect a run: all except locations and the evaluation of results.
 fn configured_settings(config: &Config) -> BTreeMap<String, String> {
-    let overrides = config.overrides.iter().flatten().filter_map(|text| {
-        let key = override_key(text)?;
-        let (_, value) = text.split_once('=')?;
-        Some((key, normalized_text(value.trim().trim_matches(['\'', '"']))))
-    });
-    let all = if config.is_known() { config.leaves() } else { overrides.collect() };
-    let mut configured = BTreeMap::new();
-    for (key, value) in all.into_iter().filter(|(key, _)| !is_irrelevant(key)) {
-        match key.strip_prefix("data_reader.") {
-            // DLIO prefers `data_reader` to `reader`.
-            Some(_) => drop(configured.insert(current_key(&key), value)),
-            None => drop(configured.entry(current_key(&key)).or_insert(value)),
-        }
-    }
-    configured
+    let mut settings = config.settings();
+    settings.retain(|key, _| !is_irrelevant(key));
+    settings
 }
 
 /// Returns whether a key is a location or concerns only the evaluation of results.
@@ -133,27 +120,6 @@ fn is_irrelevant(key: &str) -> bool {
         || section == "metric"
         // May contain credentials.
         || key.starts_with("storage.storage_options")
-}
-
-/// Returns the current name of a key in DLIO.
-fn current_key(key: &str) -> String {
-    match key {
-        "dataset.record_length" => "dataset.record_length_bytes".into(),
-        "dataset.record_length_stdev" => "dataset.record_length_bytes_stdev".into(),
-        "dataset.record_length_resize" => "dataset.record_length_bytes_resize".into(),
-        "train.computation_time.mean" => "train.computation_time".into(),
-        "model" => "model.name".into(),
-        key => match key.strip_prefix("data_reader.") {
-            Some(rest) => format!("reader.{rest}"),
-            None => key.into(),
-        },
-    }
-}
-
-/// Returns the key of an override: `dataset.format` for `++workload.dataset.format=png`.
-fn override_key(text: &str) -> Option<String> {
-    let key = text.trim_start_matches(['+', '~']).split('=').next()?;
-    Some(current_key(key.strip_prefix("workload.")?.trim()))
 }
 
 /// Returns the keys that overrides set or delete, and the configured keys below them.

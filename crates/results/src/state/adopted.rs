@@ -4,11 +4,10 @@
 
 use super::attempt::{ABOUT_FILE, Attempt, CheckResult, Outcome, read_result};
 use super::status::{Status, row_states};
-use crate::import::{SUMMARY, normalized_text, recorded_settings};
+use crate::import::{SUMMARY, normalized_text, recorded_settings, setting_key};
 use crate::place::{INCOMPLETE, SUPERSEDED, experiment_dir, model_name};
 use crate::row::{Row, RowKey};
 use feedrate_measure::record::file::read_folder;
-use feedrate_spec::workload::canonical_key;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -113,10 +112,11 @@ fn differences(row: &Row, run_dir: &Path) -> Vec<String> {
     let set = row.settings.iter().filter_map(|setting| {
         // Lists are written in many ways.
         let value = setting.value.as_deref().filter(|value| !value.starts_with(['[', '{']))?;
-        Some((canonical_key(&setting.key), normalized_text(value.trim_matches(['\'', '"']))))
+        Some((setting_key(&setting.key), normalized_text(value.trim_matches(['\'', '"']))))
     });
     let epochs = row.epochs.map(|epochs| ("train.epochs".to_string(), epochs.to_string()));
-    let expected = set.chain(epochs).filter_map(|(key, expected)| {
+    let seed = row.seed.map(|seed| ("train.seed".to_string(), seed.to_string()));
+    let expected = set.chain(epochs).chain(seed).filter_map(|(key, expected)| {
         let found = recorded.values.get(&key).filter(|found| **found != expected)?;
         Some(format!("{key} is {found} instead of {expected}"))
     });
@@ -220,7 +220,7 @@ mod tests {
         let settings =
             ["reader.batch_size=8", "dataset.format='npz'", "workload.reader.read_threads=2"];
         let settings = settings.map(|text| Setting::parse(text).unwrap()).to_vec();
-        let row = Row { done: true, epochs: Some(5), settings, ..Row::new("w", 4) };
+        let row = Row { done: true, epochs: Some(5), seed: Some(7), settings, ..Row::new("w", 4) };
         let write = |time: &str, summary: &str, config: Option<&str>| {
             let run = experiment_dir(&folder, &row, std::slice::from_ref(&row)).join(time);
             fs::create_dir_all(run.join(".hydra")).unwrap();
@@ -230,8 +230,8 @@ mod tests {
             }
             run
         };
-        let other = "workload:\n  data_reader: {batch_size: 4}\n  train: {epochs: 1}\n";
-        let equal = "workload:\n  reader: {batch_size: 8.0}\n  dataset: {format: npz}\n  train: {epochs: 5}\n";
+        let other = "workload:\n  data_reader: {batch_size: 4}\n  reader: {batch_size: 8}\n  train: {epochs: 1, seed: 8}\n";
+        let equal = "workload:\n  reader: {batch_size: 8.0}\n  dataset: {format: npz}\n  train: {epochs: 5, seed: 7}\n";
         let newest = write("3", "{\"num_accelerators\": 4}", Some(other));
         let second = write("2", "{\"num_accelerators\": 2}", Some(equal));
         let first = write("1", "{\"num_accelerators\": 4}", Some(equal));
@@ -245,7 +245,7 @@ mod tests {
             .iter()
             .map(|run| (&run.run_dir, run.differences.join("; ")))
             .collect();
-        let settings = "reader.batch_size is 4 instead of 8; train.epochs is 1 instead of 5";
+        let settings = "reader.batch_size is 4 instead of 8; train.epochs is 1 instead of 5; train.seed is 8 instead of 7";
         let accelerators = "it has 2 accelerators instead of 4";
         assert_eq!(
             contradicting,

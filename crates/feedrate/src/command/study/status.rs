@@ -75,6 +75,8 @@ pub(in crate::command) struct StudyStatusOutput<'a> {
     precision: Option<PrecisionOutput<'a>>,
     /// Folders of results whose rows are no longer in the CSV.
     without_a_row: &'a [String],
+    /// Folders of runs of other programs that are not used, since their settings differ from those of their rows, with the differences.
+    contradicting: &'a [String],
 }
 
 /// Output of `study status ROW --json`.
@@ -96,6 +98,7 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     let StudyStatusArguments { until, response, difference, .. } = *arguments;
     let known = until.map(|until| assess(until, response, difference, &mut ledger));
     let places = ledger.row_states();
+    let contradicting = contradicting(&ledger);
     let orphans = folder_names(orphans(&ledger.rows, &ledger.state));
     if arguments.json {
         let output = StudyStatusOutput {
@@ -105,6 +108,7 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
             rows: RowView::all(&ledger, &places, 0..places.len(), true),
             precision: known.as_ref().map(PrecisionOutput::new),
             without_a_row: &orphans,
+            contradicting: &contradicting,
         };
         messages::print_json(Schema::StudyStatus, &output)?;
         return Ok(Exit::Fine);
@@ -120,7 +124,7 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
         .extend(list_blocks("Left by a runner that died; the next `study run` checks them:", left));
     blocks.extend(list_blocks(
         "Runs of other programs with other settings than their rows:",
-        contradicting(&ledger),
+        contradicting,
     ));
     blocks.extend(missing_results(&places).map(Block::Sentence));
     blocks.extend(known.iter().map(precision::table));
