@@ -5,7 +5,7 @@ use feedrate_analysis::answer::{AnswerKind, AnsweredSummary, relevant_doubts};
 use feedrate_analysis::precision::sequential_mean;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::{Doubt, Severity, find_origin_doubt};
-use feedrate_measure::metric::Unit;
+use feedrate_measure::metric::{Metric, Unit};
 use feedrate_measure::noise::OtherUse;
 use feedrate_measure::record::Record;
 use feedrate_measure::stats::{self, Interval};
@@ -114,8 +114,16 @@ impl SearchResult {
     /// Whether plain reads deliver what the failing number needs.
     pub(super) fn is_plain_read_enough(&self) -> bool {
         let read = self.plain_read.as_ref().filter(|read| Some(read.number) == self.found.fails);
-        let rates = read.and_then(|read| read.bytes_per_second.zip(read.needed_bytes_per_second));
-        rates.is_some_and(|(delivered, needed)| needed <= delivered)
+        read.is_some_and(|read| self.is_enough(read))
+    }
+
+    /// Whether plain reads deliver what their number needs to reach the target.
+    pub(super) fn is_enough(&self, read: &PlainRead) -> bool {
+        let is_utilisation = Metric::find(&self.response).is_ok_and(Metric::is_utilisation);
+        // The needed rate belongs to a utilisation of 100 %.
+        let share = if is_utilisation { self.bound / 100.0 } else { 1.0 };
+        let rates = read.bytes_per_second.zip(read.needed_bytes_per_second);
+        rates.is_some_and(|(delivered, needed)| share * needed <= delivered)
     }
 
     /// Drops the lacking rate if the storage itself delivers enough: then the runs waited for something else, such as the start of an epoch.
