@@ -19,6 +19,7 @@ use feedrate_report::words::client;
 use feedrate_session::dlio::{
     DlioSession, compose, defaults_list, job_yaml, log_level, search_path,
 };
+use feedrate_session::failure;
 use feedrate_session::surroundings::ProcessSurroundings;
 use feedrate_spec::listener::Listener;
 use feedrate_spec::refusal::Refusal;
@@ -37,7 +38,13 @@ pub(crate) fn main() -> ExitCode {
         None => {
             // Only DLIO's lines are printed.
             messages::set_verbosity(Verbosity::Quiet);
-            child_process::run_in_child(|| exit_of(start(&arguments)))
+            child_process::run_in_child(|| {
+                let outcome = start(&arguments);
+                let message = outcome.as_ref().err().map(failure::message);
+                let exit = exit_of(outcome);
+                explain_options(&message.unwrap_or_default());
+                exit
+            })
         }
     }
 }
@@ -86,6 +93,17 @@ fn exit_of(outcome: anyhow::Result<Exit>) -> Exit {
     }
 }
 
+/// Says whose options a printed text names, if `dlio_benchmark` does not have them.
+fn explain_options(printed: &str) {
+    let names = printed.split("`--").skip(1).map(|rest| {
+        rest.split(|letter: char| letter != '-' && !letter.is_ascii_lowercase()).next()
+    });
+    let mut options = names.flatten().map(|name| format!("--{name}"));
+    if options.any(|option| ![text::HELP, text::HYDRA_HELP].concat().contains(&option)) {
+        messages::say(text::OPTIONS_NOTE);
+    }
+}
+
 fn print(show: Show, arguments: &HydraArguments) -> anyhow::Result<Exit> {
     let request = &arguments.request;
     match show {
@@ -130,11 +148,8 @@ fn start(arguments: &HydraArguments) -> anyhow::Result<Exit> {
         let document = Document::from(run_page::blocks_of_doubts(&doubts));
         let screen = Screen { columns: None, shows_all: true };
         let text = terminal::write(&document, screen).0;
-        let names_option = text.contains("`--");
-        messages::say(text);
-        if names_option {
-            messages::say(text::OPTIONS_NOTE);
-        }
+        messages::say(&text);
+        explain_options(&text);
     }
     Ok(Exit::Fine)
 }

@@ -24,7 +24,7 @@ Exit codes: 0 fine; 1 failed; 255 more steps configured than the data has; 130 i
 
 /// Follows advice that names options, which `dlio_benchmark` does not have.
 pub(super) const OPTIONS_NOTE: &str =
-    "Options such as `--cold` are those of `feedrate run`, which runs the same workloads.";
+    "Options named here are those of `feedrate run`, which runs the same workloads.";
 
 /// `--help` of `dlio_benchmark_query`.
 pub(super) const QUERY_HELP: &str = "\

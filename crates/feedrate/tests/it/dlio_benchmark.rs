@@ -59,7 +59,7 @@ fn data_is_generated_and_then_read_as_in_the_study() {
         "Starting epoch 2: 4 steps expected",
         "[METRIC] Number of Simulated Accelerators: 1 ",
         "Doubts\n",
-        "Options such as `--cold` are those of `feedrate run`",
+        "Options named here are those of `feedrate run`",
     ]);
     let run_dir = results(&test);
     let summary = json(run_dir.join("summary.json"));
