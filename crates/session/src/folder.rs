@@ -476,7 +476,7 @@ impl FoundFolder {
         ];
         words.extend(self.samples_words());
         words.extend(self.dims.as_ref().filter(|dims| !dims.is_empty()).map(|dims| {
-            // Of pictures, people name width and height.
+            // Pictures are described as width × height.
             let is_picture = dims.len() == 3 && dims[2] <= 4;
             let sides = if is_picture { vec![dims[1], dims[0]] } else { dims.clone() };
             let sides: Vec<String> = sides.iter().map(u64::to_string).collect();

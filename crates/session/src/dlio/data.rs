@@ -9,6 +9,7 @@ use feedrate_data::lock::{DatasetLock, LockAccess};
 use feedrate_data::manifest::{Manifest, State};
 use feedrate_data::removal;
 use feedrate_data::storage::{self, Storage};
+use feedrate_spec::escape::bash_word;
 use feedrate_spec::listener::Listener;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{DatasetPlan, Plan, PlanDoubt};
@@ -121,7 +122,7 @@ fn overrides(stored: &DatasetPlan, planned: &DatasetPlan) -> Vec<String> {
     };
     let planned = values(planned);
     let different = values(stored).into_iter().filter(|setting| !planned.contains(setting));
-    different.map(|(key, value)| format!("++workload.dataset.{key}={value}")).collect()
+    different.map(|(key, value)| bash_word(&format!("++workload.dataset.{key}={value}"))).collect()
 }
 
 /// Returns the reason why the files of `manifest` are not the complete `dataset`; `None` if they are.

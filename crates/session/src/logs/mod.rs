@@ -46,7 +46,7 @@ pub fn import(path: &Path) -> anyhow::Result<ImportedLog> {
             parts.map_err(LogError::from).and_then(|parts| kind.import(parts))
         }
         Input::Programs(programs) => {
-            // Checked first, so that nobody installs the programs for a file that they cannot read.
+            // Checked first: a user should not have to install the programs to learn that the file is no log.
             for file in &files {
                 check_content(kind, file)?;
             }
@@ -59,7 +59,9 @@ pub fn import(path: &Path) -> anyhow::Result<ImportedLog> {
 /// Refuses a file that is named like a log of this kind and contains something else.
 fn check_content(kind: &LogKind, file: &Path) -> anyhow::Result<()> {
     let mut head = Vec::new();
-    File::open(file)?.take(HEAD_BYTES).read_to_end(&mut head)?;
+    File::open(file)
+        .and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head))
+        .map_err(|error| Refusal::without_hint(format!("`{}`: {error}", file.display())))?;
     if (kind.has_content)(&head) {
         return Ok(());
     }
@@ -73,11 +75,10 @@ fn check_content(kind: &LogKind, file: &Path) -> anyhow::Result<()> {
 /// Refuses a path whose `files` are no log.
 fn no_log(path: &Path, files: &[PathBuf]) -> Refusal {
     let name = path.display();
-    let kinds = KINDS_HINT;
     let is_empty = |file: &PathBuf| file.metadata().is_ok_and(|file| file.len() == 0);
     if !files.is_empty() {
         let state = if files.iter().all(is_empty) { "is empty" } else { "is not a supported log" };
-        return Refusal::new(format!("`{name}` {state}"), kinds);
+        return Refusal::new(format!("`{name}` {state}"), KINDS_HINT);
     }
     if path.is_dir() {
         return Refusal::new(format!("`{name}` contains no supported log"), FOLDER_HINT);
@@ -85,7 +86,7 @@ fn no_log(path: &Path, files: &[PathBuf]) -> Refusal {
     let others = sibling_names(path);
     let wanted = path.file_name().unwrap_or_default().to_string_lossy();
     let message = format!("`{name}` does not exist");
-    Refusal::unknown_name(message, &wanted, others.iter().map(String::as_str), kinds)
+    Refusal::unknown_name(message, &wanted, others.iter().map(String::as_str), KINDS_HINT)
 }
 
 fn refusal(path: &Path, error: &LogError) -> anyhow::Error {

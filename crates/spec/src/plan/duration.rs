@@ -25,7 +25,7 @@ impl Duration {
 
 /// Estimates the duration of `plan` on a storage that transfers `bytes_per_second` for all accelerators together.
 pub fn duration(plan: &Plan, estimate: &Estimate, bytes_per_second: f64) -> Duration {
-    let throttle = plan.storage.throttle_bytes_per_second.unwrap_or(f64::INFINITY);
+    let throttle = plan.storage_of_steps().throttle_bytes_per_second.unwrap_or(f64::INFINITY);
     let read_rate = bytes_per_second.min(throttle);
     let mut phases = Duration::default();
     if !plan.is_checkpoint_only() {
@@ -57,7 +57,7 @@ fn steps_s(plan: &Plan, estimate: &Estimate, train: &TrainPlan, read_rate: f64) 
 
 /// Returns the minimum duration of an epoch on the emulated storage, which is otherwise infinitely fast; `None` if the plan neither limits nor delays reads.
 pub fn emulated_epoch_s(plan: &Plan, estimate: &Estimate) -> Option<f64> {
-    let rate = plan.storage.throttle_bytes_per_second;
+    let rate = plan.storage_of_steps().throttle_bytes_per_second;
     let waiting_s = emulated_step_s(plan, estimate, rate.unwrap_or(f64::INFINITY));
     if rate.is_none() && waiting_s.is_none() {
         return None;

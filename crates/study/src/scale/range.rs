@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 /// Minimum number of steps of a run. The rate of reading is measured in complete batches, so fewer steps would be too coarse.
 const STEPS_MIN: u64 = 50;
 /// Number of steps, as in MLPerf Storage's rules, that is enough for utilisations with the start of an epoch at targets near 100 %.
-const DILUTING_STEPS_MAX: u64 = 500;
+const STEPS_NEAR_FULL_TARGET: u64 = 500;
 /// Largest number of any search.
 const NUMBER_MAX: u64 = 1 << 20;
 /// Maximum number of files of a dataset generated for a search.
@@ -55,7 +55,7 @@ const CHECKPOINTS: &str = "workflow.checkpoint";
 enum EpochLength {
     /// The steps that `au_sustained` needs.
     Sustained,
-    /// So many steps that filling the loaders at the start of the epoch does not decide. The response includes this start.
+    /// Enough steps that filling the loaders at the start of the epoch barely lowers the utilisation.
     DilutesStart,
     /// Any epoch. The user chose its length, no longer one fits, or the response is no utilisation of training.
     Any,
@@ -568,7 +568,7 @@ impl<'a> SearchRange<'a> {
 fn diluting_steps(stock_batches: u64, target_percent: f64) -> u64 {
     let steps_at =
         |percent: f64| (2.0 * stock_batches as f64 * 100.0 / (100.0 - percent)).ceil() as u64;
-    let most = steps_at(90.0).max(DILUTING_STEPS_MAX);
+    let most = steps_at(90.0).max(STEPS_NEAR_FULL_TARGET);
     steps_at(target_percent).clamp(STEPS_MIN, most)
 }
 
