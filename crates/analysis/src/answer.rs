@@ -280,7 +280,7 @@ impl Answer {
         parts
     }
 
-    /// The utilisation over all steps in percent if another one decides and differs by [`NAMED_DIFFERENCE_POINTS`], or if it would lead to the
+    /// The utilisation over all steps in percent if another one decides and differs by 5 points or more, or if it would lead to the
     /// opposite decision.
     pub fn differing_all_steps_percent(&self) -> Option<f64> {
         let au_percent = self.au_percent.filter(|_| self.fed.is_some())?;
