@@ -1,7 +1,7 @@
 //! Computes the result of a search from its runs, with the reason for the limit. The result is also the JSON output.
 
 use super::plain_read::PlainRead;
-use feedrate_analysis::answer::{AnswerKind, AnsweredSummary, relevant_doubts};
+use feedrate_analysis::answer::{Answer, AnswerKind, AnsweredSummary, relevant_doubts};
 use feedrate_analysis::precision::sequential_mean;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::{Doubt, Severity, find_origin_doubt};
@@ -278,7 +278,9 @@ impl<'a> SearchAnswer<'a> {
             self.value(run).is_some_and(|value| score(self.options.response, value) < least)
         })?;
         if self.answers_search(run) || run.summary.verdict.name == Bound::CpuSaturated {
-            let mut lines = answer::lines(&run.answer, &run.summary.doubts).into_iter();
+            // The search has one metric, so its reason names no second utilisation.
+            let answered = Answer { waited_percent: None, ..run.answer.clone() };
+            let mut lines = answer::lines(&answered, &run.summary.doubts).into_iter();
             let first = lines.next().unwrap_or_default();
             let first = first.strip_prefix(&answer::head(&run.answer)).unwrap_or(&first);
             let first = first.trim().to_string();
